@@ -1,0 +1,46 @@
+"""Scores of class predictions, per task and averaged over tasks."""
+
+from __future__ import annotations
+
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from components.predictive import Categorical
+
+
+def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int = 15) -> Tensor:
+    """ECE = Σ_b n_b/n |accuracy_b − confidence_b| over equal-width bins of confidence.
+
+    Source: Guo et al. (2017), eq. (3)."""
+    bins = (confidence * n_bins).long().clamp(0, n_bins - 1)
+    gap = torch.zeros(n_bins, dtype=confidence.dtype, device=confidence.device)
+    gap.index_add_(0, bins, correct.to(confidence.dtype) - confidence)
+    return gap.abs().sum() / confidence.numel()
+
+
+def scores(predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
+    """Accuracy, NLPP, ECE, and ROC-AUC where labels are binary; y, mask [B, T]."""
+    probs, log_prob = predictive.probs, predictive.log_prob(y.clamp_min(0))
+    by_task: dict[str, list[float]] = {"accuracy": [], "nlpp": [], "ece": []}
+    binary = probs.shape[-1] == 2
+    if binary:
+        by_task["auc"] = []
+    for t in range(y.shape[1]):
+        seen = mask[:, t]
+        p, label = probs[seen, t], y[seen, t]
+        confidence, guess = p.max(-1)
+        correct = guess == label
+        by_task["accuracy"].append(float(correct.double().mean()))
+        by_task["nlpp"].append(float(-log_prob[seen, t].mean()))
+        by_task["ece"].append(float(expected_calibration_error(confidence, correct)))
+        if binary:
+            # With a single class present the area is undefined: NaN says so, 0.5 would be an invented number.
+            both = label.unique().numel() == 2
+            by_task["auc"].append(roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan"))
+    out = {name: float(torch.tensor(values, dtype=torch.float64).mean()) for name, values in by_task.items()}
+    if len(task_names) > 1:
+        out |= {
+            f"{name}/{task}": v for name, values in by_task.items() for task, v in zip(task_names, values, strict=True)
+        }
+    return out

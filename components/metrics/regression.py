@@ -1,0 +1,28 @@
+"""Scores of real-valued predictions, per task and averaged over tasks (Boustati section 3.5.2)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from components.predictive import GaussianMixture
+
+
+def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
+    """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval; y, mask [B, T].
+
+    A task's score is over its own observed labels; the score without a task's name is the mean over tasks."""
+    observed = mask.to(y.dtype)
+    count = observed.sum(0)  # [T]
+    log_prob = (predictive.log_prob(y) * observed).sum(0) / count
+    mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count
+    cdf = predictive.cdf(y)
+    covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
+    by_task = {"nlpp": -log_prob, "rmse": mse.sqrt(), "coverage90": (covered * observed).sum(0) / count}
+    out = {name: float(values.mean()) for name, values in by_task.items()}
+    if len(task_names) > 1:
+        out |= {
+            f"{name}/{task}": float(v)
+            for name, values in by_task.items()
+            for task, v in zip(task_names, values, strict=True)
+        }
+    return out

@@ -1,0 +1,77 @@
+"""Predictive distributions: what the posterior of a supervised problem answers with.
+
+Both are mixtures over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that every metric, attack
+and figure reads any method in the same way.  Shapes: S samples, B inputs, T tasks, C classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """p(y*|x*) = S⁻¹ Σ_s N(μ_s, v_s), per input and task; v includes the observation noise."""
+
+    mu: Tensor  # [S, B, T]
+    v: Tensor  # [S, B, T]
+
+    @property
+    def mean(self) -> Tensor:
+        return self.mu.mean(0)  # [B, T]
+
+    @property
+    def variance(self) -> Tensor:
+        """Law of total variance: E[v] + Var[μ]."""
+        return self.v.mean(0) + self.mu.var(0, correction=0)  # [B, T]
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """log S⁻¹ Σ_s N(y | μ_s, v_s) for y [B, T]."""
+        log_density = -0.5 * (math.log(2 * math.pi) + self.v.log() + (y - self.mu) ** 2 / self.v)
+        return torch.logsumexp(log_density, 0) - math.log(self.mu.shape[0])  # [B, T]
+
+    def cdf(self, y: Tensor) -> Tensor:
+        """P(Y ≤ y); a central interval of level c holds y when (1−c)/2 ≤ cdf ≤ (1+c)/2."""
+        return torch.special.ndtr((y - self.mu) / self.v.sqrt()).mean(0)  # [B, T]
+
+    def rescaled(self, location: Tensor, scale: Tensor) -> GaussianMixture:
+        """The distribution of location + scale · Y, location and scale [T]."""
+        return GaussianMixture(location + scale * self.mu, scale**2 * self.v)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """p(y* = c|x*) = S⁻¹ Σ_s softmax(logits_s)_c; a binary label is C = 2."""
+
+    logits: Tensor  # [S, B, T, C]
+
+    @property
+    def log_probs(self) -> Tensor:
+        return torch.logsumexp(self.logits.log_softmax(-1), 0) - math.log(self.logits.shape[0])  # [B, T, C]
+
+    @property
+    def probs(self) -> Tensor:
+        return self.logits.softmax(-1).mean(0)  # [B, T, C]
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """log p(y) for class numbers y [B, T] (long)."""
+        return self.log_probs.gather(-1, y.unsqueeze(-1)).squeeze(-1)  # [B, T]
+
+    @property
+    def entropy(self) -> Tensor:
+        """Predictive entropy −Σ_c p log p, in nats."""
+        return torch.special.entr(self.probs).sum(-1)  # [B, T]
+
+
+Predictive = GaussianMixture | Categorical
+
+
+def concatenate(parts: list[Predictive]) -> Predictive:
+    """Joins predictives of consecutive chunks of inputs (dimension B)."""
+    if isinstance(parts[0], GaussianMixture):
+        return GaussianMixture(torch.cat([p.mu for p in parts], 1), torch.cat([p.v for p in parts], 1))
+    return Categorical(torch.cat([p.logits for p in parts], 1))

@@ -1,0 +1,116 @@
+"""Supervised problems: x [N, D] and one label per task, any of which may be missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.interfaces import Attacker, Kind, Rng, Target
+from components.metrics import classification, regression
+from components.predictive import Predictive, concatenate
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
+
+    x: Tensor  # [B, D]
+    y: Tensor  # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
+    mask: Tensor  # [B, T] bool: which labels are observed
+    scale: float
+
+
+@dataclass
+class Supervised:
+    """Data, minibatches and scores of T regression or classification tasks.
+
+    Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to the units of the
+    labels.  Scores are in standardised units unless the dataset says otherwise (Boustati A.1.2 scores them so).
+    """
+
+    kind: ClassVar[Kind] = "supervised"
+    name: str
+    target: Target
+    train: Batch
+    test: Batch
+    batch_size: int | None  # None: the whole training set, in its own order, at every step
+    n_classes: int = 1  # 1 for real labels, 2 for binary ones
+    task_names: list[str] = field(default_factory=list)
+    y_mean: Tensor | None = None  # [T]
+    y_std: Tensor | None = None  # [T]
+    bounds: tuple[float, float] | None = None  # smallest and largest value an input can take (attacks stay inside)
+    image_shape: tuple[int, ...] | None = None
+    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    evaluation_chunk: int = 1000  # test rows predicted at once
+    replicates: int = 1
+    length: int | None = None
+    attacker: Attacker | None = None
+
+    @property
+    def n(self) -> int:
+        return self.train.x.shape[0]
+
+    @property
+    def n_tasks(self) -> int:
+        return self.train.y.shape[1]
+
+    @property
+    def n_inputs(self) -> int:
+        return self.train.x.shape[1]
+
+    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
+        """Steps start+1 … stop.  Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was
+        stopped goes on with the very batches it would have seen.  The last rows of an epoch that do not fill a batch
+        are left to the next permutation."""
+        n, size = self.n, self.batch_size
+        if size is None or size >= n:
+            for step in range(start + 1, stop + 1):
+                yield step, self.train
+            return
+        per_epoch, order, epoch = n // size, None, -1
+        for step in range(start + 1, stop + 1):
+            now, position = divmod(step - 1, per_epoch)
+            if now != epoch:
+                generator = rng.at("batches", now)
+                order = torch.randperm(n, generator=generator, device=generator.device).to(self.train.x.device)
+                epoch = now
+            rows = order[position * size : (position + 1) * size]
+            yield step, Batch(self.train.x[rows], self.train.y[rows], self.train.mask[rows], n / size)
+
+    def predict(self, posterior, x: Tensor, rng: Rng) -> Predictive:
+        """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise."""
+        parts = [
+            posterior.predict(chunk, rng.at("evaluation", i)) for i, chunk in enumerate(x.split(self.evaluation_chunk))
+        ]
+        return concatenate(parts)
+
+    def score(self, posterior, rng: Rng) -> dict[str, float]:
+        with torch.no_grad():
+            predictive = self.predict(posterior, self.test.x, rng)
+        scores = regression if self.target == "real" else classification
+        return scores.scores(predictive, self.test.y, self.test.mask, self.task_names)
+
+    def draw(self, posterior, rng: Rng) -> dict:
+        drawn: dict = {}
+        for figure in self.figures:
+            drawn.update(figure(self, posterior, rng))
+        return drawn
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        labels = int(self.train.mask.sum())
+        return {
+            "data": self.name,
+            "training rows": f"{self.n:,} ({labels:,} labels)",
+            "test rows": f"{self.test.x.shape[0]:,}",
+            "inputs": f"{self.n_inputs}",
+            "tasks": f"{self.n_tasks}",
+            "batches": "whole"
+            if self.batch_size is None
+            else f"{self.batch_size} ({math.ceil(self.n / self.batch_size)} an epoch)",
+        }

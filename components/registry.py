@@ -1,0 +1,119 @@
+"""Names to classes.  A component's name, its YAML and its file are the same word, so a name is found without importing
+the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
+
+    @register("inference", "sgld")
+    class SGLD(Inference):
+        \"\"\"One sentence.
+
+        Source: Gallego (2021), eq. (2.3).\"\"\"
+
+``catalogue`` reads names, sentences and sources by parsing, without importing torch; ``get`` imports one file.  A
+user's own component is registered by importing the module that ``plugins`` names.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+ROLES = {"dataset": "datasets", "model": "models", "inference": "inference", "attacker": "attackers"}
+_HERE = Path(__file__).parent
+_registered: dict[tuple[str, str], type] = {}
+C = TypeVar("C", bound=type)
+
+
+class UnknownComponent(LookupError):
+    """No component of that role has that name."""
+
+    def __init__(self, role: str, name: str, names: list[str]):
+        super().__init__(f"{role}={name}: no such {role}")
+        self.role, self.name, self.names = role, name, names
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of ``runner list``."""
+
+    role: str
+    name: str
+    sentence: str
+    source: str
+    file: Path
+
+
+def register(role: str, name: str) -> Callable[[C], C]:
+    """Class decorator: makes the class findable as ``role=name``.
+
+    Raises:
+        ValueError: the role does not exist, or another class already has the name.
+    """
+    if role not in ROLES:
+        raise ValueError(f"{role!r} is not a role; roles are {', '.join(ROLES)}")
+
+    def add(cls: C) -> C:
+        other = _registered.setdefault((role, name), cls)
+        # A module reloaded under the same name replaces itself; a different one must not shadow it silently.
+        if other is not cls and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"{role}={name} is already {other.__module__}.{other.__qualname__}")
+        _registered[role, name] = cls
+        return cls
+
+    return add
+
+
+def _described(docstring: str | None) -> tuple[str, str]:
+    """First sentence and the text after ``Source:`` of a docstring."""
+    text = " ".join((docstring or "").split())
+    head, _, source = text.partition("Source:")
+    sentence = head.split(". ")[0].strip().rstrip(".")
+    return sentence, source.split(". ")[0].strip().rstrip(".")
+
+
+@cache
+def _files(role: str) -> dict[str, Path]:
+    return {
+        p.stem: p
+        for p in sorted((_HERE / ROLES[role]).rglob("*.py"))
+        if f'@register("{role}", "{p.stem}")' in p.read_text()
+    }
+
+
+def catalogue(role: str) -> list[Entry]:
+    """Every built-in component of a role (parsed, not imported) and every plug-in registered so far."""
+    entries = {}
+    for name, path in _files(role).items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and any(
+                isinstance(d, ast.Call) and isinstance(d.func, ast.Name) and d.func.id == "register"
+                for d in node.decorator_list
+            ):
+                entries[name] = Entry(role, name, *_described(ast.get_docstring(node)), path)
+    for (r, name), cls in _registered.items():
+        if r == role and name not in entries:
+            module = importlib.import_module(cls.__module__)
+            entries[name] = Entry(role, name, *_described(cls.__doc__), Path(module.__file__ or ""))
+    return [entries[name] for name in sorted(entries)]
+
+
+def names(role: str) -> list[str]:
+    """Names that ``get`` would find, sorted."""
+    return sorted({*_files(role), *(n for r, n in _registered if r == role)})
+
+
+def get(role: str, name: str) -> type:
+    """The class registered as ``role=name``, importing its file if need be.
+
+    Raises:
+        UnknownComponent: with the names that exist.
+    """
+    if (role, name) not in _registered and name in _files(role):
+        relative = _files(role)[name].relative_to(_HERE).with_suffix("")
+        importlib.import_module(".".join(["components", *relative.parts]))
+    if (role, name) not in _registered:
+        raise UnknownComponent(role, name, names(role))
+    return _registered[role, name]
