@@ -23,6 +23,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from components.trouble import DataUnavailable as DataUnavailable
+from components.trouble import NumericalTrouble as NumericalTrouble
+from components.trouble import SimulatedData as SimulatedData
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -59,18 +63,6 @@ class Setting:
     dtype: torch.dtype
     replicates: int  # > 1 only for datasets that carry replicates as a leading tensor dimension
     offline: bool = False  # True: attempt no download
-
-
-class DataUnavailable(RuntimeError):
-    """Files that can neither be found nor downloaded; the message names them and the command that fetches them."""
-
-
-class NumericalTrouble(ArithmeticError):
-    """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
-
-    def __init__(self, quantity: str, mend: str):
-        super().__init__(f"{quantity}; {mend}")
-        self.quantity, self.mend = quantity, mend
 
 
 class Problem(Protocol):
@@ -134,7 +126,7 @@ class Inference(Component):
 
 
 class Attacker(Component):
-    """``action``: evasion -> perturb(victim, x, y, rng), contamination -> corrupt(observations, rng),
+    """``action``: evasion -> perturb(victim, x, y, rng, eps), contamination -> corrupt(observations, rng),
     adversary -> reset/act/observe inside a game (its state is part of the inference's State)."""
 
     kinds: ClassVar[frozenset[str]]
@@ -169,22 +161,26 @@ class Elbo(Protocol):
 
 @runtime_checkable
 class Network(Protocol):
-    """A feed-forward ``nn.Module``: x [B, D] -> f [B, T, C]."""
+    """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C] whose parameters have a prior.
 
-    def forward(self, x: Tensor) -> Tensor: ...
+    Dropout acts only where a generator is given: ``forward`` alone is deterministic and draws on no global state."""
 
-    def log_likelihood(self, f: Tensor, batch: Any) -> Tensor: ...  # [B], unscaled, missing labels count zero
+    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor: ...
+
+    def log_prob(self, f: Tensor, batch: Any) -> Tensor: ...  # f [..., B, T, C] -> [..., B], missing labels count zero
+
+    def penalty(self) -> Tensor: ...  # −log prior of the module's own parameters up to a constant, []
 
     def predictive(self, f: Tensor) -> Any: ...  # f [S, B, T, C] -> a predictive
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """A model that fits itself in one go."""
+    """An ``nn.Module`` that fits itself in one go; what it learnt is a dict of tensors, so that it can be kept."""
 
-    def fit(self, batch: Any, seed: int) -> None: ...
+    def fit(self, batch: Any, seed: int) -> dict[str, Tensor]: ...
 
-    def predict(self, x: Tensor) -> Any: ...
+    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Any: ...  # a predictive
 
 
 @runtime_checkable
@@ -196,6 +192,15 @@ class StateSpace(Protocol):
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor: ...  # y [R, dy], x [R, N, dx] -> [R, N]
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[y_t | x_t] [R, N, dy]
+
+
+@runtime_checkable
+class PowerIntegral(Protocol):
+    """An observation density whose power can be integrated over y, as the β-divergence asks."""
+
+    def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor: ...  # log ∫ g(y|x)^power dy, [R, N] or []
 
 
 @runtime_checkable
@@ -223,6 +228,7 @@ CAPABILITIES = {
     "network": Network,
     "estimator": Estimator,
     "state_space": StateSpace,
+    "power_integral": PowerIntegral,
     "linear_gaussian": LinearGaussian,
     "q_function": QFunction,
 }

@@ -1,0 +1,23 @@
+"""What can go wrong that a user should read as one message; free of torch, so that ``runner data`` starts fast."""
+
+from __future__ import annotations
+
+
+class DataUnavailable(RuntimeError):
+    """Files that can neither be found nor downloaded; the message names them and the command that fetches them."""
+
+
+class DamagedFile(DataUnavailable):
+    """A file that is there but is not what it should be; nothing else is ever used in its place."""
+
+
+class SimulatedData(UserWarning):
+    """Simulated data take the place of the data asked for; they carry a name of their own in every record."""
+
+
+class NumericalTrouble(ArithmeticError):
+    """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
+
+    def __init__(self, quantity: str, mend: str):
+        super().__init__(f"{quantity}; {mend}")
+        self.quantity, self.mend = quantity, mend
