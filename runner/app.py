@@ -1,0 +1,103 @@
+"""The Hydra application: one composed config in, one run out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from runner.mistakes import ConfigError, RunFailure
+
+FAILURES = "RUNNER_FAILURES"  # file to which the jobs of a sweep, in whatever process, add what went wrong
+
+
+def objective(result: dict[str, list[float]], name: str | None) -> float:
+    """The number a sweep optimises: the mean over replicates of ``objective`` (default: the first metric).
+
+    Raises:
+        ConfigError: the run has no such metric.
+    """
+    from runner.mistakes import nearest
+
+    name = name or next(iter(result))
+    if name not in result:
+        raise ConfigError(f"objective={name}: no such metric{nearest(name, result)}")
+    return sum(result[name]) / len(result[name])
+
+
+def _attempt(cfg: DictConfig, choices: Any, overrides: list[str], on_evaluation: Any) -> tuple[int, float | None, str]:
+    """(exit code, objective, message) of one job."""
+    # torch is imported here, after composition.
+    from components.interfaces import DataUnavailable, NumericalTrouble
+    from runner import config, console
+    from runner.loop import Interrupted, Pruned, run
+
+    try:
+        job = config.prepare(cfg, choices.get("experiment"), config.explicit_keys(overrides))
+        console.composition(job)
+        going, result = run(job, on_evaluation)
+        if going.mirror and going.mirror.pushed.get("state") != "done":
+            going.mirror.push()
+        console.result(job, result, published(job))
+        console.whereabouts(going.record.folder, going.mirror)
+        return 0, objective(result, job.settings.objective), ""
+    except ConfigError as error:
+        return 2, None, str(error)
+    except DataUnavailable as error:
+        return 2, None, str(error)
+    except NumericalTrouble as error:
+        return 1, None, f"diverged: {error}; the last good checkpoint is kept"
+    except Pruned as error:
+        return 0, None, f"pruned: {error}"
+    except (RunFailure, Interrupted) as error:
+        return getattr(error, "code", 1), None, str(error)
+    except KeyboardInterrupt:
+        return 130, None, "interrupted inside a step; the same command goes on from the last checkpoint"
+
+
+def published(job: Any) -> dict[str, str] | None:
+    """The published row that belongs under the result table, where the experiment names one and it can be compared."""
+    if not job.settings.published:
+        return None
+    from runner.report import published_row
+
+    return published_row(job)
+
+
+@hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
+def main(cfg: DictConfig) -> float | None:
+    """Runs the job; in a sweep a failure is noted and the next job goes on."""
+    from runner import console
+
+    hydra_config = HydraConfig.get()
+    overrides = list(hydra_config.overrides.task)
+    sweeping = hydra_config.mode == RunMode.MULTIRUN
+    OmegaConf.set_struct(cfg, False)
+    if sweeping:
+        console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
+    code, value, message = _attempt(cfg, hydra_config.runtime.choices, overrides, hook())
+    if message:
+        console.complain(message)
+    sys.stdout.flush()
+    if not sweeping or code > 128:
+        raise SystemExit(code)
+    if code and os.environ.get(FAILURES):
+        with Path(os.environ[FAILURES]).open("a") as file:
+            file.write(json.dumps({"overrides": overrides, "message": message}) + "\n")
+    return value
+
+
+def hook() -> Any:
+    """What a sweeper wants to be told after each evaluation, if one is at work."""
+    if "RUNNER_TRIAL" not in os.environ:
+        return None
+    from runner.optuna_sweeper import report_evaluation
+
+    return report_evaluation

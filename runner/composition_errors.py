@@ -1,0 +1,110 @@
+"""What Hydra and OmegaConf complain of, in the user's terms: the key, its value, the nearest that exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hydra import compose, initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from runner.mistakes import nearest
+
+
+def _parsed(argv: list[str]) -> list[Any]:
+    parser = OverridesParser.create()
+    found = []
+    for text in argv:
+        if text.startswith("-") or "=" not in text:
+            continue
+        try:
+            found.append(parser.parse_override(text))
+        except OverrideParseException:
+            continue
+    return found
+
+
+def _directories(argv: list[str]) -> list[str]:
+    """Overrides that add the user's config folder to the search path."""
+    for i, text in enumerate(argv):
+        if text in ("--config-dir", "-cd") and i + 1 < len(argv):
+            return [f"hydra.searchpath=[file://{argv[i + 1]}]"]
+        if text.startswith("--config-dir="):
+            return [f"hydra.searchpath=[file://{text.split('=', 1)[1]}]"]
+    return []
+
+
+def _options(group: str) -> list[str]:
+    loader = GlobalHydra.instance().config_loader()
+    return list(loader.get_group_options(group))
+
+
+def _wrong_key(path: str, cfg: DictConfig) -> str | None:
+    """The complaint about the first part of a dotted key that the config lacks."""
+    node: Any = cfg
+    parts = path.split(".")
+    for i, part in enumerate(parts):
+        if not isinstance(node, DictConfig) or part not in node:
+            known = [str(k) for k in node] if isinstance(node, DictConfig) else []
+            prefix = ".".join(parts[:i])
+            matches = nearest(part, known)
+            if ", did you mean " in matches and prefix:
+                matches = matches.replace("did you mean ", f"did you mean {prefix}.")
+            return f"{'.'.join(parts[: i + 1])}: unknown key{matches}"
+        node = node[part]
+    return None
+
+
+def explain(error: HydraException | OmegaConfBaseException, argv: list[str]) -> str:
+    """One or two lines for a composition that failed."""
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
+    GlobalHydra.instance().clear()
+    overrides, extra = _parsed(argv), _directories(argv)
+    with initialize_config_module("conf", version_base="1.3"):
+        groups, values = [], []
+        for override in overrides:
+            key = override.key_or_group
+            if _options(key):
+                options = _options(key)
+                chosen = override.value()
+                for choice in chosen.list if hasattr(chosen, "list") else [chosen]:
+                    if isinstance(choice, str) and choice not in options and not extra:
+                        return f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
+                groups.append(override)
+            elif "/" in key and not key.startswith("hydra"):
+                return (
+                    f"{key}: no such group{nearest(key, ['dataset', 'model', 'inference', 'attacker', 'experiment'])}"
+                )
+            else:
+                values.append(override)
+        late = re.search(r"hydra/(launcher|sweeper)", str(error))
+        if late:
+            kind = late.group(1)
+            return (
+                f"hydra/{kind}: a {kind} must be chosen on the command line (hydra/{kind}=…), "
+                f"an experiment's YAML comes too late for it"
+            )
+        try:
+            plain = [o.input_line for o in groups if not o.is_sweep_override()]
+            cfg = compose("config", overrides=[*plain, *extra], return_hydra_config=True)
+        except (HydraException, OmegaConfBaseException):
+            return first
+        if "experiment" in [o.key_or_group for o in groups] and any(
+            o.key_or_group == "experiment" and not o.input_line.startswith("+") for o in groups
+        ):
+            name = next(o.value() for o in groups if o.key_or_group == "experiment")
+            return f"experiment={name}: write it with a plus sign, +experiment={name}"
+        OmegaConf.set_struct(cfg, True)
+        for override in values:
+            if override.is_add() or override.key_or_group.startswith("hydra.searchpath"):
+                continue
+            complaint = _wrong_key(override.key_or_group, cfg)
+            if complaint:
+                return complaint
+    return first

@@ -1,0 +1,264 @@
+"""Compose, validate, and identify a run, before any data is read.
+
+``prepare`` turns a composed config into a ``Job``: plug-ins imported, smoke overrides applied, run-level keys checked,
+each component built (pydantic names every bad key), and the four checked against each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+
+from components import registry
+from components.interfaces import Attacker, Dataset, Inference, Model
+from runner.mistakes import ConfigError, nearest
+
+# What cannot change a number: paths, logging, and what only says what to do with a result.
+NOT_SIGNED = {
+    "data_dir", "output_dir", "offline", "fresh", "objective", "published", "description", "smoke_overrides",
+    "checkpoint_every", "tracking", "hydra", "experiment",
+}  # fmt: skip
+REQUIRED = ("dataset", "model", "inference")
+
+
+class Settings(BaseModel):
+    """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    experiment: str
+    description: str | None
+    seed: NonNegativeInt
+    replicates: PositiveInt
+    steps: PositiveInt | None
+    eval_every: PositiveInt | None
+    record_every: PositiveInt
+    checkpoint_every: PositiveInt
+    device: Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?)$")]
+    dtype: Literal["float64", "float32"]
+    threads: PositiveInt
+    smoke: bool
+    smoke_overrides: dict[str, Any]
+    debug: Literal["overfit", "profile"] | None
+    objective: str | None
+    fresh: bool
+    offline: bool
+    tracking: bool
+    published: str | None
+    plugins: list[str]
+    data_dir: str
+    output_dir: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A validated run: what to do, with what, and under which identity."""
+
+    settings: Settings
+    dataset: Dataset
+    model: Model
+    inference: Inference
+    attacker: Attacker | None
+    config: dict[str, Any]  # resolved, with smoke overrides applied: what the record holds
+    data: str  # the data's own name ("sarcos-sim" is never "sarcos")
+    signature: str
+
+    @property
+    def choice(self) -> dict[str, str | None]:
+        return {
+            "dataset": self.dataset.name,
+            "model": self.model.name,
+            "inference": self.inference.name,
+            "attacker": self.attacker.name if self.attacker else None,
+        }
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.settings.output_dir) / self.settings.experiment / self.signature
+
+
+def _complaint(where: str, error: dict[str, Any], known: list[str]) -> str:
+    """One pydantic error as one line."""
+    path = ".".join(str(p) for p in (where, *error["loc"]) if p != "" and not str(p).startswith("function-"))
+    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    if kind == "extra_forbidden":
+        return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
+    if kind == "missing":
+        return f"{path}: missing; give it a value"
+    bounds = {"greater_than": (">", "gt"), "greater_than_equal": ("≥", "ge"), "less_than": ("<", "lt"),
+              "less_than_equal": ("≤", "le")}  # fmt: skip
+    if kind in bounds:
+        sign, key = bounds[kind]
+        return f"{path}={value}: out of range, must be {sign} {context[key]:g}"
+    if kind == "literal_error":
+        expected = [w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")]
+        return f"{path}={value}: not one of {' | '.join(expected)}" + (
+            nearest(value, expected) if isinstance(value, str) and "did you" in nearest(value, expected) else ""
+        )
+    if kind == "value_error":
+        return f"{where}: {context['error']}" if where else str(context["error"])
+    names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
+             "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer"}  # fmt: skip
+    if kind in names:
+        return f"{path}={value}: must be {names[kind]}"
+    return f"{path}={value}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _validated(build: Any, values: dict[str, Any], where: str) -> Any:
+    try:
+        return build(**values)
+    except ValidationError as errors:
+        known = [name for name in build.model_fields if name != "name"]
+        found: dict[str, str] = {}
+        for error in errors.errors():  # a union complains once per member: keep the first line for each key
+            key = str(error["loc"][0]) if error["loc"] else ""
+            found.setdefault(key, _complaint(where, error, known))  # type: ignore[arg-type]
+        raise ConfigError("\n".join(list(found.values())[:3])) from None
+
+
+def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+    """The config with ``smoke_overrides`` merged in; what the user set on the command line stays."""
+
+    def merge(base: dict[str, Any], over: dict[str, Any], path: str) -> dict[str, Any]:
+        out = dict(base)
+        for key, value in over.items():
+            here = f"{path}.{key}" if path else key
+            if here in explicit:
+                continue
+            out[key] = (
+                merge(out[key], value, here) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+            )
+        return out
+
+    return merge(config, config["smoke_overrides"], "")
+
+
+def _component(role: str, config: dict[str, Any]) -> Any:
+    values = config.get(role)
+    if values is None:
+        return None
+    if not isinstance(values, dict) or "name" not in values:
+        raise ConfigError(f"{role}: must be chosen by name{nearest(str(values), registry.names(role))}")
+    try:
+        cls = registry.get(role, values["name"])
+    except registry.UnknownComponent as error:
+        raise ConfigError(f"{role}={error.name}: no such {role}{nearest(error.name, error.names)}") from None
+    return _validated(cls, values, role)
+
+
+def _fitting(role: str, fits: Any) -> str:
+    found = [name for name in registry.names(role) if fits(registry.get(role, name))]
+    return ", ".join(found) if found else "none yet"
+
+
+def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
+    """Refuses parts that do not fit, from class facts alone, with the names that would work.
+
+    Raises:
+        ConfigError: naming the pair.
+    """
+    kind, target = dataset.kind, dataset.target
+    if kind not in model.kinds:
+        names = _fitting("model", lambda m: kind in m.kinds)
+        raise ConfigError(
+            f"model={model.name} does not fit dataset={dataset.name} (a {kind} problem); models that do: {names}"
+        )
+    if target is not None and model.targets is not None and target not in model.targets:
+        names = _fitting("model", lambda m: kind in m.kinds and (m.targets is None or target in m.targets))
+        raise ConfigError(
+            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
+        )
+    if kind not in inference.kinds or not inference.needs <= model.offers:
+        names = _fitting("inference", lambda i: kind in i.kinds and i.needs <= model.offers)
+        lacks = ", ".join(sorted(inference.needs - model.offers)) or f"{kind} problems"
+        why = (
+            f"needs {lacks}, which model={model.name} lacks"
+            if kind in inference.kinds
+            else f"has no use for a {kind} problem"
+        )
+        raise ConfigError(f"inference={inference.name} {why}; inference that fits model={model.name}: {names}")
+    if attacker is not None and kind not in attacker.kinds:
+        names = _fitting("attacker", lambda a: kind in a.kinds)
+        raise ConfigError(
+            f"attacker={attacker.name} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
+        )
+    if kind == "game" and attacker is None:
+        names = _fitting("attacker", lambda a: kind in a.kinds)
+        raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
+    if inference.attacks and attacker is None:
+        raise ConfigError(
+            f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
+        )
+
+
+def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] = frozenset()) -> Job:  # type: ignore[assignment]
+    """A composed config as a validated job.
+
+    ``experiment`` is the name of the experiment chosen (None: composed by hand); ``explicit`` the keys set on the
+    command line, which smoke overrides leave alone.
+
+    Raises:
+        ConfigError: any mistake, in one to three lines.
+    """
+    try:
+        config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{getattr(error, 'full_key', '') or 'config'}: {str(error).splitlines()[0]}") from None
+    config.pop("hydra", None)
+    config["experiment"] = experiment or "custom"
+    if isinstance(config.get("plugins"), list):
+        for module in config["plugins"]:
+            try:
+                importlib.import_module(str(module))
+            except ModuleNotFoundError as error:
+                raise ConfigError(f"plugins: no module {module!r} ({error}); is its folder on PYTHONPATH?") from None
+            except ValueError as error:
+                raise ConfigError(f"plugins: {module}: {error}") from None
+    if config.get("smoke") is True and config.get("smoke_overrides"):
+        config = _smoke(config, explicit)
+    settings = _validated(Settings, {k: v for k, v in config.items() if k not in (*REQUIRED, "attacker")}, "")
+    if settings.device != "cpu" and not torch.cuda.is_available():
+        raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
+    parts = {role: _component(role, config) for role in (*REQUIRED, "attacker")}
+    missing = [role for role in REQUIRED if parts[role] is None]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
+            f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
+        )
+    check_pairs(**parts)
+    data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
+    config = json.loads(json.dumps(config))
+    return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data))
+
+
+def sign(config: dict[str, Any], data: str) -> str:
+    """Hash of the resolved config less what cannot change a number, and of the data's own name."""
+    signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
+    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
+    """Composes in this process, as the command line would: (config, experiment, keys set explicitly)."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_module
+
+    with initialize_config_module("conf", version_base="1.3"):
+        cfg = hydra_compose("config", overrides=overrides, return_hydra_config=True)
+    choices = cfg.hydra.runtime.choices
+    OmegaConf.set_struct(cfg, False)
+    cfg.pop("hydra")
+    return cfg, choices.get("experiment"), explicit_keys(overrides)
+
+
+def explicit_keys(overrides: list[str]) -> set[str]:
+    """``a.b`` of every override ``a.b=…``."""
+    return {o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".") for o in overrides if "=" in o}

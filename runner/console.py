@@ -1,0 +1,167 @@
+"""What a run shows: its choice as a tree, a progress bar with live metrics, a result table, where everything went.
+
+On a terminal it is live (rich); otherwise plain lines, one per evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.tree import Tree
+
+from runner.record import mean_se
+
+# Piped output has no width of its own; 80 columns would cut the tree of choices short.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+SHOWN = 5  # live metrics beside the bar
+
+
+def number(value: float) -> str:
+    """Four significant digits, without exponents for ordinary sizes."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.3e}"
+
+
+def complain(message: str) -> None:
+    """A user's mistake or a run's failure: plain lines on stderr."""
+    for line in message.splitlines():
+        err.print(line, style="bold red" if err.is_terminal else None, markup=False)
+
+
+def announce(title: str, message: str, style: str = "yellow") -> None:
+    """Something that must not be overlooked, in a panel."""
+    out.print(Panel(message, title=title, border_style=style, expand=False))
+
+
+def composition(job: Any) -> None:
+    """The composed choice as a tree: each component with the keys it was given."""
+    settings = job.settings
+    tree = Tree(f"[bold]{settings.experiment}[/bold]  {settings.description or ''}")
+    for role, name in job.choice.items():
+        if name:
+            values = {k: v for k, v in job.config[role].items() if k != "name"}
+            shown = "  ".join(f"{k}={v}" for k, v in values.items())
+            tree.add(f"[cyan]{role}[/cyan] [bold]{name}[/bold]  [dim]{shown}[/dim]")
+    run = {k: getattr(settings, k) for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")}
+    tree.add(
+        f"[cyan]run[/cyan] [bold]{job.signature}[/bold]  [dim]{'  '.join(f'{k}={v}' for k, v in run.items())}[/dim]"
+    )
+    out.print(tree)
+
+
+def facts(values: Mapping[str, str]) -> None:
+    """Facts about the data, on one line."""
+    out.print("  ".join(f"[cyan]{k}[/cyan] {v}" for k, v in values.items()))
+
+
+class Live:
+    """Progress of one run's steps over all its looped replicates."""
+
+    def __init__(self, total: int, replicates: int):
+        self.total, self.replicates = total, replicates
+        self.started = time.monotonic()
+        self.progress: Progress | None = None
+        if out.is_terminal:
+            self.progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("[dim]{task.fields[live]}"),
+                console=out,
+                refresh_per_second=4,
+            )
+            self.task = self.progress.add_task("training", total=total, rate="", live="")
+            self.progress.start()
+
+    def update(self, step: int, replicate: int, info: Mapping[str, float]) -> None:
+        if self.progress is None:
+            return
+        name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
+        task = self.progress.tasks[self.task]
+        live = "  ".join(f"{k} {number(v)}" for k, v in list(info.items())[:SHOWN])
+        rate = (
+            f"{task.speed:.0f}/s"
+            if task.speed and task.speed >= 1
+            else (f"{1 / task.speed:.1f} s each" if task.speed else "")
+        )
+        self.progress.update(self.task, completed=step, description=name, live=live, rate=rate)
+
+    def restart(self, replicate: int) -> None:
+        if self.progress is not None:
+            self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
+
+    def evaluated(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
+        """One line per evaluation, also when not on a terminal."""
+        of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
+        headline = {k: v for k, v in scores.items() if "/" not in k}
+        shown = "  ".join(f"{k} {number(v)}" for k, v in headline.items())
+        seconds = time.monotonic() - self.started
+        out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
+
+    def stop(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+
+
+def result(job: Any, result: Mapping[str, list[float]], published: Mapping[str, str] | None = None) -> None:
+    """Mean and standard error of every headline metric; metrics by task in one row per task."""
+    n = max((len(v) for v in result.values()), default=0)
+    repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
+    headline = {k: v for k, v in result.items() if "/" not in k}
+    parts = sorted(
+        {k.split("/", 1)[1] for k in result if "/" in k},
+        key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
+    )
+    names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
+    table = Table(
+        title=f"{job.data}, {job.choice['model']}, {job.choice['inference']} ({repetitions})", title_justify="left"
+    )
+    table.add_column("")
+    for name in names:
+        table.add_column(name, justify="right")
+
+    def cell(values: list[float] | None) -> str:
+        if values is None:
+            return ""
+        mean, se = mean_se(values)
+        return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+
+    if headline:
+        table.add_row("[bold]all", *(f"[bold]{cell(result.get(name))}" for name in names))
+    for part in parts[:20]:
+        table.add_row(part, *(cell(result.get(f"{name}/{part}")) for name in names))
+    if published:
+        table.add_section()
+        table.add_row("published", *(published.get(name, "") for name in names))
+    out.print(table)
+
+
+def whereabouts(folder: Path, mirror: Any | None) -> None:
+    """Where everything was written and how to look at it."""
+    figures = sorted((folder / "figures").glob("*.png"))
+    out.print(f"record   {folder}", markup=False)
+    if figures:
+        out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}", markup=False)
+    if mirror is None:
+        return
+    if mirror.trouble:
+        announce(
+            "MLflow was not reached",
+            f"{mirror.trouble}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
+        )
+    else:
+        out.print(f"MLflow   run {mirror.pushed.get('run_id', '')}; look at it with: runner ui", markup=False)

@@ -1,0 +1,329 @@
+"""The one training loop: a minibatch, an observation, a Gibbs sweep and a game episode are all "a batch".
+
+for step, batch in problem.batches(rng, start, stop):
+    state, info = inference.step(state, batch, rng)
+    # every k steps: record, evaluate, checkpoint; nothing else lives here
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from components.interfaces import DataUnavailable, NumericalTrouble, Setting
+from runner import checkpoint, console
+from runner.config import Job
+from runner.mistakes import ConfigError, RunFailure
+from runner.outputs import write_artefacts
+from runner.record import Record, disk_failure, now
+from runner.rng import Streams
+from runner.tracking import Mirror
+
+PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
+WATCHED = ("elbo", "loss", "log_likelihood", "log_joint")  # information that must stay finite
+RATES = ("lr", "learning_rate", "step_size", "epsilon")  # keys to lower when it does not
+PROFILED = 20
+Scores = dict[str, Any]
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
+
+    def __init__(self, signum: int, step: int):
+        super().__init__(f"interrupted at step {step}; the same command goes on from there")
+        self.code = 128 + signum
+
+
+class Pruned(Exception):
+    """A sweep gave this run up after an evaluation."""
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals received, so that a step is finished and checkpointed before the run stops."""
+    received: list[int] = []
+
+    def note(signum: int, _frame: Any) -> None:
+        if received and signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        received.append(signum)
+
+    try:
+        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: whoever runs us handles signals
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+
+def plain(values: dict[str, Any]) -> Scores:
+    """Tensors as numbers, or as lists where replicates are a dimension."""
+    return {k: v.detach().cpu().tolist() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+
+
+def _check_finite(info: Scores, job: Job) -> None:
+    for name in WATCHED:
+        value = info.get(name)
+        if value is None:
+            continue
+        if not all(math.isfinite(v) for v in (value if isinstance(value, list) else [value])):
+            rate = next((r for r in RATES if hasattr(job.inference, r)), None)
+            mend = (
+                f"lower inference.{rate} (now {getattr(job.inference, rate)})" if rate else "check the model's scales"
+            )
+            raise NumericalTrouble(f"{name} is {value}", mend)
+
+
+class Run:
+    """One job on its way: its record, its mirror in MLflow, its display."""
+
+    def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
+        self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
+        self.record = Record.open(job)
+        self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
+        self.loops = 1 if job.dataset.vectorised else self.settings.replicates
+        self.device, self.dtype = torch.device(self.settings.device), getattr(torch, self.settings.dtype)
+        self.announced: set[str] = set()
+
+    # -- one replicate -------------------------------------------------------------------------------------------------
+    def _problem(self, rng: Streams) -> Any:
+        settings, job = self.settings, self.job
+        setting = Setting(
+            data_dir=Path(settings.data_dir),
+            device=self.device,
+            dtype=self.dtype,
+            replicates=settings.replicates if job.dataset.vectorised else 1,
+            offline=settings.offline,
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            problem: Any = job.dataset.load(rng, setting)
+        for warning in caught:
+            if "components" in str(warning.filename) and str(warning.message) not in self.announced:
+                self.announced.add(str(warning.message))
+                console.announce(warning.category.__name__, str(warning.message))
+        if problem.name != job.data:
+            raise RunFailure(
+                f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"
+            )
+        if job.attacker is not None:
+            if job.attacker.action == "contamination":
+                problem = problem.attacked(job.attacker, rng)
+            problem.attacker = job.attacker
+        if settings.debug == "overfit":
+            if problem.kind != "supervised":
+                raise ConfigError(
+                    f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}"
+                )
+            _, batch = next(iter(problem.batches(rng, 0, 1)))
+            batch = dataclasses.replace(batch, scale=1.0)
+            problem = dataclasses.replace(problem, train=batch, test=batch, batch_size=None)
+        return problem
+
+    def _total(self, problem: Any) -> int:
+        steps, length = self.settings.steps, problem.length
+        if steps is None and length is None:
+            raise ConfigError(f"steps: missing; dataset={self.job.dataset.name} has no length of its own, give steps=…")
+        if steps is not None and length is not None and steps > length:
+            raise ConfigError(f"steps={steps}: dataset={self.job.dataset.name} has only {length}")
+        total = steps or length
+        return min(total, PROFILED) if self.settings.debug == "profile" else total
+
+    def _resume(self, state: Any, rng: Streams, replicate: int) -> tuple[Any, int, float]:
+        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds)."""
+        found = checkpoint.load_newest(self.record.folder / "checkpoints", self.job.signature)
+        if found is None:
+            self.record.rewind(replicate, -1)
+            return state, 0, 0.0
+        facts, tensors, complaints = found
+        for complaint in complaints:
+            console.announce("Corrupt checkpoint", f"{complaint}\nThe one before it is used.")
+        if not facts or facts["replicate"] != replicate:
+            self.record.rewind(replicate, -1)
+            return state, 0, 0.0
+        state, streams = checkpoint.restore(facts, tensors, state)
+        rng.restore(streams)
+        self.record.rewind(replicate, facts["step"])
+        console.out.print(f"resumed at step {facts['step']} of replicate {replicate + 1}", markup=False)
+        return state, facts["step"], facts["seconds"]
+
+    def _checkpoint(self, state: Any, rng: Streams, step: int, replicate: int, seconds: float) -> None:
+        facts = {"step": step, "replicate": replicate, "seconds": seconds, "signature": self.job.signature}
+        checkpoint.save_checkpoint(self.record.folder / "checkpoints", state, rng.state(), facts)
+        self.record.flush()
+
+    def replicate(self, replicate: int, received: list[int], live: list[console.Live]) -> Scores:
+        """Trains and scores one replicate (or, with vectorised data, all of them at once)."""
+        settings, inference, record = self.settings, self.job.inference, self.record
+        rng = Streams(settings.seed, replicate, self.device)
+        problem = self._problem(rng)
+        total = self._total(problem)
+        model = self.job.model.build(problem, rng)
+        state = inference.init(model, problem, rng)
+        state, start, before = self._resume(state, rng, replicate)
+        if replicate == 0 and hasattr(problem, "describe"):
+            console.facts(problem.describe())
+        if not live:
+            live.append(console.Live(total, self.loops))
+        else:
+            live[0].restart(replicate)
+        began, pushed, step = time.monotonic(), time.monotonic(), start
+        with self._profiler() as profiler:
+            for step, batch in problem.batches(rng, start, total):
+                try:
+                    state, info = inference.step(state, batch, rng)
+                    saving = step % settings.checkpoint_every == 0 or step == total or bool(received)
+                    if step % settings.record_every == 0 or saving or step == 1:
+                        shown = plain(info)
+                        _check_finite(shown, self.job)
+                        record.line(step, replicate, before + time.monotonic() - began, "train", shown)
+                        live[0].update(step, replicate, {k: _mean(v) for k, v in shown.items()})
+                except NumericalTrouble as error:
+                    raise NumericalTrouble(
+                        f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend
+                    ) from error
+                if settings.eval_every and step % settings.eval_every == 0 and step < total:
+                    scores = plain(problem.score(inference.posterior(state), rng))
+                    self._evaluated(step, replicate, before + time.monotonic() - began, "evaluation", scores, live[0])
+                if saving:
+                    self._checkpoint(state, rng, step, replicate, before + time.monotonic() - began)
+                if received and step < total:
+                    raise Interrupted(received[0], step)
+                if self.mirror and time.monotonic() - pushed > PUSH_EVERY:
+                    record.flush()
+                    self.mirror.push()
+                    pushed = time.monotonic()
+                if profiler is not None:
+                    profiler.step()
+        posterior = inference.posterior(state)
+        scores, figures, tables = self._assess(problem, posterior, rng, figures=replicate == 0)
+        self._evaluated(total, replicate, before + time.monotonic() - began, "final", scores, live[0])
+        if replicate == 0:
+            write_artefacts(record.folder, figures, tables, self.job)
+        return scores
+
+    def _assess(self, problem: Any, posterior: Any, rng: Streams, figures: bool) -> tuple[Scores, dict, dict]:
+        """Final scores, security evaluation under an evasion attacker, figures and tables."""
+        scores: Scores = plain(problem.score(posterior, rng))
+        drawn: dict[str, Any] = problem.draw(posterior, rng) if figures else {}
+        tables: dict[str, Any] = {}
+        if problem.attacker is not None and problem.attacker.action == "evasion":
+            from components.metrics import security
+
+            attacked, attack_figures, tables = security.evaluate(problem, posterior, rng)
+            scores |= plain(attacked)
+            drawn |= attack_figures
+        return scores, drawn, tables
+
+    def _evaluated(self, step: int, replicate: int, seconds: float, phase: str, scores: Scores, live: Any) -> None:
+        self.record.line(step, replicate, seconds, phase, scores)
+        self.record.flush()
+        live.evaluated(step, replicate, {k: _mean(v) for k, v in scores.items()})
+        if self.on_evaluation is not None and replicate == 0:
+            self.on_evaluation(step, {k: _mean(v) for k, v in scores.items()})
+
+    @contextmanager
+    def _profiler(self) -> Iterator[Any]:
+        if self.settings.debug != "profile":
+            yield None
+            return
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+            yield profiler
+        console.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20), markup=False)
+        profiler.export_chrome_trace(str(self.record.folder / "profile.json"))
+
+    # -- the whole run -------------------------------------------------------------------------------------------------
+    def go(self) -> dict[str, list[float]]:
+        """All replicates; the record's state says how it ended.
+
+        Raises:
+            Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
+        """
+        record = self.record
+        torch.set_num_threads(self.settings.threads)
+        live: list[console.Live] = []
+        began = time.monotonic()
+        before = record.facts["seconds"]
+        record.save(state="running", error=None, vectorised=self.job.dataset.vectorised)
+        ending: dict[str, Any] = {"state": "failed"}
+        try:
+            with _signals() as received:
+                for replicate in range(self.loops):
+                    if str(replicate) not in record.facts["finished"]:
+                        scores = self.replicate(replicate, received, live)
+                        record.facts["finished"][str(replicate)] = scores
+                        record.save(seconds=before + time.monotonic() - began)
+            ending = {"state": "done", "result": self._gather()}
+        except Interrupted as error:
+            ending = {"state": "interrupted", "error": str(error)}
+            raise
+        except KeyboardInterrupt:
+            ending = {"state": "interrupted", "error": "interrupted inside a step; the last checkpoint is kept"}
+            raise
+        except NumericalTrouble as error:
+            ending = {"state": "diverged", "error": str(error)}
+            raise
+        except Pruned as error:
+            ending = {"state": "interrupted", "error": f"pruned: {error}"}
+            raise
+        except OSError as error:
+            failure = disk_failure(error, record.folder)
+            ending["error"] = str(failure)
+            raise failure from None
+        except (ConfigError, RunFailure, DataUnavailable) as error:
+            ending["error"] = str(error)
+            raise
+        except Exception as error:
+            ending["error"] = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            for display in live:
+                display.stop()
+            self._end(ending, before + time.monotonic() - began)
+        return record.facts["result"]
+
+    def _gather(self) -> dict[str, list[float]]:
+        """Each metric's value per replicate."""
+        finished = self.record.facts["finished"]
+        if self.job.dataset.vectorised:
+            return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
+        return {k: [finished[str(r)][k] for r in range(self.loops)] for k in finished["0"]}
+
+    def _end(self, ending: dict[str, Any], seconds: float) -> None:
+        try:
+            self.record.flush()
+            self.record.save(**ending, ended=now(), seconds=seconds)
+            if self.mirror:
+                self.mirror.push()
+        except OSError as error:  # a full disk must not hide what happened before
+            console.complain(str(disk_failure(error, self.record.folder)))
+        finally:
+            self.record.close()
+
+
+def _mean(value: Any) -> float:
+    return sum(value) / len(value) if isinstance(value, list) else float(value)
+
+
+def run(job: Job, on_evaluation: Callable[[int, Scores], None] | None = None) -> tuple[Run, dict[str, list[float]]]:
+    """Runs a job, or, when its record says it is done, reads its result."""
+    going = Run(job, on_evaluation)
+    if going.record.state == "done":
+        going.record.close()
+        return going, going.record.facts["result"]
+    return going, going.go()
