@@ -1,0 +1,26 @@
+"""Policies of a player over a finite set of actions, for R replicates at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+PolicyName = Literal["epsilon_greedy", "softmax"]
+
+
+def probabilities(values: Tensor, policy: PolicyName, epsilon: float, temperature: float) -> Tensor:
+    """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima.
+
+    ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature)  (Gallego 4.3, 4.4.1)."""
+    if policy == "softmax":
+        return torch.softmax(values / temperature, -1)
+    best = (values == values.amax(-1, keepdim=True)).to(values.dtype)
+    return best * ((1 - epsilon) / best.sum(-1, keepdim=True)) + epsilon / values.shape[-1]
+
+
+def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:
+    """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform number each."""
+    u = torch.rand(p.shape[0], 1, generator=generator, device=p.device, dtype=p.dtype)
+    return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes what rounding leaves

@@ -1,0 +1,21 @@
+"""Scores of a played game."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def scores(rewards: Tensor, tail: float) -> dict[str, Tensor]:
+    """Mean reward over the last ``tail`` share of the episodes and total reward; rewards [R, t] -> [R] each."""
+    last = max(1, math.ceil(tail * rewards.shape[1]))
+    return {"reward": rewards[:, -last:].mean(1), "total_reward": rewards.sum(1)}
+
+
+def moving_average(rewards: Tensor, window: int) -> Tensor:
+    """Mean of every ``window`` consecutive episodes: rewards [R, t] -> [R, t − window + 1] (window at most t)."""
+    window = min(window, rewards.shape[1])
+    total = torch.nn.functional.pad(rewards.cumsum(1), (1, 0))
+    return (total[:, window:] - total[:, :-window]) / window

@@ -1,0 +1,99 @@
+"""Games to play in tests: components from their YAML, a small threatened MDP with states, a stationary adversary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import yaml
+
+from components import registry
+from components.interfaces import Setting
+from components.problems.game import Game, Play
+from runner.rng import Streams
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def component(role: str, name: str, **overrides):
+    return registry.get(role, name)(**(yaml.safe_load((CONF / role / f"{name}.yaml").read_text()) | overrides))
+
+
+class Stationary:
+    """An adversary whose threats are independent draws from fixed probabilities."""
+
+    def __init__(self, p):
+        self.p = torch.as_tensor(p, dtype=torch.float64)
+
+    def reset(self, replicates, n_actions, device, dtype):
+        return torch.zeros(replicates, dtype=dtype)
+
+    def act(self, state, rng):
+        u = torch.rand(len(state), 1, generator=rng.attack, dtype=torch.float64)
+        return (u >= self.p.cumsum(0)[:-1]).sum(-1)
+
+    def observe(self, state, a, b, r):
+        return state
+
+
+def friend_or_foe(replicates: int, episodes: int, seed: int = 0, beta: float = 0.7) -> Game:
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    game = component("dataset", "friend_or_foe", episodes=episodes).load(Streams(seed), setting)
+    game.attacker = component("attacker", "exponential_smoother", beta=beta)
+    return game
+
+
+def three_states(replicates: int, episodes: int) -> Game:
+    """3 states, 2 actions, 3 threats, general-sum rewards, deterministic transitions."""
+    generator = torch.Generator().manual_seed(3)
+    shape = (3, 2, 3)
+    return Game(
+        name="three-states",
+        reward_a=torch.randn(shape, generator=generator, dtype=torch.float64),
+        reward_b=torch.randn(shape, generator=generator, dtype=torch.float64),
+        transition=torch.randint(0, 3, shape, generator=generator),
+        episodes=episodes,
+        tail=0.2,
+        window=10,
+        replicates=replicates,
+        attacker=Stationary([0.5, 0.2, 0.3]),
+    )
+
+
+def play(game: Game, inference, seed: int = 0):
+    """The state after every episode of the game, the posterior, and the final state."""
+    rng = Streams(seed)
+    state = inference.init(component("model", "q_table").build(game, rng), game, rng)
+    for _, episode in game.batches(rng, 0, game.episodes):
+        state, _ = inference.step(state, episode, rng)
+    posterior: Play = inference.posterior(state)
+    return state, posterior
+
+
+def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
+    return float(x.mean()), float(x.std() / len(x) ** 0.5)
+
+
+# ---- the literal games: one replicate, one number at a time ----------------------------------------------------------
+def greedy(psi: list[float], epsilon: float) -> list[float]:
+    best = [value == max(psi) for value in psi]
+    return [(1 - epsilon) * is_best / sum(best) + epsilon / len(psi) for is_best in best]
+
+
+def invert(p: list[float], u: float) -> int:
+    total = 0.0
+    for i, q in enumerate(p[:-1]):
+        total += q
+        if u < total:
+            return i
+    return len(p) - 1
+
+
+def draws(game: Game, seed: int = 0):
+    """The uniforms that drive her choices [T, R], and a source of his threats, as in ``play`` with the same seed."""
+    rng = Streams(seed)
+    mine = [
+        torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0] for _ in range(game.episodes)
+    ]
+    theirs = [game.attacker.act(torch.zeros(game.replicates), rng) for _ in range(game.episodes)]
+    return torch.stack(mine).tolist(), torch.stack(theirs).tolist()

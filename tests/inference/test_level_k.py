@@ -1,0 +1,87 @@
+import itertools
+
+import pytest
+import torch
+from game_play import component, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+
+
+def expectation(table, forecast):
+    return [sum(value * p for value, p in zip(row, forecast, strict=True)) for row in table]
+
+
+def test_update_is_algorithm_4_1():
+    game = three_states(replicates=3, episodes=60)
+    rates = {"alpha": 0.1, "alpha_opponent": 0.2, "epsilon": 0.1, "epsilon_opponent": 0.3}
+    state, posterior = play(game, component("inference", "level_k", **rates))
+    uniforms, threats = draws(game)
+    gamma = 0.8
+    for i in range(3):
+        q2 = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q₂(s, a, b)
+        q1 = [[[0.0] * 2 for _ in range(3)] for _ in range(3)]  # Q̂₁(s, b, a)
+        counts = [[1.0] * 2 for _ in range(3)]  # of her actions, as he would count them
+
+        def p_b(s, counts=counts):
+            return [c / sum(counts[s]) for c in counts[s]]
+
+        def p_a(s, q1=q1, p_b=p_b):  # line 3, at the state asked for
+            return greedy(expectation(q1[s], p_b(s)), 0.3)
+
+        s = 0
+        for t in range(60):
+            psi = expectation(q2[s], p_a(s))  # eq. (4.3)
+            a, b = invert(greedy(psi, 0.1), uniforms[t][i]), threats[t][i]
+            r_a, r_b = float(game.reward_a[s, a, b]), float(game.reward_b[s, a, b])
+            s_next = int(game.transition[s, a, b])  # line 1
+            counts[s][a] += 1
+            q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (r_b + gamma * max(expectation(q1[s_next], p_b(s_next))))  # line 2
+            q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (r_a + gamma * max(expectation(q2[s_next], p_a(s_next))))  # line 4
+            s = s_next
+        torch.testing.assert_close(state["q"][0].values[i], torch.tensor(q1, dtype=torch.float64))
+        torch.testing.assert_close(state["q"][1].values[i], torch.tensor(q2, dtype=torch.float64))
+        torch.testing.assert_close(posterior.forecast[i], torch.tensor(p_a(s), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("forget", [1.0, 0.8])
+def test_level_1_is_fpq_learning(forget):
+    game = three_states(replicates=5, episodes=80)
+    one, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
+    fpq, other = play(game, component("inference", "fpq_learning", forget=forget))
+    assert torch.equal(one["q"][0].values, fpq["q"].values)
+    assert torch.equal(posterior.rewards, other.rewards)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+def test_players_alternate_down_the_hierarchy(level):
+    game = three_states(replicates=2, episodes=5)
+    state, posterior = play(game, component("inference", "level_k", level=level))
+    shapes = [tuple(q.values.shape[2:]) for q in state["q"]]
+    assert shapes[-1] == (2, 3)  # hers: 2 actions, 3 threats
+    assert all(a == b[::-1] for a, b in itertools.pairwise(shapes))
+    assert state["counts"].shape[-1] == shapes[0][1]
+    assert posterior.forecast.shape == (2, 3)
+
+
+def test_level_2_exploits_the_adaptive_adversary():
+    """Gallego 4.4.1: rewards around 40, close to the bound of 50 (45 with ε = 0.1); the modelled opponent is wrong, yet
+    good enough."""
+    game = friend_or_foe(replicates=50, episodes=2500)
+    _, posterior = play(game, component("inference", "level_k"))
+    mean, _ = mean_and_se(game.score(posterior, None)["reward"])
+    assert 36 < mean < 45
+
+
+def test_level_2_with_softmax_does_not_do_worse():
+    """Gallego Fig 4.4."""
+    game = friend_or_foe(replicates=30, episodes=1500)
+    _, posterior = play(game, component("inference", "level_k", policy="softmax"))
+    mean, _ = mean_and_se(game.score(posterior, None)["reward"])
+    assert mean > 40
+
+
+def test_a_modelled_opponent_who_acts_at_random_teaches_nothing():
+    """With ε = 1 in the model of him the forecast is uniform: she is no better than chance would be."""
+    game = friend_or_foe(replicates=50, episodes=1000)
+    _, posterior = play(game, component("inference", "level_k", epsilon_opponent=1.0))
+    assert torch.equal(posterior.forecast, torch.full((50, 2), 0.5, dtype=torch.float64))
+    mean, se = mean_and_se(game.score(posterior, None)["reward"])
+    assert mean + 4 * se < 10

@@ -1,0 +1,32 @@
+import torch
+
+from components.maths.policies import draw_action, probabilities
+
+VALUES = torch.tensor([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]], dtype=torch.float64)
+
+
+def test_epsilon_greedy_shares_between_equal_maxima():
+    p = probabilities(VALUES, "epsilon_greedy", 0.3, 1.0)
+    torch.testing.assert_close(p, torch.tensor([[0.1, 0.45, 0.45], [0.8, 0.1, 0.1]], dtype=torch.float64))
+
+
+def test_softmax_is_the_exponential_of_values_over_temperature():
+    p = probabilities(VALUES, "softmax", 0.3, 2.0)
+    expected = (VALUES / 2).exp()
+    torch.testing.assert_close(p, expected / expected.sum(1, keepdim=True))
+    cold = probabilities(VALUES[1:], "softmax", 0.0, 1e-3)
+    torch.testing.assert_close(cold, probabilities(VALUES[1:], "epsilon_greedy", 0.0, 1.0))
+
+
+def test_actions_are_drawn_with_their_probabilities():
+    n = 40_000
+    p = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
+    a = draw_action(p.expand(n, 3), torch.Generator().manual_seed(0))
+    share = torch.bincount(a, minlength=3) / n
+    z = (share - p) / (p * (1 - p) / n).sqrt()
+    assert bool((z.abs() < 4).all())
+
+
+def test_an_action_without_probability_is_never_drawn():
+    p = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64).expand(5000, 3)
+    assert bool((draw_action(p, torch.Generator().manual_seed(0)) == 1).all())
