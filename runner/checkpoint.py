@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file (tensors + JSON in its header) and one JSON sidecar with its checksum; never pickle.
+"""Checkpoints: one safetensors file of tensors and one JSON sidecar with its checksum; never pickle.
 
 A file is written under a temporary name, flushed and renamed; its sidecar, written last, makes it exist.  The last two
 are kept, so that one that is damaged falls back to the one before.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+from runner.atomic import write_bytes, write_text
 
 KEPT = 2
 
@@ -77,23 +78,6 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
     return template
 
 
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a small file whole or not at all."""
-    _write(path, text.encode())
-
-
 def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> Path:
     """Writes state, random streams and facts ({step, replicate, signature, …}); keeps the newest ``KEPT``."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +87,7 @@ def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts:
     content = save(tensors)
     stem = f"r{facts['replicate']:04d}-s{facts['step']:09d}"
     path = folder / f"{stem}.safetensors"
-    _write(path, content)
+    write_bytes(path, content)
     sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton}
     write_text(folder / f"{stem}.json", json.dumps(sidecar))
     for old in sorted(folder.glob("r*.json"))[:-KEPT]:

@@ -18,13 +18,15 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from omegaconf import OmegaConf
 
-from runner.checkpoint import write_text
-from runner.config import Job
+from runner.atomic import write_text
 from runner.mistakes import ConfigError, RunFailure
+
+if TYPE_CHECKING:
+    from runner.config import Job
 
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted"]
 PACKAGES = (
@@ -116,8 +118,9 @@ class Record:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lock.seek(0)
+                process = lock.read().strip() or "unknown"
                 raise ConfigError(
-                    f"run {job.signature} is already going (process {lock.read().strip() or 'unknown'}); wait for it, or change seed="
+                    f"run {job.signature} is already going (process {process}); wait for it, or change seed="
                 ) from None
             lock.truncate(0)
             lock.write(str(os.getpid()))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runner.checkpoint import write_text
+from runner.atomic import write_text
 from runner.record import mean_se, read, read_lines
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
