@@ -1,0 +1,95 @@
+"""The protocol of the inverse-dynamics experiments: N rows, a few of their labels, everything standardised."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from components.figures.calibration import calibration
+from components.figures.hinton import hinton
+from components.figures.predictions import predictions
+from components.interfaces import Rng, Setting
+from components.problems.supervised import Batch, Supervised
+
+Array = NDArray[np.float64]
+JOINTS = 7
+
+
+def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) -> Tensor:
+    """Which labels are observed, [rows, 7] bool: in each row ``labels_per_row`` of the 7, uniformly at random."""
+    order = torch.rand(rows, JOINTS, generator=generator, dtype=torch.float64).argsort(1)
+    return torch.zeros(rows, JOINTS, dtype=torch.bool).scatter_(1, order[:, :labels_per_row], True)
+
+
+def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each task's observed labels, [T] each; y, mask [N, T].
+
+    The deviation of a task with fewer than two different labels is that of all labels around their tasks' means
+    (1 if those have none); the mean of a task without labels is 0."""
+    count = mask.sum(0)
+    mean = (y * mask).sum(0) / count.clamp_min(1)
+    square = ((y - mean) ** 2 * mask).sum(0)
+    std = (square / count.clamp_min(1)).sqrt()
+    pooled = (square.sum() / count.sum().clamp_min(1)).sqrt()
+    pooled = torch.where(pooled > 0, pooled, torch.ones_like(pooled))
+    return mean, torch.where(std > 0, std, pooled)
+
+
+def partly_labelled(
+    name: str,
+    train: tuple[Array, Array],
+    test: tuple[Array, Array],
+    n_train: int,
+    labels_per_row: int,
+    batch_size: int | None,
+    rng: Rng,
+    setting: Setting,
+) -> Supervised:
+    """N rows drawn without replacement, some labels of each, inputs and labels standardised by what is observed.
+
+    x ← (x − x̄)/s_x and yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the observed
+    training labels of task t; the test rows carry all 7 labels.  For the same ``rng`` the rows and labels of a smaller
+    N are among those of a larger one.  train and test: x [rows, 21], y [rows, 7].
+
+    Raises:
+        ValueError: N is more than the rows there are.
+
+    Source: Boustati (2021), appendix A.1.2.
+    """
+    pool = len(train[0])
+    if n_train > pool:
+        raise ValueError(f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}")
+    rows = torch.randperm(pool, generator=rng.data)[:n_train]
+    mask = observed_labels(pool, labels_per_row, rng.data)[:n_train]
+    x, y = torch.tensor(train[0][rows.numpy()]), torch.tensor(train[1][rows.numpy()])
+    x_mean, x_std = x.mean(0), x.std(0, correction=0)
+    x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
+    y_mean, y_std = moments(y, mask)
+
+    def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
+        x, y = (x - x_mean) / x_std, torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+        return Batch(
+            x.to(setting.device, setting.dtype), y.to(setting.device, setting.dtype), mask.to(setting.device), 1.0
+        )
+
+    x_test, y_test = torch.tensor(test[0]), torch.tensor(test[1])
+    return Supervised(
+        name=name,
+        target="real",
+        train=batch(x, y, mask),
+        test=batch(x_test, y_test, torch.ones_like(y_test, dtype=torch.bool)),
+        batch_size=batch_size,
+        task_names=[f"joint {t + 1}" for t in range(JOINTS)],
+        y_mean=y_mean.to(setting.device, setting.dtype),
+        y_std=y_std.to(setting.device, setting.dtype),
+        figures=[hinton, predictions, calibration],
+    )
+
+
+def some_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
+    """n rows drawn without replacement; None: all, in their order (drawing as much from ``rng``, so that what is drawn
+    next does not depend on n)."""
+    rows = torch.randperm(len(data[0]), generator=rng.data)[:n].numpy()
+    return data if n is None else (data[0][rows], data[1][rows])

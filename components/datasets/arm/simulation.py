@@ -1,0 +1,158 @@
+"""The simulated world: one arm, its friction, its sensors and its motions, generated once and kept in a file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from components.datasets.arm.newton_euler import Arm, inverse_dynamics
+from components.datasets.arm.trajectories import Motion, random_motions
+from components.datasets.files import folders, writable
+
+Array = NDArray[np.float64]
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Friction:
+    """Friction in the joints, smoothed around standstill."""
+
+    viscous: Array  # [J] N m s/rad
+    coulomb: Array  # [J] N m
+    smoothing: float  # rad/s
+
+    def torque(self, qd: Array) -> Array:
+        """τ_f = b q̇ + c tanh(q̇/v), opposing the motion, for q̇ [N, J]."""
+        return self.viscous * qd + self.coulomb * np.tanh(qd / self.smoothing)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the sensors' errors."""
+
+    position: float  # rad
+    velocity: float  # rad/s
+    acceleration: float  # rad/s²
+    torque: Array  # [J] N m
+
+
+@dataclass(frozen=True)
+class World:
+    """All that determines the simulated data."""
+
+    arm: Arm
+    friction: Friction
+    motion: Motion
+    noise: Noise
+    rows: dict[str, int]
+    decimals: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Recorded rows: x [N, 3J] positions, velocities, accelerations; y [N, J] torques, N m."""
+
+    x_train: Array
+    y_train: Array
+    x_test: Array
+    y_test: Array
+
+
+def read_world(path: Path = _HERE / "seven_joint.yaml") -> World:
+    """The world that a parameter file describes."""
+    facts = yaml.safe_load(path.read_text())
+
+    def arrays(part: dict) -> dict:
+        return {k: np.array(v) if isinstance(v, list) else v for k, v in part.items()}
+
+    arm = arrays(facts["arm"])
+    xx, yy, zz, xy, xz, yz = arm["inertia"].T
+    arm["inertia"] = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
+    motion = arrays(facts["motion"]) | {"frequency": tuple(facts["motion"]["frequency"])}
+    return World(
+        Arm(**arm),
+        Friction(**arrays(facts["friction"])),
+        Motion(**motion),
+        Noise(**arrays(facts["noise"])),
+        facts["rows"],
+        facts["decimals"],
+        facts["seed"],
+    )
+
+
+def simulate(world: World) -> Rows:
+    """Random motions, the torques that they take, and what the sensors make of both.
+
+    x = (q, q̇, q̈) + noise;  y = RNE(q, q̇, q̈) + τ_f(q̇) + noise.  Test rows come from motions of their own.
+    """
+    # RandomState, not Generator: numpy promises that its streams never change.
+    random = np.random.RandomState(world.seed)
+    recorded: dict[str, Array] = {}
+    for part, n in world.rows.items():
+        states = random_motions(world.motion, -(-n // world.motion.rows), random)
+        q, qd, qdd = (s[:n] for s in states)
+        torque = inverse_dynamics(world.arm, q, qd, qdd) + world.friction.torque(qd)
+        levels = (world.noise.position, world.noise.velocity, world.noise.acceleration)
+        noisy = [s + level * random.standard_normal(s.shape) for s, level in zip((q, qd, qdd), levels, strict=True)]
+        recorded[f"x_{part}"] = np.concatenate(noisy, 1).round(world.decimals)
+        recorded[f"y_{part}"] = (torque + world.noise.torque * random.standard_normal(torque.shape)).round(
+            world.decimals
+        )
+    return Rows(**recorded)
+
+
+def checksum() -> str:
+    """Of everything that determines the data: the parameters and the code that turns them into rows."""
+    digest = hashlib.sha256()
+    for name in ("seven_joint.yaml", "newton_euler.py", "trajectories.py", "simulation.py"):
+        digest.update((_HERE / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _read(path: Path, expected: str) -> Rows | None:
+    """Rows kept in a file; None if there is no such file, it is torn, or other parameters made it."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if str(stored["checksum"]) == expected:
+                return Rows(**{name: stored[name] for name in Rows.__annotations__})
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        pass
+    return None
+
+
+def _write(path: Path, rows: Rows, checksum: str) -> bool:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as stream:
+            np.savez(stream, checksum=np.array(checksum), **vars(rows))  # type: ignore[arg-type]
+        os.replace(part, path)
+        return True
+    except OSError:  # a full disk: the rows are generated anew next time
+        return False
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=1)
+def simulated_rows(data_dir: Path) -> Rows:
+    """The rows of the fixed world: read from ``sarcos_sim/`` in the data folder or the user's cache, else generated and
+    kept in the first of the two that can be written.  The arrays are read-only."""
+    expected = checksum()
+    places = [folder / "sarcos_sim" / f"rows-{expected[:12]}.npz" for folder in folders(data_dir)]
+    rows = next((found for place in places if (found := _read(place, expected)) is not None), None)
+    if rows is None:
+        rows = simulate(read_world())
+        any(_write(place, rows, expected) for place in places if writable(place.parent))
+    for array in vars(rows).values():
+        array.flags.writeable = False
+    return rows

@@ -1,0 +1,255 @@
+"""Data files: found in the data folder, or downloaded into it, and never used unless their checksum fits.
+
+    path = locate(data_dir, "sarcos/sarcos_inv_test.mat")
+
+A file is looked for in the data folder, then in the user's cache.  A download goes to the first of the two that can be
+written, so a read-only data folder is used as it is and never written to.  ``catalogue.yaml`` lists every file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import socket
+import stat
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import platformdirs
+import yaml
+
+from components.trouble import DamagedFile, DataUnavailable
+
+CONNECT_SECONDS = 3.0  # a machine without network gives up after this long, whatever the number of mirrors
+STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
+_BLOCK = 1 << 20
+_failures: dict[tuple[Path, str], str] = {}  # downloads that failed in this process: not tried again
+_unreachable: set[tuple[str, int]] = set()
+_verified: set[tuple[str, int, int]] = set()  # path, size, time of change of files whose checksum was seen to fit
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One line of the catalogue."""
+
+    dataset: str
+    path: str  # inside the data folder
+    urls: tuple[str, ...]
+    bytes: int
+    licence: str
+    source: str
+    sha256: str | None = None
+    content_sha256: str | None = None
+    git_blob: str | None = None
+
+
+@cache
+def catalogue() -> tuple[DataFile, ...]:
+    """Every file that the product can use."""
+    sets = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
+    return tuple(
+        DataFile(
+            dataset, path, licence=entry["licence"], source=entry["source"], **(facts | {"urls": tuple(facts["urls"])})
+        )
+        for dataset, entry in sets.items()
+        for path, facts in entry["files"].items()
+    )
+
+
+def folders(data_dir: Path) -> tuple[Path, Path]:
+    """Where files are looked for, in this order."""
+    return Path(data_dir), platformdirs.user_cache_path("bayes-runner")
+
+
+def writable(folder: Path) -> bool:
+    """Whether files may be put into ``folder`` (which need not exist yet).
+
+    The permission bits count even for root, who could write where the owner of the data asked nobody to."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    bits = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+    return folder.is_dir() and bool(folder.stat().st_mode & bits) and os.access(folder, os.W_OK)
+
+
+def find(data_dir: Path, path: str) -> Path | None:
+    """Where a file lies, unchecked; None if nowhere."""
+    return next((folder / path for folder in folders(data_dir) if (folder / path).is_file()), None)
+
+
+def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
+    """A file of the catalogue, checked, downloading it if need be and if not ``offline``.
+
+    Raises:
+        DamagedFile: it is there, but its checksum does not fit.
+        DataUnavailable: it is not there and cannot be downloaded; a failed download is not tried again by the process.
+    """
+    file = next(f for f in catalogue() if f.path == path)
+    found = find(data_dir, path)
+    if found is not None:
+        verify(found, file)
+        return found
+    if offline:
+        raise DataUnavailable(_absent(data_dir, file, "no download was attempted (offline)"))
+    key = (Path(data_dir), path)
+    if key in _failures:
+        raise DataUnavailable(_failures[key])
+    try:
+        return fetch(data_dir, file)
+    except DataUnavailable as error:
+        _failures[key] = str(error)
+        raise
+
+
+def verify(path: Path, file: DataFile) -> None:
+    """Checks a file's checksum; a file that has not changed since is not read again by the process.
+
+    Raises:
+        DamagedFile: naming the file, the checksum expected and found, and the mend.
+    """
+    try:
+        status = path.stat()
+        key = (str(path), status.st_size, status.st_mtime_ns)
+        wrong = None if key in _verified else _mismatch(path, file)
+    except OSError as error:
+        raise DamagedFile(f"{path}: cannot be read ({error.strerror}); make it readable or remove it") from None
+    if wrong:
+        raise DamagedFile(
+            f"{path}: not the file it should be: {wrong}; replace it with `runner data fetch {file.dataset}`, "
+            "or remove it, or set data_dir (RUNNER_DATA_DIR) to another folder"
+        )
+    _verified.add(key)
+
+
+def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
+    """Downloads a file, mirror after mirror, checks it, and only then gives it its name (atomic: safe among processes).
+
+    ``progress`` has ``total``, ``update(bytes)``, ``reset()`` and ``close()``.
+
+    Raises:
+        DataUnavailable: naming every address tried, why it failed, and the mend.
+    """
+    from pooch import HTTPDownloader  # imports requests: not needed when the file is there
+
+    folder = next((f for f in folders(data_dir) if writable(f)), None)
+    if folder is None:
+        raise DataUnavailable(_absent(data_dir, file, "no folder to download it to can be written"))
+    target = folder / file.path
+    tried, reachable = [], _reachable(file.urls)
+    download = HTTPDownloader(
+        progress,
+        chunk_size=_BLOCK // 16,
+        timeout=(CONNECT_SECONDS, STALL_SECONDS),
+        headers={"Accept-Encoding": "identity"},  # a .gz file is wanted as it is, not unpacked on the way
+    )
+    for url in file.urls:
+        if url not in reachable:
+            tried.append(f"{url} (no connection)")
+            continue
+        part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            download(url, str(part), None)
+            wrong = _mismatch(part, file)
+            if wrong is None:
+                os.replace(part, target)
+                return target
+            tried.append(f"{url} (sent another file: {wrong})")
+        except OSError as error:  # requests' errors are OSErrors too
+            tried.append(f"{url} ({_reason(error)})")
+        finally:
+            part.unlink(missing_ok=True)
+    raise DataUnavailable(_absent(data_dir, file, "could not be downloaded from " + ", ".join(tried)))
+
+
+def forget() -> None:
+    """Lets ``locate`` and ``fetch`` try again what failed before in this process."""
+    _failures.clear()
+    _unreachable.clear()
+
+
+def _absent(data_dir: Path, file: DataFile, why: str) -> str:
+    return (
+        f"{file.path}: not in {Path(data_dir)} and {why}; run `runner data fetch {file.dataset}` where there is a "
+        "network, or set data_dir (RUNNER_DATA_DIR) to a folder that holds it"
+    )
+
+
+def _reason(error: OSError) -> str:
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code}"
+    return error.strerror or type(error).__name__
+
+
+def _digest(blocks: Iterable[bytes], algorithm: str, prefix: bytes = b"") -> str:
+    digest = hashlib.new(algorithm, prefix)
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _mismatch(path: Path, file: DataFile) -> str | None:
+    """None if any checksum fits, otherwise what was expected and found."""
+    wrong = []
+    for name, expected in (
+        ("sha256", file.sha256),
+        ("git blob", file.git_blob),
+        ("sha256 of the content", file.content_sha256),
+    ):
+        if expected is None:
+            continue
+        try:
+            with gzip.open(path) if name == "sha256 of the content" else path.open("rb") as stream:
+                blocks = iter(lambda: stream.read(_BLOCK), b"")
+                found = (
+                    _digest(blocks, "sha1", b"blob %d\0" % path.stat().st_size)
+                    if name == "git blob"
+                    else _digest(blocks, "sha256")
+                )
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            found = "no gzip file"
+        if found == expected:
+            return None
+        wrong.append(f"{name} expected {expected}, found {found}")
+    return "; ".join(wrong)
+
+
+def _reachable(urls: Iterable[str]) -> set[str]:
+    """Addresses whose host (or proxy) accepts a connection within CONNECT_SECONDS; all are tried at once.
+
+    Time limits of HTTP libraries count per address and not while a name is being resolved, so a machine without
+    network could wait for minutes."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    hosts: dict[str, tuple[str, int]] = {}
+    for url in urls:
+        proxy = select_proxy(url, get_environ_proxies(url))
+        parts = urlsplit(proxy if proxy is None or "://" in proxy else f"http://{proxy}") if proxy else urlsplit(url)
+        hosts[url] = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+    answered: set[tuple[str, int]] = set()
+
+    def connect(host: tuple[str, int]) -> None:
+        try:
+            socket.create_connection(host, timeout=CONNECT_SECONDS).close()
+            answered.add(host)
+        except OSError:
+            pass
+
+    wanted = set(hosts.values())
+    threads = [threading.Thread(target=connect, args=(host,), daemon=True) for host in wanted - _unreachable]
+    deadline = time.monotonic() + 1.5 * CONNECT_SECONDS  # a second address of a host still has its turn
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    _unreachable.update(wanted - answered)
+    return {url for url, host in hosts.items() if host not in _unreachable}

@@ -1,0 +1,143 @@
+"""``runner data list|fetch|verify``: which data files there are, where they lie, and whether they are genuine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.table import Table
+
+from components.datasets import files
+from components.datasets.files import DataFile
+from components.trouble import DamagedFile, DataUnavailable
+from runner.console import complain, out
+from runner.mistakes import ConfigError, nearest
+
+
+class _Bar:
+    """One file's progress, in the form that ``files.fetch`` reports it."""
+
+    def __init__(self, progress: Progress, name: str):
+        self._progress, self._task = progress, progress.add_task(name, total=None)
+
+    @property
+    def total(self) -> float | None:
+        return self._progress.tasks[self._task].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._progress.reset(self._task, total=size or None)  # another mirror starts from nothing
+
+    def update(self, size: int) -> None:
+        self._progress.advance(self._task, size)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        self._progress.stop_task(self._task)
+
+
+def default_data_dir() -> Path:
+    """The ``data_dir`` of a run that does not set it."""
+    return Path(os.environ.get("RUNNER_DATA_DIR", "data"))
+
+
+def _chosen(names: list[str]) -> list[DataFile]:
+    known = {f.dataset for f in files.catalogue()}
+    for name in names:
+        if name not in known | {"all"}:
+            raise ConfigError(f"{name}: no data set with files{nearest(name, known | {'all'})}")
+    return [f for f in files.catalogue() if not names or "all" in names or f.dataset in names]
+
+
+def _folder(found: Path, file: DataFile) -> Path:
+    """The data folder (or cache) that a file was found in."""
+    return found.parents[file.path.count("/")]
+
+
+def _show(title: str, header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> None:
+    """A table on a terminal, tab-separated lines otherwise."""
+    if not out.is_terminal:
+        for line in lines:
+            print("\t".join(line))
+        return
+    table = Table(title=title, title_justify="left")
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    out.print(table)
+
+
+def _list(chosen: list[DataFile], data_dir: Path) -> int:
+    lines = []
+    for file in chosen:
+        found = files.find(data_dir, file.path)
+        where = f"in {_folder(found, file)}" if found else f"not here: runner data fetch {file.dataset}"
+        lines.append((file.path, decimal(file.bytes), where))
+    _show(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
+    for dataset, source, licence in dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen):
+        out.print(f"{dataset}: {source}; licence: {licence}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _verify(chosen: list[DataFile], data_dir: Path) -> int:
+    lines, damaged = [], []
+    for file in chosen:
+        found = files.find(data_dir, file.path)
+        try:
+            if found is not None:
+                files.verify(found, file)
+            state = "genuine" if found else f"not here: runner data fetch {file.dataset}"
+        except DamagedFile as error:
+            state = "DAMAGED"
+            damaged.append(str(error))
+        lines.append((file.path, state, str(_folder(found, file)) if found else ""))
+    _show(f"Checksums (data_dir={data_dir})", ("file", "state", "in"), lines)
+    for message in damaged:
+        complain(message)
+    return 1 if damaged else 0
+
+
+def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
+    files.forget()
+    failed = 0
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=out, disable=not out.is_terminal) as progress:
+        for file in chosen:
+            found = files.find(data_dir, file.path)
+            try:
+                if found is not None:
+                    files.verify(found, file)
+                    out.print(f"{file.path}: already in {found.parent}", markup=False, soft_wrap=True)
+                    continue
+            except DamagedFile:
+                out.print(f"{file.path}: {found} is damaged and will be replaced", markup=False, soft_wrap=True)
+            try:
+                where = files.fetch(data_dir, file, _Bar(progress, file.path))
+                out.print(f"{file.path}: downloaded to {where.parent}, checksum fits", markup=False, soft_wrap=True)
+            except DataUnavailable as error:
+                complain(str(error))
+                failed += 1
+    return 1 if failed else 0
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0: all well; 1: a file is damaged or cannot be had."""
+    parser = argparse.ArgumentParser(prog="runner data", description="Data files: what is there, download, check.")
+    parser.add_argument("action", choices=("list", "fetch", "verify"))
+    parser.add_argument("dataset", nargs="*", help="data sets, or all (list and verify: all unless named)")
+    parser.add_argument(
+        "--data-dir", type=Path, default=default_data_dir(), help="default: RUNNER_DATA_DIR, otherwise data"
+    )
+    given = parser.parse_args(argv[1:])
+    if given.action == "fetch" and not given.dataset:
+        names = ", ".join(dict.fromkeys(f.dataset for f in files.catalogue()))
+        raise ConfigError(f"runner data fetch: name what to download: {names}, or all")
+    action = {"list": _list, "fetch": _fetch, "verify": _verify}[given.action]
+    return action(_chosen(given.dataset), given.data_dir)
