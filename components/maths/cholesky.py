@@ -1,0 +1,38 @@
+"""Cholesky factors that raise the jitter when they must, and say so."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+
+ESCALATIONS = 4  # the jitter may grow by 10⁴ before the matrix is given up
+
+
+def jittered_cholesky(
+    K: Tensor, jitter: float, quantity: str = "K_zz", key: str = "model.jitter"
+) -> tuple[Tensor, float]:
+    """Lower L with L Lᵀ = K + j I for the smallest j = jitter · 10ᵏ, k ≤ 4, at which it exists; K [..., M, M].
+
+    Returns L and the j that was used, so that a raised jitter can be logged.
+
+    Raises:
+        NumericalTrouble: K is not finite, or not positive definite even with jitter · 10⁴; ``key`` is named as the mend.
+    """
+    eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+    used = jitter
+    for _ in range(ESCALATIONS + 1):
+        L, info = torch.linalg.cholesky_ex(K + used * eye)
+        if not info.any():
+            return L, used
+        used *= 10
+    if not torch.isfinite(K).all():
+        raise NumericalTrouble(f"{quantity} is not finite", "lower inference.lr, or set inference.clip_norm")
+    raise NumericalTrouble(f"Cholesky of {quantity} failed even with jitter {used / 10:g}", f"raise {key}")
+
+
+def triangular_inverse(L: Tensor) -> Tensor:
+    """L⁻¹ of lower triangular L [..., M, M]: once per step, so that everything after it is matrix products."""
+    eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L)
+    return torch.linalg.solve_triangular(L, eye, upper=False)

@@ -1,0 +1,178 @@
+"""Builds the modules of the deep GP family from their settings and the training data, bottom to top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.models.deep_gp.layer import GPLayer
+from components.models.deep_gp.layout import Layout
+from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
+from components.models.deep_gp.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from components.models.deep_gp.module import MultiTaskDGP
+from components.models.deep_gp.settings import DeepGPSettings
+from components.models.deep_gp.tops import CoregionalisedTop, IndependentTop, Top
+
+if TYPE_CHECKING:
+    from components.interfaces import Rng
+    from components.problems.supervised import Supervised
+
+
+@dataclass(frozen=True)
+class Specific:
+    """Task-specific processes: how many a task has at each level, and the kernel they start from."""
+
+    dim: int
+    lengthscale: float | None
+    variance: float
+
+
+def initial_rows(x: Tensor, settings: DeepGPSettings, generator: torch.Generator) -> Tensor:
+    """min(M, N) inducing inputs [M, D]: rows of x [N, D] drawn without replacement, or k-means centroids."""
+    M = min(settings.n_inducing, x.shape[0])
+    if settings.inducing == "rows":
+        return x[torch.randperm(x.shape[0], generator=generator)[:M].to(x.device)]
+    from sklearn.cluster import KMeans  # slow to import, rarely wanted
+
+    seed = int(torch.randint(2**31, (), generator=generator))
+    centres = KMeans(M, n_init=1, random_state=seed).fit(x.cpu().double().numpy()).cluster_centers_
+    return torch.as_tensor(centres).to(x)
+
+
+def linear_map(x: Tensor, n_outputs: int) -> Tensor:
+    """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q principal axes when D > Q,
+    the identity with columns of zeros when D < Q.
+
+    Source: Salimbeni and Deisenroth (2017), section 3.
+    """
+    D = x.shape[1]
+    if n_outputs < D:
+        return torch.linalg.svd(x - x.mean(0), full_matrices=False)[2][:n_outputs].T
+    return torch.eye(D, n_outputs, dtype=x.dtype, device=x.device)
+
+
+def likelihood_of(settings: DeepGPSettings, problem: Supervised) -> Likelihood:
+    """Gaussian for real labels, Bernoulli for binary ones, softmax for classes."""
+    if problem.target == "real":
+        return Gaussian(problem.n_tasks, settings.noise_variance, problem.train.x)
+    if problem.target == "binary":
+        return Bernoulli(settings.link, settings.quadrature_nodes, problem.train.x)
+    return Softmax(problem.n_classes)
+
+
+class _Builder:
+    """Holds what every layer of one model needs while it is built."""
+
+    def __init__(self, settings: DeepGPSettings, problem: Supervised, rng: Rng):
+        self.settings, self.problem, self.generator = settings, problem, rng.init
+        self.T = problem.n_tasks
+        self.likelihood = likelihood_of(settings, problem)
+        self.rows = initial_rows(problem.train.x, settings, rng.init)  # [M, D]
+        self.layout = Layout.full(self.T, self.rows.shape[0])
+        self.features: Features = (self.rows.unsqueeze(0), None)
+
+    def inner(
+        self, name: str, Z: Tensor, n_groups: int, dim: int, lengthscale: float | None, variance: float, weight: Tensor
+    ) -> GPLayer:
+        """``dim`` processes for each of Z's leading groups (Z [n_groups, M, D]); one group each unless they are tied."""
+        s = self.settings
+        M, D = Z.shape[1:]
+        per_group = dim if s.tied else 1
+        if not s.tied:
+            Z = Z.repeat_interleave(dim, 0)
+        weight = weight.unsqueeze(0) if s.tied else weight.T.unsqueeze(-1)  # [1, D, Q] or [Q, D, 1]
+        q_mean = torch.randn(Z.shape[0], per_group, M, generator=self.generator, dtype=Z.dtype).to(Z.device)
+        return GPLayer(
+            name,
+            Z,
+            per_group,
+            shape=s.inner_kernel,
+            ard=s.inner_ard,
+            lengthscale=lengthscale or D**0.5,
+            variance=variance,
+            q_mean=s.inner_q_mean * q_mean,
+            q_scale=s.inner_q_scale,
+            mean_weight=weight.repeat(n_groups, 1, 1) if s.inner_mean == "linear" else None,
+            jitter=s.jitter,
+        )
+
+    def top(self, n_groups: int, n_outputs: int) -> GPLayer:
+        """The top layer on Λ^t at the initial rows; one group for each task, or one for them all."""
+        s = self.settings
+        Z = joined(self.features, self.layout)[0]  # [T, M, D]
+        if s.pass_inputs:
+            Z = torch.cat([Z, self.rows.expand(self.T, -1, -1)], -1)
+        Z = Z if n_groups == self.T else Z.mean(0, keepdim=True)
+        return GPLayer(
+            "top",
+            Z.contiguous(),
+            n_outputs,
+            shape=s.top_kernel,
+            ard=True,
+            lengthscale=s.top_lengthscale or Z.shape[-1] ** 0.5,
+            variance=s.top_variance,
+            q_mean=None,
+            q_scale=s.top_q_scale,
+            learn_mean=s.top_mean == "linear",
+            jitter=s.jitter,
+        )
+
+    def module(self, levels: list, top: Top, names: list[str]) -> MultiTaskDGP:
+        s = self.settings
+        inputs = [f"x{i + 1}" for i in range(self.rows.shape[1])]
+        names = (names if s.depth else inputs) + (inputs if s.pass_inputs else [])
+        return MultiTaskDGP(levels, top, self.likelihood, self.T, s.pass_inputs, names)
+
+
+def shared_and_specific(
+    settings: DeepGPSettings, problem: Supervised, rng: Rng, n_shared: int, specific: Specific | None
+) -> MultiTaskDGP:
+    """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP, iDGP."""
+    b = _Builder(settings, problem, rng)
+    levels = []
+    for depth in range(1, settings.depth + 1):
+        g, h = b.features
+        shared = own = None
+        if n_shared:
+            assert g is not None
+            weight = linear_map(problem.train.x if depth == 1 else g[0], n_shared)
+            length, variance = settings.inner_lengthscale, settings.inner_variance
+            shared = b.inner(f"shared {depth}", g, 1, n_shared, length, variance, weight)
+        if specific is not None:
+            Z = joined(b.features, b.layout)[0]  # [T, M, D]
+            # Above the first level a task's own features go through; the shared ones do so in their own layer.
+            own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[:, -specific.dim :]
+            weight = linear_map(problem.train.x, specific.dim) if depth == 1 else own_features
+            name, length, variance = f"specific {depth}", specific.lengthscale, specific.variance
+            own = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
+        level = SharedAndSpecific(shared, own, b.T)
+        b.features = level.propagated(b.features, b.layout, rng.init)
+        levels.append(level)
+    names = [f"g{i + 1}" for i in range(n_shared)] + [f"h{j + 1}" for j in range(specific.dim if specific else 0)]
+    return b.module(levels, IndependentTop(b.top(b.T, b.likelihood.outputs)), names)
+
+
+def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_base: int, rank: int) -> MultiTaskDGP:
+    """Linearly mixed inner processes under one coregionalised GP: cMDGP."""
+    b = _Builder(settings, problem, rng)
+    levels = []
+    like = {"generator": rng.init, "dtype": b.rows.dtype}
+    for depth in range(1, settings.depth + 1):
+        g, h = b.features
+        Z = g if h is None else h.mean(1)  # tasks start from nearly the same features
+        assert Z is not None
+        weight = linear_map(problem.train.x if depth == 1 else Z[0], n_base)
+        base = b.inner(f"shared {depth}", Z, 1, n_base, settings.inner_lengthscale, settings.inner_variance, weight)
+        K = settings.inner_dim
+        # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
+        mixing = torch.eye(K, n_base, dtype=b.rows.dtype) + 0.1 * torch.randn(b.T, K, n_base, **like)
+        level = Coregionalised(base, mixing.to(b.rows.device), depth == 1)
+        b.features = level.propagated(b.features, b.layout, rng.init)
+        levels.append(level)
+    C = b.likelihood.outputs
+    A = torch.randn(b.T, C, rank, **like) / rank**0.5
+    names = [f"λ{i + 1}" for i in range(settings.inner_dim)]
+    return b.module(levels, CoregionalisedTop(b.top(1, rank), A.to(b.rows.device)), names)

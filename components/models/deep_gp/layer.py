@@ -1,0 +1,100 @@
+"""One batched layer of sparse Gaussian processes: every process of every task in one call."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.maths.gaussian_kl import kl_whitened
+from components.maths.kernels import Shape
+from components.maths.sparse_gp import sparse_conditional
+
+
+class GPLayer(nn.Module):
+    """G groups of Q processes f_gq ~ GP(m(x), σ_g² κ(Σ_d (x_d − x'_d)²/ℓ_gd²)), each with q(v) = N(m, C Cᵀ).
+
+    The processes of a group share inputs, inducing inputs and kernel (the D^{G_i} outputs of one g_i of Boustati
+    section 3.3.1); groups share nothing.  v = L⁻¹ u are whitened inducing values in units of σ_g: q(f) at x is
+
+        μ(x) = m(x) + σ Aᵀ m,   v(x) = σ² (1 − Aᵀ A + Aᵀ C Cᵀ A),   A = L⁻¹ κ(Z, x),   L Lᵀ = κ(Z, Z) + jitter · I.
+
+    Source: Boustati (2021), eqs. (3.5) to (3.9) and (3.15).
+    """
+
+    q_mean: Tensor
+    q_tril: Tensor
+    initial_inducing: Tensor
+    mean_weight: Tensor | None
+
+    def __init__(
+        self,
+        name: str,
+        inducing: Tensor,  # [G, M, D]
+        n_outputs: int,  # Q
+        *,
+        shape: Shape,
+        ard: bool,
+        lengthscale: float,
+        variance: float,
+        q_mean: Tensor | None,  # [G, Q, M]; None: zero
+        q_scale: float,
+        mean_weight: Tensor | None = None,  # [G, D, Q]; None: zero mean function
+        learn_mean: bool = False,
+        jitter: float,
+    ):
+        super().__init__()
+        self.name, self.shape, self.jitter, self.n_outputs = name, shape, jitter, n_outputs
+        G, M, D = inducing.shape
+        like = {"dtype": inducing.dtype, "device": inducing.device}
+        self.inducing = nn.Parameter(inducing.clone())
+        self.register_buffer("initial_inducing", inducing.clone())
+        self.log_lengthscale = nn.Parameter(torch.full((G, D if ard else 1), lengthscale, **like).log())
+        self.log_variance = nn.Parameter(torch.full((G,), variance, **like).log())
+        self.q_mean = nn.Parameter(torch.zeros(G, n_outputs, M, **like) if q_mean is None else q_mean.clone())
+        self.q_tril = nn.Parameter(q_scale * torch.eye(M, **like).expand(G, n_outputs, M, M).contiguous())
+        if learn_mean:
+            self.mean_weight = nn.Parameter(torch.zeros(G, D, n_outputs, **like))
+            self.mean_bias = nn.Parameter(torch.zeros(G, n_outputs, 1, **like))
+        else:
+            self.register_buffer("mean_weight", None if mean_weight is None else mean_weight.clone())
+            self.mean_bias = None  # type: ignore[assignment]
+
+    @property
+    def variance_floor(self) -> float:
+        """Smallest variance, in units of σ²: rounding can make a variance at an inducing input negative."""
+        return 1e-10 if self.inducing.dtype == torch.float64 else 1e-6
+
+    def prior_mean(self, x: Tensor) -> Tensor | None:
+        """m(x) [G, Q, N], or None where it is zero."""
+        if self.mean_weight is None:
+            return None
+        m = torch.matmul(self.mean_weight.mT, x.mT)  # [G, Q, N]
+        return m if self.mean_bias is None else m + self.mean_bias
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D], and the jitter K_zz needed."""
+        w = torch.exp(-2 * self.log_lengthscale)
+        mean, variance, jitter = sparse_conditional(
+            x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
+        )
+        mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
+        prior_mean = self.prior_mean(x)
+        if prior_mean is not None:
+            mean = mean + prior_mean
+        variance = variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
+        return mean, variance, jitter
+
+    def kl(self) -> Tensor:
+        """Σ over the layer's processes of KL[q(u) ‖ p(u)], in nats."""
+        return kl_whitened(self.q_mean, self.q_tril)
+
+    @torch.no_grad()
+    def propagated(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """A representative function of the layer at x: q's mean or, where that is the zero function, a draw from the
+        prior (its inducing values), so that the next layer's inducing inputs do not all start at one point."""
+        if self.mean_weight is None and not self.q_mean.any():
+            v = torch.randn(self.q_mean.shape, generator=generator, dtype=self.q_mean.dtype).to(self.q_mean.device)
+            w = torch.exp(-2 * self.log_lengthscale)
+            mean, _, _ = sparse_conditional(x, self.inducing, w, v, self.q_tril, self.shape, self.jitter, self.name)
+            return mean * torch.exp(0.5 * self.log_variance)[:, None, None]
+        return self(x)[0]

@@ -1,0 +1,138 @@
+"""Levels of a multi-task deep GP: how latent features are made from the level below.
+
+Features of a batch are the pair (g, h): g [S, B, P] of shared processes, on the B rows, once; h [S, T, n, J] of each
+task's own processes, on that task's rows.  S = 1 while nothing has been sampled.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.models.deep_gp.layer import GPLayer
+from components.models.deep_gp.layout import Layout
+
+Features = tuple[Tensor | None, Tensor | None]
+
+
+def joined(features: Features, layout: Layout) -> Tensor:
+    """Λ^t: shared features at each task's rows beside the task's own, [S, T, n, P + J]."""
+    g, h = features
+    if g is None or h is None:
+        return layout.gather(g) if h is None else h  # type: ignore[arg-type]
+    return torch.cat([layout.gather(g), h], -1)
+
+
+def by_task(x: Tensor) -> Tensor:
+    """[S, T, n, D] -> [T, S · n, D]: Monte-Carlo samples folded into the data axis."""
+    S, T, n, D = x.shape
+    return x.transpose(0, 1).reshape(T, S * n, D)
+
+
+def sample(mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+    """mean + √variance · noise; the mean itself without noise."""
+    return mean if noise is None else torch.addcmul(mean, variance.sqrt(), noise)
+
+
+class SharedAndSpecific(nn.Module):
+    """Independent shared processes g_i and task-specific processes h_j^t, concatenated (the MDGP of section 3.3.1).
+
+    Source: Boustati (2021), section 3.3.1 and mMDGP, sMDGP in section 3.3.2.
+    """
+
+    def __init__(self, shared: GPLayer | None, specific: GPLayer | None, n_tasks: int):
+        super().__init__()
+        self.shared, self.specific, self.n_tasks = shared, specific, n_tasks
+        self.shared_dim = 0 if shared is None else shared.q_mean.shape[0] * shared.n_outputs
+        self.specific_dim = 0 if specific is None else specific.q_mean.shape[0] * specific.n_outputs // n_tasks
+
+    def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
+        return [(S, B, self.shared_dim), (S, self.n_tasks, layout.n_rows, self.specific_dim)]
+
+    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, float]:
+        assert self.shared is not None
+        S, B, D = g.shape
+        mean, variance, jitter = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
+        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), jitter
+
+    def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
+        assert self.specific is not None
+        x = by_task(joined(features, layout))
+        return x.repeat_interleave(self.specific.q_mean.shape[0] // self.n_tasks, 0)  # [T · groups, S · n, D]
+
+    def _unfold(self, f: Tensor, S: int) -> Tensor:
+        T, J = self.n_tasks, self.specific_dim
+        return f.reshape(T, J, S, -1).permute(2, 0, 3, 1)  # [S, T, n, J]
+
+    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, float]:
+        """Samples of this level's features, and the largest jitter needed."""
+        g, h, jitter = None, None, 0.0
+        if self.shared is not None:
+            assert features[0] is not None
+            mean, variance, jitter = self._shared_moments(features[0])
+            g = sample(mean, variance, noise[0])
+        if self.specific is not None:
+            x = self._specific_inputs(features, layout)
+            mean, variance, used = self.specific(x)
+            S = x.shape[1] // layout.n_rows
+            h, jitter = sample(self._unfold(mean, S), self._unfold(variance, S), noise[1]), max(jitter, used)
+        return (g, h), jitter
+
+    def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
+        """Representative features (``GPLayer.propagated``): where the next level's inducing inputs start."""
+        g, h = None, None
+        if self.shared is not None:
+            assert features[0] is not None
+            S, B, D = features[0].shape
+            g = self.shared.propagated(features[0].reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+        if self.specific is not None:
+            x = self._specific_inputs(features, layout)
+            h = self._unfold(self.specific.propagated(x, generator), x.shape[1] // layout.n_rows)
+        return g, h
+
+
+class Coregionalised(nn.Module):
+    """Base processes u_q shared by the tasks and mixed linearly, λ^t_k = Σ_q W^t_kq u_q (the cMDGP of section 3.3.2).
+
+    Source: Boustati (2021), cMDGP in section 3.3.2.
+    """
+
+    def __init__(self, base: GPLayer, mixing: Tensor, first: bool):
+        super().__init__()
+        self.base, self.first = base, first
+        self.mixing = nn.Parameter(mixing)  # [T, K, Q]
+        self.shared_dim, self.specific_dim = 0, mixing.shape[1]
+
+    def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
+        rows = B if self.first else layout.n_tasks * layout.n_rows
+        return [(S, rows, self.mixing.shape[2])]
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Mean and variance of u at x [S, B, D], [S, B, Q]."""
+        S, B, D = x.shape
+        mean, variance, jitter = self.base(x.reshape(S * B, D))
+        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), jitter
+
+    def mix(self, u: Tensor) -> Tensor:
+        return torch.matmul(u, self.mixing.mT)  # [S, T, n, Q] · [T, Q, K]
+
+    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, float]:
+        """The first level's base processes are sampled on the B rows once; a deeper level's at each task's own λ^t."""
+        g, h = features
+        if self.first:
+            assert g is not None
+            mean, variance, jitter = self.moments(g)
+            return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), jitter
+        assert h is not None
+        S, T, n, D = h.shape
+        mean, variance, jitter = self.moments(h.reshape(S, T * n, D))
+        u = sample(mean, variance, noise[0])
+        return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), jitter
+
+    def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
+        g, h = features
+        x = g if h is None else h.flatten(1, 2)
+        assert x is not None
+        S, B, D = x.shape
+        u = self.base.propagated(x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+        return None, self.mix(layout.gather(u) if h is None else u.reshape(*h.shape[:3], -1))

@@ -1,0 +1,103 @@
+"""Likelihoods of several tasks: E_q(f)[log p(y|f)] given the Gaussian marginals of the top layer, and predictives.
+
+``outputs`` is the number of latent functions a task has; μ and v are [S, T, n, outputs], y is [T, n].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from components.predictive import Categorical, GaussianMixture, Predictive
+
+NOISE_FLOOR = 1e-6  # below it a label counts for more digits than float32 has
+
+
+class Gaussian(nn.Module):
+    """y = f + N(0, σ_t²): closed form E_q[log N(y|f, σ²)] = log N(y|μ, σ²) − v/(2σ²)."""
+
+    outputs = 1
+    samples_f = False
+
+    def __init__(self, n_tasks: int, noise_variance: float, like: Tensor):
+        super().__init__()
+        # σ² = floor + softplus(raw) ≥ floor; a value at the floor starts a hair above it, where there is a gradient.
+        above = max(noise_variance - NOISE_FLOOR, NOISE_FLOOR)
+        raw = above if above > 30 else math.log(math.expm1(above))
+        self.raw_noise = nn.Parameter(torch.full((n_tasks,), raw, dtype=like.dtype, device=like.device))
+
+    @property
+    def noise_variance(self) -> Tensor:
+        return NOISE_FLOOR + nn.functional.softplus(self.raw_noise)  # [T]
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        return [self.raw_noise]
+
+    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+        """[S, T, n]."""
+        s2 = self.noise_variance[:, None]
+        residual = (y - mean.squeeze(-1)).square() + variance.squeeze(-1)
+        return -0.5 * (math.log(2 * math.pi) + s2.log() + residual / s2)
+
+    def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
+        mu = mean.squeeze(-1).transpose(1, 2)  # [S, B, T]
+        return GaussianMixture(mu, variance.squeeze(-1).transpose(1, 2) + self.noise_variance)
+
+
+class Bernoulli(nn.Module):
+    """y ∈ {0, 1}, P(y = 1) = Φ(f) or 1/(1 + e⁻ᶠ); expectations by Gauss–Hermite quadrature."""
+
+    outputs = 1
+    samples_f = False
+    nodes: Tensor
+    weights: Tensor
+
+    def __init__(self, link: Literal["probit", "logit"], n_nodes: int, like: Tensor):
+        super().__init__()
+        self.link = link
+        nodes, weights = np.polynomial.hermite.hermgauss(n_nodes)
+        self.register_buffer("nodes", torch.as_tensor(nodes * math.sqrt(2)).to(like))
+        self.register_buffer("weights", torch.as_tensor(weights / math.sqrt(math.pi)).to(like))
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def _log_p(self, mean: Tensor, variance: Tensor, sign: Tensor | float) -> Tensor:
+        f = sign * (mean + variance.sqrt() * self.nodes)  # [S, T, n, nodes]
+        return torch.special.log_ndtr(f) if self.link == "probit" else nn.functional.logsigmoid(f)
+
+    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+        sign = (2 * y.to(mean.dtype) - 1).unsqueeze(-1)
+        return self._log_p(mean, variance, sign) @ self.weights
+
+    def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
+        log_w = self.weights.log()
+        both = [torch.logsumexp(self._log_p(mean, variance, sign) + log_w, -1) for sign in (-1.0, 1.0)]
+        return Categorical(torch.stack(both, -1).transpose(1, 2))  # [S, B, T, 2]
+
+
+class Softmax(nn.Module):
+    """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each of λ."""
+
+    samples_f = True
+
+    def __init__(self, n_classes: int):
+        super().__init__()
+        self.outputs = n_classes
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+        logits = (mean + variance.sqrt() * noise).log_softmax(-1)
+        return logits.gather(-1, y.expand(logits.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+
+    def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
+        return Categorical((mean + variance.sqrt() * noise).transpose(1, 2))  # [S, B, T, C]
+
+
+Likelihood = Gaussian | Bernoulli | Softmax

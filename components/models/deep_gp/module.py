@@ -1,0 +1,144 @@
+"""The built multi-task deep GP: its bound as a function of explicit noise, and its predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from components.models.deep_gp.layer import GPLayer
+from components.models.deep_gp.layout import Layout
+from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
+from components.models.deep_gp.likelihoods import Likelihood
+from components.models.deep_gp.tops import Top
+from components.predictive import Categorical, GaussianMixture, Predictive
+
+if TYPE_CHECKING:
+    from components.problems.supervised import Batch
+
+PREDICTION_ELEMENTS = 2**24  # of the largest tensor of a prediction (128 MB in float64): samples are taken in chunks
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard normals of one evaluation of the bound, and the layout of the batch that they were drawn for."""
+
+    layout: Layout
+    levels: list[list[Tensor | None]]  # shared [S, B, P] and specific [S, T, n, J] of each level
+    likelihood: Tensor | None  # [S, T, n, C], likelihoods without a closed form
+
+
+class MultiTaskDGP(nn.Module):
+    """A deep GP of several tasks under the doubly stochastic variational approximation.
+
+    ELBO = Σ_t Σ_n E_q(f_n^t)[log p(y_n^t | f_n^t)] − Σ KL[q(u) ‖ p(u)] over every process of every layer; the
+    expectation over the features λ is a mean over S samples, the one over f given λ is in closed form where it can be.
+
+    Source: Boustati (2021), eqs. (3.13) and (3.14).
+    """
+
+    def __init__(
+        self,
+        levels: list[SharedAndSpecific] | list[Coregionalised],
+        top: Top,
+        likelihood: Likelihood,
+        n_tasks: int,
+        pass_inputs: bool,
+        process_names: list[str],
+    ):
+        super().__init__()
+        self.levels = nn.ModuleList(levels)
+        self.top, self.likelihood = top, likelihood
+        self.n_tasks, self.pass_inputs, self.process_names = n_tasks, pass_inputs, process_names
+
+    # ---- the bound ---------------------------------------------------------------------------------------------------
+    def _noise(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> Noise:
+        def draw(shape: tuple[int, ...]) -> Tensor | None:
+            if not shape[-1]:
+                return None
+            return torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+
+        levels = [[draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self.levels]  # type: ignore[operator]
+        outputs = self.likelihood.outputs if self.likelihood.samples_f else 0
+        return Noise(layout, levels, draw((S, self.n_tasks, layout.n_rows, outputs)))
+
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Noise:
+        """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
+        return self._noise(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
+
+    def features(self, x: Tensor, noise: Noise) -> tuple[Tensor, float]:
+        """Samples of Λ^t [S, T, n, D] at x [B, D], and the largest jitter needed."""
+        features: Features = (x.unsqueeze(0), None)
+        jitter = 0.0
+        for level, eps in zip(self.levels, noise.levels, strict=True):
+            features, used = level(features, noise.layout, eps)
+            jitter = max(jitter, used)
+        combined = joined(features, noise.layout)
+        if self.pass_inputs:
+            inputs = noise.layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
+            combined = torch.cat([combined, inputs], -1)
+        return combined, jitter
+
+    def elbo(self, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+        """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter K_zz needed."""
+        features, jitter = self.features(batch.x, noise)
+        mean, variance, used = self.top(features)
+        expected = self.likelihood.expected_log_prob(noise.layout.labels(batch.y), mean, variance, noise.likelihood)
+        weight = noise.layout.weight
+        total = expected.sum() if weight is None else (expected * weight).sum()
+        log_likelihood = total * (batch.scale / expected.shape[0])
+        kl = self.kl()
+        return {
+            "elbo": log_likelihood - kl,
+            "log_likelihood": log_likelihood,
+            "kl": kl,
+            "jitter": torch.tensor(max(jitter, used)),
+        }
+
+    def kl(self) -> Tensor:
+        """Σ KL[q(u) ‖ p(u)] over every process of every layer."""
+        return torch.stack([layer.kl() for layer in self.layers().values()]).sum()
+
+    # ---- predictions -------------------------------------------------------------------------------------------------
+    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
+        layout = Layout.full(self.n_tasks, x.shape[0])
+        most = max(layer.q_mean.shape[0] * layer.q_mean.shape[2] for layer in self.layers().values())
+        chunk = max(1, min(n_samples, PREDICTION_ELEMENTS // (most * x.shape[0])))
+        parts: list[Predictive] = []
+        for start in range(0, n_samples, chunk):
+            noise = self._noise(x, layout, min(chunk, n_samples - start), generator)
+            features, _ = self.features(x, noise)
+            mean, variance, _ = self.top(features)
+            parts.append(self.likelihood.predictive(mean, variance, noise.likelihood))
+        if isinstance(parts[0], GaussianMixture):
+            return GaussianMixture(torch.cat([p.mu for p in parts]), torch.cat([p.v for p in parts]))
+        return Categorical(torch.cat([p.logits for p in parts]))
+
+    # ---- what figures and natural gradients ask for ------------------------------------------------------------------
+    def layers(self) -> dict[str, GPLayer]:
+        """Every GP layer by name ("shared 1", "specific 1", …, "top"), bottom to top."""
+        return {m.name: m for m in self.modules() if isinstance(m, GPLayer)}
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise, which ``noise_warmup`` holds."""
+        return self.likelihood.noise_parameters()
+
+    @torch.no_grad()
+    def ard_weights(self) -> Tensor:
+        """ω = 1/ℓ² of the top layer by task and process [T, D], eq. (3.15); ``process_names`` names the columns."""
+        return torch.exp(-2 * self.top.layer.log_lengthscale).expand(self.n_tasks, -1).clone()
+
+    def shared_processes(self) -> list[bool]:
+        """For each column of ``ard_weights``: is the process shared by the tasks?"""
+        return [not name.startswith("h") for name in self.process_names]
+
+    def inducing_inputs(self) -> dict[str, Tensor]:
+        """Z of each layer now, [G, M, D]."""
+        return {name: layer.inducing.detach() for name, layer in self.layers().items()}
+
+    def initial_inducing_inputs(self) -> dict[str, Tensor]:
+        """Z of each layer as it was initialised, [G, M, D]."""
+        return {name: layer.initial_inducing for name, layer in self.layers().items()}
