@@ -1,0 +1,90 @@
+"""What a sweep searches and how: Hydra's grammar as Optuna's distributions, samplers, pruners, the trials' database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
+
+from runner.mistakes import ConfigError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+SAMPLERS, PRUNERS = ("tpe", "random"), ("none", "median", "hyperband")
+
+
+def distribution(override: Override) -> BaseDistribution:
+    """The search space of one override.
+
+    Raises:
+        ConfigError: a tag or a sweep that has no meaning here.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    sweep, key = override.value(), override.get_key_element()
+    tags: set[str] = getattr(sweep, "tags", set())
+    if tags - {"log"}:
+        raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; the tag is log")
+    if isinstance(sweep, IntervalSweep):
+        low, high = sweep.start, sweep.end
+        assert low is not None  # the grammar gives both
+        assert high is not None
+        if not low < high:
+            raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
+        if "log" in tags and low <= 0:
+            raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
+        if isinstance(low, int) and isinstance(high, int):
+            return IntDistribution(low, high, log="log" in tags)
+        return FloatDistribution(float(low), float(high), log="log" in tags)
+    if "log" in tags:
+        raise ConfigError(f"{key}: the tag log is for interval(…)")
+    if isinstance(sweep, RangeSweep) and not sweep.shuffle and sweep.step > 0:
+        values = list(sweep.range())
+        if len(values) > 1:
+            kind = IntDistribution if all(isinstance(v, int) for v in values) else FloatDistribution
+            return kind(values[0], values[-1], step=sweep.step)  # type: ignore[arg-type]
+    if isinstance(sweep, RangeSweep | ChoiceSweep) or override.is_discrete_sweep():
+        return CategoricalDistribution(list(override.sweep_string_iterator()))
+    raise ConfigError(f"{key}: no search space of that kind")
+
+
+def written(value: Any) -> str:
+    """A value as an override has it."""
+    return value if isinstance(value, str) else repr(value)  # words are already quoted as Hydra needs them
+
+
+def sampler(name: str, seed: int, trial: int, startup_trials: int) -> Any:
+    """The sampler of one trial: its seed depends on (seed, trial) alone."""
+    import numpy as np
+    from optuna.samplers import RandomSampler, TPESampler
+
+    own = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
+    return RandomSampler(seed=own) if name == "random" else TPESampler(n_startup_trials=startup_trials, seed=own)
+
+
+def pruner(name: str, startup_trials: int, warmup_steps: int) -> Any:
+    """The rule that gives trials up, by its name."""
+    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
+
+    if name == "median":
+        return MedianPruner(n_startup_trials=startup_trials, n_warmup_steps=warmup_steps)
+    return HyperbandPruner(min_resource=max(1, warmup_steps)) if name == "hyperband" else NopPruner()
+
+
+def storage(url: str) -> Any:
+    """The trials' database; parallel jobs wait for each other's writes.
+
+    Raises:
+        ConfigError: it cannot be opened or created.
+    """
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        if url.startswith("sqlite:///"):
+            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+        return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {})
+    except (OSError, SQLAlchemyError) as error:
+        raise ConfigError(f"hydra.sweeper.storage={url}: cannot be opened ({str(error).splitlines()[0]})") from None

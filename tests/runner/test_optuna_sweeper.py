@@ -1,0 +1,268 @@
+"""The Optuna sweeper on a toy task: search spaces, resuming, failures, pruning, and that TPE is worth its name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hydra
+import optuna
+import pytest
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from runner.loop import Interrupted, Pruned
+from runner.mistakes import ConfigError
+from runner.optuna_sweeper import register
+from runner.search_space import distribution, sampler, storage
+from runner.trial import VARIABLE, report_to_trial
+
+CONFIG = """
+x: 0.0
+y: 0.0
+kind: plain
+n: 1
+objective: null
+output_dir: {folder}
+hydra:
+  searchpath: [pkg://conf]
+  output_subdir: null
+  sweep: {{dir: {folder}/multirun}}
+defaults: [override hydra/job_logging: none, override hydra/hydra_logging: none, _self_]
+"""
+X, Y = "x=interval(-10, 10)", "y=interval(-10, 10)"
+
+
+def quadratic(cfg: DictConfig) -> float:
+    return (cfg.x - 3.0) ** 2 + (cfg.y + 1.0) ** 2
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optuna.Study]:
+    """Runs ``toy -m hydra/sweeper=optuna …`` in this process; the study afterwards."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "config.yaml").write_text(CONFIG.format(folder=tmp_path))
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions come through
+
+    def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
+        register()
+        monkeypatch.setattr(
+            sys, "argv", ["toy", "-m", "hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", *arguments]
+        )
+        try:
+            hydra.main(config_path=str(tmp_path / "conf"), config_name="config", version_base="1.3")(task)()
+        finally:
+            GlobalHydra.instance().clear()
+        return optuna.load_study(study_name="toy", storage=f"sqlite:///{tmp_path}/optuna.db")
+
+    return go
+
+
+def space(text: str):
+    return distribution(OverridesParser.create().parse_override(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x=interval(0, 1)", FloatDistribution(0, 1)),
+        ("x=tag(log, interval(1e-4, 1))", FloatDistribution(1e-4, 1, log=True)),
+        ("x=int(interval(1, 9))", IntDistribution(1, 9)),
+        ("x=tag(log, int(interval(1, 9)))", IntDistribution(1, 9, log=True)),
+        ("x=range(1, 10, 2)", IntDistribution(1, 9, step=2)),
+        ("x=range(1, 10, 3)", IntDistribution(1, 7, step=3)),  # as Hydra's range: 10 is left out
+        ("x=range(0.0, 1.0, 0.25)", FloatDistribution(0, 0.75, step=0.25)),
+        ("x=choice(a, b)", CategoricalDistribution(["a", "b"])),
+        ("x=a,b", CategoricalDistribution(["a", "b"])),
+        ("x='a b',c", CategoricalDistribution(["'a b'", "c"])),  # quotes stay: the value goes into an override again
+        ("x=[1,2],[3]", CategoricalDistribution(["[1,2]", "[3]"])),
+    ],
+)
+def test_search_spaces_in_hydras_grammar(text, expected):
+    assert space(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x=interval(1, 1)", "x: interval(1, 1) is empty"),
+        ("x=tag(log, interval(0, 1))", "x: a logarithmic interval begins above 0, not at 0"),
+        ("x=tag(lgo, interval(0, 1))", "x: unknown tag lgo; the tag is log"),
+        ("x=tag(log, choice(1, 2))", "x: the tag log is for interval(…)"),
+    ],
+)
+def test_mistakes_in_search_spaces(text, message):
+    with pytest.raises(ConfigError) as error:
+        space(text)
+    assert str(error.value) == message
+
+
+def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
+    study = sweep(quadratic, X, "y=-1.0", "hydra.sweeper.n_trials=6", "objective=loss")
+    assert [t.number for t in study.trials] == list(range(6))
+    assert all(t.state == TrialState.COMPLETE for t in study.trials)
+    best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
+    assert best["value"] == min(t.value for t in study.trials)
+    assert best["overrides"] == [f"x={study.best_params['x']!r}"]
+    assert set(best["fixed"]) == {"objective=loss", "y=-1.0"}
+    assert len((tmp_path / "sweeps" / "toy" / "trials.csv").read_text().splitlines()) == 7
+    assert f"best     {best['value']:.4g} with x=" in capsys.readouterr().out
+
+
+def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
+    sweep(quadratic, X, Y, "hydra.sweeper.n_trials=3", "hydra.sweeper.startup_trials=2")
+    study = sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2")
+    assert [t.number for t in study.trials] == list(range(6))
+    resumed = [t.params for t in study.trials]
+    (tmp_path / "optuna.db").unlink()
+    whole = sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2")
+    assert [t.params for t in whole.trials] == resumed
+    assert (
+        len(sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2").trials) == 6
+    )  # enough
+
+
+def test_an_interrupted_trial_is_launched_again_with_the_same_values(sweep):
+    seen: list[float] = []
+
+    def stopped_once(cfg: DictConfig) -> float:
+        seen.append(cfg.x)
+        if len(seen) == 3:
+            raise Interrupted(15, 7)
+        return quadratic(cfg)
+
+    with pytest.raises(Interrupted):
+        sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
+    study = sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
+    assert seen[2] == seen[3]  # the third again
+    assert len(seen) == 5
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
+
+
+def test_failed_trials_do_not_stop_a_sweep(sweep):
+    def fragile(cfg: DictConfig) -> float:
+        if cfg.x < 0:
+            raise RuntimeError("negative")
+        return float("nan") if cfg.x < 2 else quadratic(cfg)
+
+    study = sweep(fragile, X, "hydra.sweeper.n_trials=8", "hydra.sweeper.sampler=random")
+    by_state = {t.params["x"]: t.state for t in study.trials}
+    assert len(by_state) == 8
+    assert {x < 2 for x in by_state} == {True, False}
+    assert all((state == TrialState.FAIL) == (x < 2) for x, state in by_state.items())
+    assert study.best_params["x"] >= 2
+
+
+def test_the_users_own_mistake_stops_a_sweep(sweep, tmp_path):
+    def wrong(cfg: DictConfig) -> float:
+        raise ConfigError("steps=0: out of range, must be > 0")
+
+    with pytest.raises(ConfigError, match=r"first 3 trials all failed alike: steps=0"):
+        sweep(wrong, X, "hydra.sweeper.n_trials=50")
+    # mended, under the same name: a study that holds failures alone is begun anew
+    assert len(sweep(quadratic, X, "y=1", "hydra.sweeper.n_trials=2").trials) == 2
+    with pytest.raises(Exception, match="Could not override 'z'"):
+        sweep(quadratic, "z=interval(0,1)", "hydra.sweeper.study_name=other")
+
+
+def test_another_space_under_the_same_name_is_refused(sweep):
+    sweep(quadratic, X, "hydra.sweeper.n_trials=2")
+    with pytest.raises(ConfigError, match="begun with another fixed"):
+        sweep(quadratic, X, "y=2", "hydra.sweeper.n_trials=3")
+    with pytest.raises(ConfigError, match="begun with another space"):
+        sweep(quadratic, "x=interval(0, 1)", "hydra.sweeper.n_trials=3")
+
+
+def test_a_study_in_use_is_refused(sweep, tmp_path):
+    study = sweep(quadratic, X, "hydra.sweeper.n_trials=1")
+    import socket
+
+    study.set_user_attr("held by", f"{socket.gethostname()}:{os.getppid()}")  # a process that lives
+    with pytest.raises(ConfigError, match="already being swept"):
+        sweep(quadratic, X, "hydra.sweeper.n_trials=2")
+    study.set_user_attr("held by", f"{socket.gethostname()}:999999999")  # one that died
+    assert len(sweep(quadratic, X, "hydra.sweeper.n_trials=2").trials) == 2
+
+
+def test_tpe_beats_random_on_a_quadratic():
+    wide = {"x": FloatDistribution(-100, 100), "y": FloatDistribution(-100, 100)}
+
+    def best(name: str) -> float:
+        study = optuna.create_study()
+        for k in range(60):
+            study.sampler = sampler(name, seed=1, trial=k, startup_trials=10)
+            trial = study.ask(wide)
+            study.tell(trial, quadratic(DictConfig(trial.params)))
+        return study.best_value
+
+    assert best("tpe") < 0.5 * best("random")  # 13.8 against 61.4
+
+
+@pytest.mark.parametrize("rule", ["median", "hyperband"])
+def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
+    reached: dict[float, int] = {}
+
+    def trained(cfg: DictConfig) -> float:
+        report = report_to_trial("loss", replicates=1, steps=9, run="toy/abc")
+        assert report is not None
+        for step in range(1, 10):
+            reached[cfg.x] = step
+            report(step, {"loss": quadratic(cfg) + 10.0 / step})
+        return quadratic(cfg)
+
+    n = "hydra.sweeper.n_trials=10"
+    study = sweep(trained, X, n, f"hydra.sweeper.pruner={rule}", "hydra.sweeper.startup_trials=3")
+    pruned = [t for t in study.trials if t.state == TrialState.PRUNED]
+    assert pruned
+    assert len(pruned) < 10
+    assert all(reached[t.params["x"]] < 9 for t in pruned)
+    assert all(len(t.intermediate_values) == reached[t.params["x"]] for t in study.trials)
+    assert study.best_value == min(quadratic(DictConfig({"x": x, "y": 0.0})) for x in reached)
+    assert {t.user_attrs["run"] for t in study.trials} == {"toy/abc"}
+
+
+def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/optuna.db"
+    study = optuna.create_study(study_name="s", storage=storage(url))
+    study.set_user_attr("pruner", ["median", 1, 0])
+    for value in (0.0, 0.0, 5.0):
+        study.ask().report(value, 10)
+    for number in (0, 1):
+        study.tell(number, 0.0)
+    monkeypatch.setenv(VARIABLE, f"{url}|s|2")
+    report = report_to_trial("loss", replicates=1, steps=10, run="r")
+    report(10, {"loss": 5.0})
+    with pytest.raises(Pruned):  # replicates still to come: the trial is given up
+        report_to_trial("loss", replicates=5, steps=10, run="r")(10, {"loss": 5.0})
+    with pytest.raises(ConfigError, match="objective=los: not a metric of this run, did you mean loss"):
+        report_to_trial("los", replicates=1, steps=10, run="r")(10, {"loss": 5.0})
+
+
+def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert report_to_trial(None, 1, 10, "r") is None
+
+
+def test_parallel_jobs_report_from_their_own_processes(sweep):
+    study = sweep(
+        quadratic_with_process, X, "hydra.sweeper.n_trials=4", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2",
+        "hydra.sweeper.pruner=median",
+    )  # fmt: skip
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
+    assert all(t.intermediate_values for t in study.trials)
+    assert os.getpid() not in {t.user_attrs["run"] for t in study.trials}
+
+
+def quadratic_with_process(cfg: DictConfig) -> float:
+    report = report_to_trial(None, 1, 1, str(os.getpid()))
+    assert report is not None
+    assert HydraConfig.get().job.num is not None
+    report(1, {"loss": quadratic(cfg)})
+    return quadratic(cfg)
