@@ -1,0 +1,124 @@
+"""Mean and standard error over replicates, paired comparisons, and the verdict on a published number.
+
+Replicates are paired when they share seed and index: they then saw the same training rows and the same random streams.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from runner.published import Number
+
+Better = Literal["lower", "higher"]
+Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
+LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
+FEWEST_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean and SE over the finite replicates; ``lost`` counts the others."""
+
+    mean: float
+    se: float | None  # None: one replicate has no SE
+    n: int
+    lost: int = 0
+
+
+def summarise(values: Iterable[float]) -> Summary:
+    """x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n over the finite values."""
+    given = np.asarray(list(values), dtype=float)
+    x = given[np.isfinite(given)]
+    if x.size == 0:
+        return Summary(math.nan, None, 0, int(given.size))
+    se = float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
+    return Summary(float(x.mean()), se, int(x.size), int(given.size - x.size))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided Wilcoxon)."""
+
+    difference: float
+    se: float | None
+    n: int
+    p_worse: float  # NaN with fewer than 5 pairs
+
+    @property
+    def in_se(self) -> float:
+        """The difference in its own standard errors."""
+        if self.se is None:
+            return math.nan
+        if self.se == 0.0:
+            return 0.0 if self.difference == 0.0 else math.copysign(math.inf, self.difference)
+        return self.difference / self.se
+
+
+def compare(a: Values, b: Values, better: Better) -> Paired:
+    """Differences a − b over the replicates that both have.
+
+    The signed-rank statistic is that of Wilcoxon (1945), exact for samples as small as ours; pairs that are equal
+    carry no sign and are left out."""
+    keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
+    d = np.array([a[k] - b[k] for k in keys])
+    summary = summarise(d)
+    p = math.nan
+    if d.size >= FEWEST_PAIRS:
+        worse = "greater" if better == "lower" else "less"
+        p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0], alternative=worse).pvalue)
+    return Paired(summary.mean, summary.se, summary.n, p)
+
+
+def best(rows: Mapping[str, Values], better: Better, level: float = LEVEL) -> set[str]:
+    """The row with the best mean and every row not significantly worse than it: what the papers print in bold.
+
+    Empty when fewer than two rows, or pairs too few to tell anything apart."""
+    means = {name: summarise(v.values()).mean for name, v in rows.items()}
+    means = {name: m for name, m in means.items() if math.isfinite(m)}
+    if len(means) < 2:
+        return set()
+    top = (min if better == "lower" else max)(means, key=lambda name: means[name])
+    against = {name: compare(rows[name], rows[top], better) for name in means if name != top}
+    if any(math.isnan(pair.p_worse) for pair in against.values()):
+        return set()
+    return {top} | {name for name, pair in against.items() if pair.p_worse > level}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Ours against the published value: a word, the difference in SE, and why where the word needs it."""
+
+    word: Literal["agrees", "better", "worse", "not comparable", "not run", "not published"]
+    in_se: float | None = None  # (ours − published)/√(SE² + SE²)
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.why})" if self.why else self.word
+
+
+def judge(published: Number | None, ours: Summary | None, better: Better, reason: str = "") -> Verdict:
+    """Agrees: within 2 combined SE.  ``reason`` is why the two cannot be compared (or why ours is missing).
+
+    A published SE that rounds to nothing counts as half a unit of the last digit of its mean."""
+    if ours is None:
+        return Verdict("not run", why=reason)
+    if published is None:
+        return Verdict("not published", why=reason)
+    if ours.n == 0:
+        return Verdict("not comparable", why=reason or "no replicate gave a finite score")
+    if ours.se is None:
+        return Verdict("not comparable", why=reason or "one replicate has no standard error")
+    combined = math.hypot(published.uncertainty, ours.se)
+    in_se = (ours.mean - published.mean) / combined
+    if reason:
+        return Verdict("not comparable", in_se, reason)
+    lost = f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
+    if abs(in_se) <= 2.0:
+        return Verdict("agrees", in_se, lost)
+    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, lost)

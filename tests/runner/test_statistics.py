@@ -1,0 +1,166 @@
+"""Means, standard errors, paired tests and verdicts against values worked by hand and against scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from runner.mistakes import ConfigError
+from runner.published import CONF, Number, load_published, shown
+from runner.statistics import Summary, best, compare, judge, summarise
+
+
+def keyed(values):
+    return {(0, r): float(v) for r, v in enumerate(values)}
+
+
+def test_mean_and_standard_error_by_hand():
+    s = summarise([1.0, 2.0, 3.0, 6.0])  # mean 3, squared deviations 4 + 1 + 0 + 9 = 14
+    assert (s.mean, s.n, s.lost) == (3.0, 4, 0)
+    assert s.se == pytest.approx(math.sqrt(14 / 3) / 2)
+
+
+def test_standard_error_is_scipys():
+    x = np.random.default_rng(0).normal(size=13)
+    assert summarise(x).se == pytest.approx(stats.sem(x), rel=1e-13)
+
+
+def test_one_value_has_no_standard_error_and_lost_ones_are_counted():
+    assert summarise([2.0]).se is None
+    assert summarise([1.0, math.nan, 3.0, math.inf]) == Summary(2.0, pytest.approx(1.0), 2, 2)
+    assert math.isnan(summarise([math.nan]).mean)
+
+
+def test_paired_comparison_pairs_by_seed_and_replicate():
+    a = {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 7.0, (1, 1): 4.0}
+    b = {(1, 1): 3.0, (0, 1): 0.0, (0, 0): 0.0, (9, 9): 100.0}
+    pair = compare(a, b, "lower")  # differences 1, 2, 1
+    assert (pair.n, pair.difference) == (3, pytest.approx(4 / 3))
+    assert pair.se == pytest.approx(1 / 3)
+    assert pair.in_se == pytest.approx(4.0)
+    assert math.isnan(pair.p_worse)  # three pairs tell nothing
+
+
+def test_wilcoxon_is_the_exact_one_sided_test():
+    a, b = keyed([1.1, 2.2, 3.3, 4.4, 5.5]), keyed([1, 2, 3, 4, 5])
+    assert compare(a, b, "lower").p_worse == pytest.approx(1 / 32)  # every sign the same: 2⁻⁵
+    assert compare(a, b, "higher").p_worse == pytest.approx(1.0)
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=10), rng.normal(0.4, 1.0, size=10)
+    expected = stats.wilcoxon(x, y, alternative="greater").pvalue
+    assert compare(keyed(x), keyed(y), "lower").p_worse == pytest.approx(expected)
+
+
+def test_equal_rows_are_not_worse_than_each_other():
+    a = keyed([1, 2, 3, 4, 5])
+    assert compare(a, a, "lower").p_worse == 1.0
+    assert compare(a, a, "lower").in_se == 0.0
+
+
+def test_best_is_the_top_and_all_not_significantly_worse():
+    base = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    rows = {
+        "top": keyed(base),
+        "level": keyed(base + np.array([0.3, -0.2, 0.25, -0.28, 0.1, -0.05])),
+        "worse": keyed(base + 1.01),
+    }
+    assert best(rows, "lower") == {"top", "level"}
+    assert best({k: {i: -x for i, x in v.items()} for k, v in rows.items()}, "higher") == {"top", "level"}
+
+
+def test_nothing_is_bold_with_four_pairs():
+    assert best({"a": keyed([1, 2, 3, 4]), "b": keyed([11, 12, 13, 14])}, "lower") == set()
+
+
+@pytest.mark.parametrize(
+    ("ours", "better", "word"),
+    [
+        (Summary(0.17, 0.04, 5), "lower", "agrees"),
+        (Summary(0.60, 0.10, 5), "lower", "worse"),
+        (Summary(-0.30, 0.10, 5), "lower", "better"),
+        (Summary(0.60, 0.10, 5), "higher", "better"),
+        (Summary(-0.30, 0.10, 5), "higher", "worse"),
+    ],
+)
+def test_verdict_by_two_combined_standard_errors(ours, better, word):
+    verdict = judge(Number.parse("0.15(0.10)"), ours, better)
+    assert verdict.word == word
+    assert verdict.in_se == pytest.approx((ours.mean - 0.15) / math.sqrt(0.1**2 + ours.se**2))
+
+
+def test_two_standard_errors_is_the_border():
+    published = Number.parse("0.00(0.30)")
+    assert judge(published, Summary(2 * 0.5 - 1e-9, 0.4, 5), "lower").word == "agrees"  # √(0.3² + 0.4²) = 0.5
+    assert judge(published, Summary(2 * 0.5 + 1e-9, 0.4, 5), "lower").word == "worse"
+
+
+def test_verdict_says_why_it_cannot_compare():
+    number = Number.parse("0.31(0.03)")
+    other = judge(number, Summary(0.30, 0.01, 5), "lower", "other data: sarcos-test-file")
+    assert str(other) == "not comparable (other data: sarcos-test-file)"
+    assert other.in_se is not None  # still shown beside
+    assert str(judge(number, None, "lower")) == "not run"
+    assert judge(number, Summary(0.3, None, 1), "lower").why == "one replicate has no standard error"
+    assert judge(number, Summary(math.nan, None, 0, 3), "lower").word == "not comparable"
+    assert judge(None, Summary(0.3, 0.1, 3), "lower").word == "not published"
+    assert judge(number, Summary(0.3, 0.01, 4, 1), "lower").why == "1 of 5 replicates not finite, left out"
+
+
+def test_a_standard_error_printed_as_zero_counts_as_the_rounding():
+    assert Number.parse("0.89(0.0)").uncertainty == pytest.approx(0.005)
+    assert Number.parse("0.89(0.00)").uncertainty == pytest.approx(0.005)
+    assert Number.parse("0.15(0.1)").uncertainty == pytest.approx(0.1)
+    assert judge(Number.parse("0.89(0.00)"), Summary(0.893, 0.0, 5), "higher").word == "agrees"
+
+
+def test_printed_digits_are_kept():
+    assert Number.parse("0.15(0.1)").text == "0.15(0.1)"
+    assert Number.parse("-0.01(0.1)").mean == -0.01
+    with pytest.raises(ValueError, match="not a number printed"):
+        Number.parse("0.15 ± 0.1")
+
+
+@pytest.mark.parametrize("path", sorted((CONF / "published").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_published_table_reads(path):
+    table = load_published(path.stem)
+    assert table.name == path.stem
+    assert table.where
+    assert table.protocol
+    widths = {len(row) for row in table.values.values()}
+    assert len(widths) == 1  # no hole in a printed table
+    for row in table.values.values():
+        for number in row.values():
+            assert math.isfinite(number.mean)
+
+
+def test_published_numbers_spot_checked_against_the_thesis():
+    printed = [
+        ("boustati_table_3_1", "mmdgp", 1000, "0.16(0.10)"),
+        ("boustati_table_3_1", "mann2", 100, "28.22(5.39)"),
+        ("boustati_table_3_1", "smdgp", 5000, "-0.16(0.1)"),
+        ("boustati_table_a_2", "cgp", 1000, "0.86(0.06)"),
+        ("boustati_table_a_1", "smdgp", "Images BG MNIST", "0.78(0.0)"),
+        ("boustati_table_a_3", "igp", "milliseconds", "3.22(0.06)"),
+        ("boustati_table_3_2", "irf", "All", "0.71(0.01)"),
+    ]
+    for table, model, column, text in printed:
+        number = load_published(table).number(model, column)
+        assert number is not None
+        assert number.text == text
+    nlpp = load_published("boustati_table_3_1")
+    assert nlpp.number("irf", 1000) is None
+    assert sum(len(row) for row in nlpp.values.values()) == 60
+
+
+def test_an_unknown_table_names_the_nearest():
+    with pytest.raises(ConfigError, match="did you mean boustati_table_3_1"):
+        load_published("boustati_table_3_11")
+
+
+def test_shown_as_the_papers_print():
+    assert shown(0.3149, 0.0231) == "0.31(0.02)"
+    assert shown(-0.1, None) == "-0.10"
+    assert shown(math.nan, None) == "not finite"
