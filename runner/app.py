@@ -32,17 +32,23 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
     return sum(result[name]) / len(result[name])
 
 
-def _attempt(cfg: DictConfig, choices: Any, overrides: list[str], on_evaluation: Any) -> tuple[int, float | None, str]:
-    """(exit code, objective, message) of one job."""
+def attempt(
+    cfg: DictConfig, experiment: str | None, explicit: set[str] | None, on_evaluation: Any
+) -> tuple[int, float | None, str]:
+    """(exit code, objective, message) of one job; ``explicit`` as in ``config.prepare``."""
     # torch is imported here, after composition.
     from components.interfaces import DataUnavailable, NumericalTrouble
     from runner import config, console
     from runner.loop import Interrupted, Pruned, run
 
     try:
-        job = config.prepare(cfg, choices.get("experiment"), config.explicit_keys(overrides))
+        job = config.prepare(cfg, experiment, explicit)
         console.composition(job)
         going, result = run(job, on_evaluation)
+        if going.was_done:
+            console.out.print(
+                f"done already, {going.record.facts['ended']}: this is its record; fresh=true runs it again"
+            )
         if going.mirror and going.mirror.pushed.get("state") != "done":
             going.mirror.push()
         console.result(job, result, published(job))
@@ -75,14 +81,17 @@ def published(job: Any) -> dict[str, str] | None:
 def main(cfg: DictConfig) -> float | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     from runner import console
+    from runner.config import explicit_keys
 
     hydra_config = HydraConfig.get()
-    overrides = list(hydra_config.overrides.task)
+    # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
+    overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     sweeping = hydra_config.mode == RunMode.MULTIRUN
     OmegaConf.set_struct(cfg, False)
     if sweeping:
         console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
-    code, value, message = _attempt(cfg, hydra_config.runtime.choices, overrides, hook())
+    experiment = hydra_config.runtime.choices.get("experiment")
+    code, value, message = attempt(cfg, experiment, explicit_keys(overrides), hook())
     if message:
         console.complain(message)
     sys.stdout.flush()

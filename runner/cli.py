@@ -67,13 +67,21 @@ def run(argv: list[str]) -> int:
     sweeping = any(a in ("-m", "--multirun") for a in argv)
     failures = Path(tempfile.mkdtemp(prefix="runner-")) / "failures.jsonl" if sweeping else None
     if failures:
+        from runner.composition_errors import late_choice
+
+        complaint = late_choice(argv)
+        if complaint:
+            print(complaint, file=sys.stderr)
+            return 2
         os.environ[FAILURES] = str(failures)
         if "tracking=false" not in argv:
             _prepare_store(argv)
     before, sys.argv = sys.argv, ["runner", *argv]
     try:
         main()
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        if isinstance(error, ValueError) and "Config group override" not in str(error):
+            raise
         from runner.composition_errors import explain
 
         print(explain(error, argv), file=sys.stderr)

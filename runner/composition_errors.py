@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_module
@@ -12,6 +13,8 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+import conf
+from components.registry import ROLES
 from runner.mistakes import nearest
 
 
@@ -50,6 +53,8 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     for i, part in enumerate(parts):
         if not isinstance(node, DictConfig) or part not in node:
             known = [str(k) for k in node] if isinstance(node, DictConfig) else []
+            if i == 0:
+                known += [*ROLES, "experiment"]  # groups, of which the config holds only those that were chosen
             prefix = ".".join(parts[:i])
             matches = nearest(part, known)
             if ", did you mean " in matches and prefix:
@@ -59,8 +64,29 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
-def explain(error: HydraException | OmegaConfBaseException, argv: list[str]) -> str:
+def late_choice(argv: list[str]) -> str | None:
+    """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
+    by then, and Hydra would ignore it silently."""
+    swept = [o for o in _parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
+    if not swept:
+        return None
+    folders = [Path(conf.__file__).parent, *(Path(d.split("file://")[1].rstrip("]")) for d in _directories(argv))]
+    for name in swept[0].value().list if hasattr(swept[0].value(), "list") else []:
+        for path in (folder / "experiment" / f"{name}.yaml" for folder in folders):
+            found = re.search(r"override /?hydra/(launcher|sweeper)", path.read_text()) if path.exists() else None
+            if found:
+                kind = found.group(1)
+                return f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
+    return None
+
+
+def explain(error: Exception, argv: list[str]) -> str:
     """One or two lines for a composition that failed."""
+    for text in argv:
+        role, _, value = text.partition("=")
+        if role in ROLES and value in ("null", "none", ""):
+            article = "an" if role[0] in "ai" else "a"
+            return f"{text}: choose {article} {role} by name, or leave it out with ~{role}"
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException):
         return f"{error.override}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
@@ -78,33 +104,26 @@ def explain(error: HydraException | OmegaConfBaseException, argv: list[str]) -> 
                         return f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
                 groups.append(override)
             elif "/" in key and not key.startswith("hydra"):
-                return (
-                    f"{key}: no such group{nearest(key, ['dataset', 'model', 'inference', 'attacker', 'experiment'])}"
-                )
+                return f"{key}: no such group{nearest(key, [*ROLES, 'experiment'])}"
             else:
                 values.append(override)
-        late = re.search(r"hydra/(launcher|sweeper)", str(error))
-        if late:
-            kind = late.group(1)
-            return (
-                f"hydra/{kind}: a {kind} must be chosen on the command line (hydra/{kind}=…), "
-                f"an experiment's YAML comes too late for it"
-            )
+        chosen = [o for o in overrides if o.key_or_group == "experiment"]
+        if chosen and not chosen[0].is_add():
+            return f"experiment={chosen[0].value()}: write it with a plus sign, +experiment={chosen[0].value()}"
         try:
             plain = [o.input_line for o in groups if not o.is_sweep_override()]
             cfg = compose("config", overrides=[*plain, *extra], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException):
             return first
-        if "experiment" in [o.key_or_group for o in groups] and any(
-            o.key_or_group == "experiment" and not o.input_line.startswith("+") for o in groups
-        ):
-            name = next(o.value() for o in groups if o.key_or_group == "experiment")
-            return f"experiment={name}: write it with a plus sign, +experiment={name}"
         OmegaConf.set_struct(cfg, True)
         for override in values:
             if override.is_add() or override.key_or_group.startswith("hydra.searchpath"):
                 continue
-            complaint = _wrong_key(override.key_or_group, cfg)
+            key = override.key_or_group
+            for kind in ("launcher", "sweeper"):
+                if key.startswith(f"hydra.{kind}.") and not any(o.key_or_group == f"hydra/{kind}" for o in groups):
+                    return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
+            complaint = _wrong_key(key, cfg)
             if complaint:
                 return complaint
     return first

@@ -199,11 +199,11 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         )
 
 
-def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] = frozenset()) -> Job:  # type: ignore[assignment]
+def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Job:
     """A composed config as a validated job.
 
     ``experiment`` is the name of the experiment chosen (None: composed by hand); ``explicit`` the keys set on the
-    command line, which smoke overrides leave alone.
+    command line, which smoke overrides leave alone (None: they have been applied already, as in a record's config).
 
     Raises:
         ConfigError: any mistake, in one to three lines.
@@ -222,7 +222,7 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] =
                 raise ConfigError(f"plugins: no module {module!r} ({error}); is its folder on PYTHONPATH?") from None
             except ValueError as error:
                 raise ConfigError(f"plugins: {module}: {error}") from None
-    if config.get("smoke") is True and config.get("smoke_overrides"):
+    if explicit is not None and config.get("smoke") is True and config.get("smoke_overrides"):
         config = _smoke(config, explicit)
     settings = _validated(Settings, {k: v for k, v in config.items() if k not in (*REQUIRED, "attacker")}, "")
     if settings.device != "cpu" and not torch.cuda.is_available():

@@ -127,9 +127,8 @@ def result(job: Any, result: Mapping[str, list[float]], published: Mapping[str, 
         key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
     )
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
-    table = Table(
-        title=f"{job.data}, {job.choice['model']}, {job.choice['inference']} ({repetitions})", title_justify="left"
-    )
+    out.print(f"\n[bold]{job.data}[/bold], {job.choice['model']}, {job.choice['inference']} ({repetitions})")
+    table = Table()
     table.add_column("")
     for name in names:
         table.add_column(name, justify="right")

@@ -97,6 +97,7 @@ class Run:
         self.loops = 1 if job.dataset.vectorised else self.settings.replicates
         self.device, self.dtype = torch.device(self.settings.device), getattr(torch, self.settings.dtype)
         self.announced: set[str] = set()
+        self.was_done = self.record.state == "done"
 
     # -- one replicate -------------------------------------------------------------------------------------------------
     def _problem(self, rng: Streams) -> Any:
@@ -323,7 +324,7 @@ def _mean(value: Any) -> float:
 def run(job: Job, on_evaluation: Callable[[int, Scores], None] | None = None) -> tuple[Run, dict[str, list[float]]]:
     """Runs a job, or, when its record says it is done, reads its result."""
     going = Run(job, on_evaluation)
-    if going.record.state == "done":
+    if going.was_done:
         going.record.close()
         return going, going.record.facts["result"]
     return going, going.go()

@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help setup run test test-slow smoke bench lint format types clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# torch first: a plain install would take the newest build and its CUDA packages.
+.venv/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch .venv/.ready
+
+setup: .venv/.ready ## make the virtual environment with everything in it
+
+run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
+	$(BIN)/runner +experiment=sarcos_mdgp
+
+test: setup ## the fast tests (minutes)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup ## the statistical and end-to-end tests too (an hour)
+	$(BIN)/python -m pytest -n 2 -m slow
+
+smoke: setup ## every experiment in seconds, on built-in data
+	$(BIN)/python -m pytest -n 2 tests/experiments
+
+bench: setup ## speed against named peers, as ratios
+	$(BIN)/python -m scripts.bench
+
+lint: setup ## ruff (lint and format) and type hints
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove caches; the records in outputs/ stay
+	rm -rf .pytest_cache .ruff_cache .mypy_cache build *.egg-info
+	find . -name __pycache__ -not -path './.venv/*' -exec rm -rf {} +

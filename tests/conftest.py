@@ -1,0 +1,30 @@
+"""Fixtures that every test folder uses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.config import compose, prepare
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def make_job(tmp_path):
+    """A validated job from overrides, writing to a temporary folder and to no MLflow."""
+
+    def make(*overrides: str):
+        fixed = [
+            f"output_dir={tmp_path / 'outputs'}",
+            f"data_dir={tmp_path / 'data'}",
+            "tracking=false",
+            "offline=true",
+        ]
+        given = {o.split("=")[0] for o in overrides}
+        return prepare(*compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))
+
+    return make

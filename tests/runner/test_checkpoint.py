@@ -1,0 +1,113 @@
+"""Checkpoints give back exactly what was put in, and damaged ones are found out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import threading
+
+import pytest
+import torch
+
+from runner import checkpoint
+
+
+@dataclasses.dataclass
+class Moments:
+    mean: torch.Tensor
+    count: int
+
+
+def _state():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.1)
+    module(torch.randn(5, 3)).square().sum().backward()
+    optimizer.step()
+    return {
+        "module": module,
+        "optimizer": optimizer,
+        "draws": [torch.arange(3), torch.tensor(2.5, dtype=torch.float64)],
+        "moments": Moments(torch.eye(2), 7),
+        "numbers": (1, 0.1, math.nan, -math.inf, None, True, "word", {3: "integer keys stay integers"}),
+    }
+
+
+def _save(folder, state, step=10, signature="abc"):
+    streams = {"noise": torch.Generator().manual_seed(3).get_state()}
+    return checkpoint.save_checkpoint(folder, state, streams, {"step": step, "replicate": 0, "signature": signature})
+
+
+def test_round_trip_is_exact(tmp_path):
+    state = _state()
+    _save(tmp_path, state)
+    facts, tensors, complaints = checkpoint.load_newest(tmp_path, "abc")
+    fresh = _state()
+    for p in fresh["module"].parameters():
+        torch.nn.init.zeros_(p)
+    fresh["draws"] = []
+    got, streams = checkpoint.restore(facts, tensors, fresh)
+    assert complaints == []
+    for a, b in zip(got["module"].state_dict().values(), state["module"].state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+    a, b = got["optimizer"].state_dict(), state["optimizer"].state_dict()
+    assert a["param_groups"] == b["param_groups"]
+    assert all(torch.equal(a["state"][i][k], v) for i, s in b["state"].items() for k, v in s.items())
+    assert torch.equal(got["draws"][0], state["draws"][0])
+    assert got["draws"][1].dtype == torch.float64
+    assert isinstance(got["moments"], Moments)
+    assert got["moments"].count == 7
+    assert repr(got["numbers"]) == repr(state["numbers"])
+    assert torch.equal(streams["noise"], torch.Generator().manual_seed(3).get_state())
+
+
+def test_what_cannot_be_kept_is_refused():
+    with pytest.raises(TypeError, match=r"state\.what: a Event cannot be kept"):
+        checkpoint.pack({"what": threading.Event()}, {})
+
+
+def test_two_are_kept_and_no_temporary_file(tmp_path):
+    for step in (10, 20, 30):
+        _save(tmp_path, {"x": torch.ones(2) * step}, step)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "r0000-s000000020.json",
+        "r0000-s000000020.safetensors",
+        "r0000-s000000030.json",
+        "r0000-s000000030.safetensors",
+    ]
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "sidecar", "gone"])
+def test_damaged_falls_back_to_the_one_before(tmp_path, damage):
+    _save(tmp_path, {"x": torch.ones(100)}, 10)
+    path = _save(tmp_path, {"x": torch.ones(100) * 2}, 20)
+    content = bytearray(path.read_bytes())
+    if damage == "flip":
+        content[-5] ^= 1
+        path.write_bytes(bytes(content))
+    elif damage == "cut":
+        path.write_bytes(bytes(content[:50]))
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "sidecar":
+        path.with_suffix(".json").write_text('{"step": 20')
+    else:
+        path.unlink()
+    facts, tensors, complaints = checkpoint.load_newest(tmp_path, "abc")
+    assert facts["step"] == 10
+    assert len(complaints) == 1
+    assert "r0000-s000000020" in complaints[0]
+    state, _ = checkpoint.restore(facts, tensors, {"x": torch.zeros(1)})
+    assert torch.equal(state["x"], torch.ones(100))
+
+
+def test_other_signature_is_not_resumed(tmp_path):
+    _save(tmp_path, {"x": torch.ones(1)}, signature="another")
+    assert checkpoint.load_newest(tmp_path, "abc") is None
+
+
+def test_sidecar_is_json_and_nothing_is_pickled(tmp_path):
+    path = _save(tmp_path, _state())
+    assert json.loads(path.with_suffix(".json").read_text())["step"] == 10
+    assert b"torch._utils" not in path.read_bytes()

@@ -1,0 +1,125 @@
+"""Every mistake gives one clear line on stderr, exit code 2, and no work is done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GAME = "+experiment=friend_or_foe"
+MISTAKES = [
+    # unknown keys
+    ([GAME, "inference.alpah=0.1"], "inference.alpah: unknown key, did you mean inference.alpha?"),
+    ([GAME, "seeed=1"], "seeed: unknown key, did you mean seed?"),
+    ([GAME, "infrence.alpha=0.1"], "infrence: unknown key, did you mean inference?"),
+    ([GAME, "+inference.alfa=1"], "inference.alfa: unknown key, did you mean alpha?"),
+    ([GAME, "+sead=1"], "sead: unknown key, did you mean seed?"),
+    ([GAME, "datset=friend_or_foe"], "datset: unknown key, did you mean dataset?"),
+    # unknown components
+    ([GAME, "inference=qlearning"], "inference=qlearning: no such inference, did you mean q_learning?"),
+    ([GAME, "model=q_tabel"], "model=q_tabel: no such model, did you mean q_table?"),
+    ([GAME, "dataset=friend_or_fo"], "dataset=friend_or_fo: no such dataset, did you mean friend_or_foe?"),
+    (["+experiment=friend_of_foe"], "experiment=friend_of_foe: no such experiment, did you mean friend_or_foe?"),
+    (["experiment=friend_or_foe"], "experiment=friend_or_foe: write it with a plus sign, +experiment=friend_or_foe"),
+    (["dataset=friend_or_foe"], "model, inference: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; "
+     "runner list experiment names them) or set model=… inference=…"),
+    ([GAME, "attacker=null"], "attacker=null: choose an attacker by name, or leave it out with ~attacker"),
+    ([GAME, "plugins=[nonsuch.module]"], "plugins: no module 'nonsuch.module' (No module named 'nonsuch'); "
+     "is its folder on PYTHONPATH?"),
+    # wrong types and ranges
+    ([GAME, "inference.alpha=fast"], "inference.alpha=fast: must be a number"),
+    ([GAME, "inference.alpha=2"], "inference.alpha=2: out of range, must be ≤ 1"),
+    ([GAME, "steps=-5"], "steps=-5: out of range, must be > 0"),
+    ([GAME, "steps=2.5"], "steps=2.5: must be an integer"),
+    ([GAME, "seed=-1"], "seed=-1: out of range, must be ≥ 0"),
+    ([GAME, "smoke=maybe"], "smoke=maybe: must be true or false"),
+    ([GAME, "plugins=mine"], "plugins=mine: must be a list [a, b, …]"),
+    ([GAME, "dtype=float46"], "dtype=float46: not one of float64 | float32, did you mean float64?"),
+    ([GAME, "debug=profil"], "debug=profil: not one of overfit | profile, did you mean profile?"),
+    ([GAME, "device=gpu"], "device=gpu: string should match pattern '^(cpu|cuda(:\\d+)?)$'"),
+    ([GAME, "replicates=0"], "replicates=0: out of range, must be > 0"),
+    ([GAME, "steps=6000"], "steps=6000: dataset=friend_or_foe has only 5000"),
+    ([GAME, "seed=???"], "seed: Missing mandatory value: seed"),
+    ([GAME, "output_dir=${nowhere}"], "output_dir: Interpolation key 'nowhere' not found"),
+    # parts that do not fit
+    ([GAME, "inference=sgld"], "inference=sgld has no use for a game problem; inference that fits model=q_table: "
+     "fpq_learning, level_k, q_learning"),
+    ([GAME, "model=target_density"], "model=target_density does not fit dataset=friend_or_foe (a game problem); "
+     "models that do: q_table"),
+    ([GAME, "~attacker"], "attacker: dataset=friend_or_foe is a game and needs an adversary; there are: "
+     "exponential_smoother"),
+    ([GAME, "attacker=fgsm"], "attacker=fgsm cannot attack a game problem (dataset=friend_or_foe); attackers that can: "
+     "exponential_smoother"),
+    ([GAME, "debug=overfit", "tracking=false"], "debug=overfit: needs a supervised problem, dataset=friend_or_foe is a game"),
+    # Hydra's own
+    ([GAME, "hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs: the basic launcher has no such key; choose one with "
+     "hydra/launcher="),
+    ([GAME, "inference.alpha=[1"], "inference.alpha=[1: not an override"),
+    (["fetch"], "fetch: neither a command nor an override"),
+    (["reprot", "sarcos_table"], "reprot: neither a command nor an override, did you mean report?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
+    """In this process, so that torch is imported once for all of them."""
+    from runner import cli
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["runner", *argv])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    error = capfd.readouterr().err.strip()
+    assert exit_.value.code == 2
+    assert "Traceback" not in error
+    assert len(error.splitlines()) <= 2
+    assert error == message or (message in error and not message.endswith("?")), error
+    assert not list(tmp_path.glob("outputs/*/*/checkpoints"))
+
+
+def test_device_without_gpu(make_job):
+    import torch
+
+    from runner.mistakes import ConfigError
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(ConfigError, match="device=cuda: no GPU was found; use device=cpu"):
+        make_job("+experiment=friend_or_foe", "device=cuda")
+
+
+def test_a_launcher_chosen_too_late(tmp_path):
+    folder = tmp_path / "conf" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "late.yaml").write_text("# @package _global_\ndefaults:\n  - override /hydra/launcher: joblib\n")
+    command = [
+        str(Path(sys.executable).parent / "runner"),
+        "--config-dir",
+        str(tmp_path / "conf"),
+        "-m",
+        "+experiment=late,friend_or_foe",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert (
+        "hydra/launcher: experiment=late chooses it too late for a sweep over experiments; add hydra/launcher=…"
+        in done.stderr
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_output_folder_that_cannot_be_made(tmp_path, monkeypatch, capfd):
+    from runner import cli
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(
+        sys, "argv", ["runner", GAME, "smoke=true", "tracking=false", f"output_dir={tmp_path}/file/out"]
+    )
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert exit_.value.code == 2
+    error = capfd.readouterr().err.strip()
+    assert error.startswith("output_dir: cannot write to")
+    assert "set output_dir=… to a folder you can write" in error

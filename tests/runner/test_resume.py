@@ -1,0 +1,166 @@
+"""Killed at any moment and given again, a run ends bit-identical to one never disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from runner import checkpoint, record
+from runner.loop import Pruned, run
+from runner.mistakes import ConfigError, RunFailure
+
+RUNNER = str(Path(sys.executable).parent / "runner")
+GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]
+
+
+def _folder(output_dir: Path) -> Path:
+    (folder,) = record.runs(output_dir)
+    return folder
+
+
+def _lines(folder: Path) -> list[dict]:
+    """What was recorded, without the clock."""
+    return [{k: v for k, v in line.items() if k != "time"} for line in record.read_lines(folder)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The record of a run that nothing happened to."""
+    from runner.config import compose, prepare
+
+    output_dir = tmp_path_factory.mktemp("undisturbed")
+    run(prepare(*compose([*GAME, f"output_dir={output_dir}", "tracking=false"])))
+    return _folder(output_dir)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_and_given_again(tmp_path, undisturbed, signum):
+    command = [RUNNER, *GAME, f"output_dir={tmp_path}", "tracking=false"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as going:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("*/*/checkpoints/*.json"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        going.send_signal(signum)
+        _, error = going.communicate(timeout=60)
+    facts = record.read(_folder(tmp_path))
+    if signum == signal.SIGKILL:
+        assert facts["state"] == "running"
+    else:
+        assert going.returncode == 128 + signum
+        assert facts["state"] == "interrupted"
+        assert "the same command goes on from there" in error
+    again = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert again.returncode == 0, again.stderr
+    assert "resumed at step" in again.stdout
+    folder = _folder(tmp_path)
+    assert record.read(folder)["state"] == "done"
+    assert record.read(folder)["result"] == record.read(undisturbed)["result"]
+    assert [line for line in _lines(folder) if line["phase"] != "train"] == [
+        line for line in _lines(undisturbed) if line["phase"] != "train"
+    ]
+
+
+def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, undisturbed):
+    from runner import resume
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    job = make_job(*GAME)
+    with pytest.raises(Pruned):
+        run(job, stop)
+    assert record.read(job.folder)["state"] == "interrupted"
+    monkeypatch.chdir(tmp_path)
+    assert resume.main(["resume", job.signature[:6]]) == 0
+    assert record.read(job.folder)["result"] == record.read(undisturbed)["result"]
+
+
+def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed, capsys):
+    job = make_job(*GAME)
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    with pytest.raises(Pruned):
+        run(job, stop)
+    newest = sorted((job.folder / "checkpoints").glob("*.safetensors"))[-1]
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    newest.write_bytes(bytes(content))
+    _, result = run(job)
+    assert result == record.read(undisturbed)["result"]
+    assert "Corrupt checkpoint" in capsys.readouterr().out
+
+
+def test_evaluating_more_often_does_not_change_training(make_job, undisturbed):
+    _, result = run(make_job(*GAME, "eval_every=333"))
+    assert result == record.read(undisturbed)["result"]
+
+
+def test_a_run_that_is_done_is_not_run_again(make_job):
+    job = make_job(*GAME, "smoke=true")
+    _, first = run(job)
+    stamp = (job.folder / "metrics.jsonl").stat().st_mtime_ns
+    going, second = run(job)
+    assert going.was_done
+    assert first == second
+    assert (job.folder / "metrics.jsonl").stat().st_mtime_ns == stamp
+
+
+def test_fresh_runs_it_again(make_job):
+    run(make_job(*GAME, "smoke=true"))
+    going, _ = run(make_job(*GAME, "smoke=true", "fresh=true"))
+    assert not going.was_done
+
+
+def test_two_processes_do_not_run_the_same_job(make_job):
+    job = make_job(*GAME, "smoke=true")
+    held = record.Record.open(job)
+    with pytest.raises(ConfigError, match=rf"is already going \(process {os.getpid()}\)"):
+        record.Record.open(job)
+    held.close()
+
+
+def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
+    job = make_job(*GAME)
+    real, calls = checkpoint.write_bytes, []
+
+    def full(path, content):
+        calls.append(path)
+        if path.suffix == ".safetensors" and len([c for c in calls if c.suffix == ".safetensors"]) > 3:
+            raise OSError(28, "No space left on device")
+        real(path, content)
+
+    monkeypatch.setattr(checkpoint, "write_bytes", full)
+    with pytest.raises(
+        RunFailure, match=r"disk full: .* cannot be written; free some space, then give the same command"
+    ):
+        run(job)
+    monkeypatch.setattr(checkpoint, "write_bytes", real)
+    facts, _, complaints = checkpoint.load_newest(job.folder / "checkpoints", job.signature)
+    assert facts["step"] == 300
+    assert complaints == []
+    assert record.read(job.folder)["state"] == "failed"
+
+
+def test_record_is_complete(undisturbed):
+    facts = record.read(undisturbed)
+    assert {"git", "versions", "hardware", "threads", "command", "started", "ended", "seconds"} <= set(facts)
+    assert facts["choice"] == {
+        "dataset": "friend_or_foe",
+        "model": "q_table",
+        "inference": "level_k",
+        "attacker": "exponential_smoother",
+    }
+    assert all(len(v) == 8 for v in facts["result"].values())
+    assert (undisturbed / "config.yaml").exists()
+    assert list((undisturbed / "figures").glob("*.png"))
+    assert "gallego2021" in (undisturbed / "references.bib").read_text()
+    assert json.loads((undisturbed / "metrics.jsonl").read_text().splitlines()[-1])["phase"] == "final"
