@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -71,7 +72,8 @@ def _described(docstring: str | None) -> tuple[str, str]:
     text = " ".join((docstring or "").split())
     head, _, source = text.partition("Source:")
     sentence = head.split(". ")[0].strip().rstrip(".")
-    return sentence, source.split(". ")[0].strip().rstrip(".")
+    # "eq. (4.2)" and "et al. (2015)" do not end a sentence: what follows one starts with a capital letter.
+    return sentence, re.split(r"(?<!Fig)\. (?=[A-Z])", source)[0].strip().rstrip(".")
 
 
 @cache

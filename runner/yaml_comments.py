@@ -1,0 +1,99 @@
+"""Keys of a YAML file with the comments that explain them, which YAML's own parsers drop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a file: dotted path, value as it stands there, and the comment beside and above it."""
+
+    path: str
+    text: str
+    comment: str
+    nested: bool = False  # a mapping, whose own keys follow
+
+
+def _comment(line: str) -> str:
+    return line.strip().lstrip("#").strip()
+
+
+class _Reader:
+    def __init__(self, text: str):
+        self.text, self.lines = text, text.splitlines()
+        self.keys: list[Key] = []
+
+    def _inline(self, line: int, column: int) -> tuple[str, int]:
+        """The comment that starts after a column of a line, and its own column (−1: none)."""
+        rest = self.lines[line][column:] if line < len(self.lines) else ""
+        start = rest.find("#")
+        # Between a value and its comment there is nothing but white space.
+        if start < 0 or rest[:start].strip(" \t:,"):
+            return "", -1
+        return _comment(rest[start:]), column + start
+
+    def _above(self, line: int, indent: int) -> list[str]:
+        """Comment lines directly above a key and as deep as it, without pragmas such as ``# @package``."""
+        found: list[str] = []
+        for i in range(line - 1, -1, -1):
+            text = self.lines[i]
+            if text.strip().startswith("#") and len(text) - len(text.lstrip()) == indent:
+                if not _comment(text).startswith("@"):
+                    found.insert(0, _comment(text))
+            else:
+                break
+        return found
+
+    def _below(self, line: int, column: int) -> list[str]:
+        """Lines that go on with an inline comment, which stand under its sign."""
+        found: list[str] = []
+        for text in self.lines[line + 1 :]:
+            if column > 0 and text.strip().startswith("#") and len(text) - len(text.lstrip()) == column:
+                found.append(_comment(text))
+            else:
+                break
+        return found
+
+    def read(self, node: yaml.MappingNode, prefix: str) -> None:
+        for key, value in node.value:
+            path = f"{prefix}{key.value}"
+            nested = isinstance(value, yaml.MappingNode) and not value.flow_style
+            empty = value.start_mark.index == value.end_mark.index
+            block = nested or empty or (isinstance(value, yaml.SequenceNode) and not value.flow_style)
+            mark = key.end_mark if block else value.end_mark
+            inline, column = self._inline(mark.line, mark.column)
+            words = [*self._above(key.start_mark.line, key.start_mark.column), inline]
+            words += self._below(mark.line, column)
+            self.keys.append(Key(path, self._shown(value, block), " ".join(w for w in words if w), nested))
+            if isinstance(value, yaml.MappingNode) and nested:
+                self.read(value, f"{path}.")
+
+    def _shown(self, value: yaml.Node, block: bool) -> str:
+        if isinstance(value, yaml.MappingNode) and block:
+            return ""
+        if isinstance(value, yaml.SequenceNode) and block:
+            content = yaml.constructor.SafeConstructor().construct_object(value, deep=True)
+            return yaml.safe_dump(content, default_flow_style=True, width=10_000, allow_unicode=True).strip()
+        if isinstance(value, yaml.ScalarNode) and value.style in ("|", ">"):
+            return " ".join(value.value.split())
+        return " ".join(self.text[value.start_mark.index : value.end_mark.index].split()) or "null"
+
+
+def read_keys(text: str) -> list[Key]:
+    """Every key of a YAML text, nested ones by their dotted path, in the order of the file."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    reader = _Reader(text)
+    if isinstance(node, yaml.MappingNode):
+        reader.read(node, "")
+    return reader.keys
+
+
+def read_file(path: Path) -> tuple[list[Key], Any]:
+    """Keys and content of a YAML file."""
+    text = path.read_text(encoding="utf-8")
+    return read_keys(text), yaml.safe_load(text)

@@ -1,0 +1,267 @@
+"""``runner list`` and ``runner show``: complete, quick, and true to the YAML and the classes."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from components import registry
+from runner.catalogue import CONF, chosen, describe, main, options
+from runner.declarations import declared
+from runner.mistakes import ConfigError
+from runner.yaml_comments import read_file, read_keys
+
+FILES = sorted(CONF.rglob("*.yaml"))
+COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names(role)]
+
+
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "runner.cli", *argv], capture_output=True, text=True, timeout=60)
+
+
+# ---- comments ---------------------------------------------------------------------------------------------------------
+def leaves(content: object, prefix: str = "") -> dict[str, object]:
+    out: dict[str, object] = {}
+    for key, value in content.items() if isinstance(content, dict) else []:
+        out[f"{prefix}{key}"] = value
+        out |= leaves(value, f"{prefix}{key}.")
+    return out
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_the_reader_agrees_with_the_parser_on_every_yaml(path):
+    keys, content = read_file(path)
+    expected = leaves(content)
+    for key in keys:
+        value = expected[key.path]
+        if not key.nested and not (isinstance(value, str) and key.text == " ".join(value.split())):
+            assert yaml.safe_load(key.text) == value
+    # Mappings in flow style, {a: b}, are one line of their parent.
+    missing = set(expected) - {key.path for key in keys}
+    assert all(any(m.startswith(f"{k.path}.") and k.text.startswith("{") for k in keys) for m in missing)
+
+
+@pytest.mark.parametrize(("role", "name"), COMPONENTS)
+def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
+    path = CONF / role / f"{name}.yaml"
+    if not path.exists():
+        pytest.skip("the contract test says that it has no YAML")
+    own = describe(role, name)[1]
+    for key in read_file(path)[0]:
+        if key.path != "name":
+            assert key.comment, f"{role}.{key.path} has no comment"
+            assert own.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
+
+
+def test_comments_inline_above_and_going_on_below():
+    keys = read_keys(
+        "# @package _global_\n"
+        "# says what a is\n"
+        "a: 1\n"
+        "b: 'x # y'  # a quoted sign is no comment\n"
+        "c: [1, 2]   # begins here\n"
+        "            # and goes on\n"
+        "# a heading, not about d\n"
+        "\n"
+        "d:          # holds more\n"
+        "  e: null   # nested\n"
+        "  f:\n"
+        "f: x#y\n"
+        "g:\n"
+        "  - one\n"
+        "  - {two: 2}\n"
+        "h: >-\n"
+        "  folded\n"
+        "  text\n"
+    )
+    found = {key.path: (key.text, key.comment) for key in keys}
+    assert found == {
+        "a": ("1", "says what a is"),
+        "b": ("'x # y'", "a quoted sign is no comment"),
+        "c": ("[1, 2]", "begins here and goes on"),
+        "d": ("", "holds more"),
+        "d.e": ("null", "nested"),
+        "d.f": ("null", ""),
+        "f": ("x#y", ""),
+        "g": ("[one, {two: 2}]", ""),
+        "h": ("folded text", ""),
+    }
+
+
+# ---- declarations -----------------------------------------------------------------------------------------------------
+def test_types_are_read_in_words(tmp_path):
+    path = tmp_path / "thing.py"
+    path.write_text(
+        "from typing import Annotated, Any, ClassVar, Literal\n"
+        "from components.interfaces import Probability\n"
+        "N, M = 7, 9\n"
+        "Link = Literal['probit', 'logit']\n"
+        "class Base:\n"
+        "    kinds: ClassVar[frozenset[str]] = frozenset({'game'})\n"
+        "    width: PositiveInt\n"
+        "class Thing(Base):\n"
+        "    '''One.'''\n"
+        "    target: ClassVar[str | None] = None\n"
+        "    link: Link\n"
+        "    rate: Annotated[float, Field(gt=0, le=1)]\n"
+        "    rows: Annotated[int, Field(ge=1, le=M)] | None\n"
+        "    p: Probability\n"
+        "    widths: list[PositiveInt]\n"
+        "    levels: Annotated[list[float], Field(min_length=1)]\n"
+        "    share: float | bool | None\n"
+    )
+    found = declared("Thing", path)
+    assert found.fields == {
+        "width": "integer > 0",
+        "link": "probit | logit",
+        "rate": "number > 0, ≤ 1",
+        "rows": "integer ≥ 1, ≤ 9 or null",
+        "p": "number ≥ 0, ≤ 1",
+        "widths": "list of integer > 0",
+        "levels": "list of number, at least 1 of them",
+        "share": "number or true or false or null",
+    }
+    assert found.facts == {"kinds": {"game"}, "target": None}
+    assert found.docstring == "One."
+
+
+@pytest.mark.parametrize(("role", "name"), COMPONENTS)
+def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
+    own, cls = describe(role, name)[1], registry.get(role, name)
+    assert set(own.fields) == set(cls.model_fields) - {"name"}
+    for fact in ("kind", "target", "kinds", "targets", "needs", "offers", "action"):
+        if own.facts.get(fact) is not None:
+            assert own.facts[fact] == getattr(cls, fact), fact
+
+
+# ---- the commands -----------------------------------------------------------------------------------------------------
+def test_list_names_everything(capsys):
+    assert main(["list"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert {(line[0], line[1]) for line in lines} >= {*COMPONENTS, ("experiment", "friend_or_foe")}
+    assert all(len(line) == 4 for line in lines)
+
+
+@pytest.mark.parametrize("role", registry.ROLES)
+def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
+    assert main(["list", role]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == registry.names(role)
+    assert all(len(line) == 3 and line[1] and not line[1].endswith(".") for line in lines)
+
+
+def test_a_source_keeps_the_number_of_its_equation():
+    sources = {entry.name: entry.source for entry in registry.catalogue("inference")}
+    assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
+    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3) and Algorithm 4.4"
+
+
+def test_show_of_a_component(capsys):
+    assert main(["show", "inference/level_k"]) == 0
+    out = capsys.readouterr().out
+    assert "model     q_table" in out
+    assert "components/inference/level_k.py" in out
+    assert "Algorithm 4.1" in out
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines() if line.startswith("inference.")}
+    assert rows["inference.epsilon"][:2] == ["0.1", "number ≥ 0, ≤ 1"]
+    assert rows["inference.policy"][1] == "epsilon_greedy | softmax"
+    assert "probability" in rows["inference.epsilon"][2]
+
+
+def test_show_of_the_run_level_keys(capsys):
+    assert main(["show", "config"]) == 0
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line}
+    assert rows["seed"][1:3] == ["0", "integer ≥ 0"]
+    assert rows["dtype"][2] == "float64 | float32"
+    assert all(row[3] for row in rows.values())
+
+
+def test_show_of_an_experiment(capsys):
+    assert main(["show", "+experiment=friend_or_foe"]) == 0
+    out = capsys.readouterr().out
+    assert "runner +experiment=friend_or_foe" in out
+    assert "attacker  exponential_smoother" in out
+    assert chosen(yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text()))["model"] == "q_table"
+
+
+@pytest.mark.parametrize("name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)])
+def test_show_of_every_file(name, capsys):
+    assert main(["show", name]) == 0
+    assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("role", ["dataset", "model", "inference"])
+def test_partners_are_those_the_runner_accepts(role):
+    """The rules read from the text against ``check_pairs`` on the classes."""
+    from runner import catalogue
+
+    for name in registry.names(role):
+        cls, own = registry.get(role, name), describe(role, name)[1]
+        for other, names in catalogue._partners(role, own):
+            for partner in registry.names(other):
+                pair = {role: cls, other: registry.get(other, partner)}
+                assert (partner in names.split(", ")) == accepted(**pair), (name, partner)
+
+
+def accepted(dataset=None, model=None, inference=None) -> bool:
+    if dataset and model:
+        target = dataset.target is None or model.targets is None or dataset.target in model.targets
+        return dataset.kind in model.kinds and target
+    return bool(model.kinds & inference.kinds) and inference.needs <= model.offers
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["show", "inference/levelk"], "inference/levelk: no such inference, did you mean level_k?"),
+        (["show", "infrence/level_k"], "infrence/level_k: no such role as infrence, did you mean inference?"),
+        (["show", "level_kk"], "level_kk: nothing has that name, did you mean level_k?"),
+        (["show", "zzzzzz"], "zzzzzz: nothing has that name (see runner list)"),
+        (["show", "friend_or_foe"], "friend_or_foe: there are dataset/friend_or_foe and experiment/friend_or_foe; say which"),
+        (["show", "experiment/friend_of_foe"], "experiment/friend_of_foe: no such experiment, did you mean friend_or_foe?"),
+        (["list", "models"], "models: no such role, did you mean model?"),
+        (["list", "--plugin", "no_such"], "--plugin no_such: No module named 'no_such'; is its folder on PYTHONPATH?"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(argv, message):
+    with pytest.raises(ConfigError) as error:
+        main(argv)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_exit_codes_and_streams():
+    assert run("show", "inference/level_k").returncode == 0
+    wrong = run("show", "inference/levelk")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "inference/levelk: no such inference, did you mean level_k?\n"
+    assert run("list", "--nonsense").returncode == 2
+    assert "tab-separated" in run("list", "--help").stdout
+
+
+def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_method.py").write_text(
+        "from components.interfaces import Inference\n"
+        "from components.registry import register\n"
+        "@register('inference', 'my_method')\n"
+        "class Mine(Inference):\n"
+        "    '''A method of mine.\n\n    Source: Me (2024), eq. (1).'''\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    assert main(["list", "inference", "--plugin", "my_method"]) == 0
+    assert "my_method\tA method of mine\tMe (2024), eq. (1)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("argv", [["list"], ["show", "inference/level_k"], ["show", "config"]])
+def test_it_answers_at_once_and_without_torch(argv):
+    code = f"import sys; from runner.catalogue import main; main({argv!r}); sys.exit('torch' in sys.modules)"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Seconds of CPU, not of the clock: other work on the machine must not fail the test.
+    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.5
