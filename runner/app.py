@@ -32,9 +32,7 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
     return sum(result[name]) / len(result[name])
 
 
-def attempt(
-    cfg: DictConfig, experiment: str | None, explicit: set[str] | None, on_evaluation: Any
-) -> tuple[int, float | None, str]:
+def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> tuple[int, float | None, str]:
     """(exit code, objective, message) of one job; ``explicit`` as in ``config.prepare``."""
     # torch is imported here, after composition.
     from components.interfaces import DataUnavailable, NumericalTrouble
@@ -44,7 +42,7 @@ def attempt(
     try:
         job = config.prepare(cfg, experiment, explicit)
         console.composition(job)
-        going, result = run(job, on_evaluation)
+        going, result = run(job, hook(job))
         if going.was_done:
             console.out.print(
                 f"done already, {going.record.facts['ended']}: this is its record; fresh=true runs it again"
@@ -91,7 +89,7 @@ def main(cfg: DictConfig) -> float | None:
     if sweeping:
         console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
     experiment = hydra_config.runtime.choices.get("experiment")
-    code, value, message = attempt(cfg, experiment, explicit_keys(overrides), hook())
+    code, value, message = attempt(cfg, experiment, explicit_keys(overrides))
     if message:
         console.complain(message)
     sys.stdout.flush()
@@ -103,10 +101,12 @@ def main(cfg: DictConfig) -> float | None:
     return value
 
 
-def hook() -> Any:
+def hook(job: Any) -> Any:
     """What a sweeper wants to be told after each evaluation, if one is at work."""
     if "RUNNER_TRIAL" not in os.environ:
         return None
-    from runner.optuna_sweeper import report_evaluation
+    from runner.trial import report_to_trial
 
-    return report_evaluation
+    settings = job.settings
+    loops = 1 if job.dataset.vectorised else settings.replicates
+    return report_to_trial(settings.objective, loops, settings.steps, f"{job.folder.parent.name}/{job.folder.name}")

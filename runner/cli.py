@@ -63,7 +63,10 @@ def run(argv: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from runner.app import FAILURES, main
+    from runner.mistakes import ConfigError
+    from runner.optuna_sweeper import register
 
+    register()
     sweeping = any(a in ("-m", "--multirun") for a in argv)
     failures = Path(tempfile.mkdtemp(prefix="runner-")) / "failures.jsonl" if sweeping else None
     if failures:
@@ -85,6 +88,9 @@ def run(argv: list[str]) -> int:
         from runner.composition_errors import explain
 
         print(explain(error, argv), file=sys.stderr)
+        return 2
+    except ConfigError as error:  # of a sweeper; those of a job never come this far
+        print(error, file=sys.stderr)
         return 2
     finally:
         sys.argv = before

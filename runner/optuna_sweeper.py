@@ -132,6 +132,8 @@ class OptunaSweeper(Sweeper):
         import optuna
         from optuna.trial import TrialState
 
+        from runner.config import NOT_SIGNED
+
         choice = self.config.hydra.runtime.choices.get("experiment")
         self.name = self.study_name or choice or str(self.config.hydra.job.name)
         if not re.fullmatch(r"[\w.\-]+", self.name):
@@ -144,7 +146,7 @@ class OptunaSweeper(Sweeper):
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps),
         )  # fmt: skip
         facts = {
-            "fixed": sorted(fixed),
+            "fixed": sorted(o for o in fixed if re.split(r"[.=]", o.lstrip("+"))[0] not in NOT_SIGNED),
             "space": {k: str(v) for k, v in sorted(space.items())},
             "direction": self.direction,
         }

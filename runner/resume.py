@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
     from runner.app import attempt
     from runner.console import complain
 
-    code, _, message = attempt(cfg, experiment, None, None)
+    code, _, message = attempt(cfg, experiment, None)
     if message:
         complain(message)
     return code

@@ -40,7 +40,7 @@ def note_failure(store: BaseStorage, study: str, number: int, message: str) -> N
 
 
 def report_to_trial(
-    objective: str | None, replicates: int, steps: int | None, run: str
+    objective: str | None, loops: int, steps: int | None, run: str
 ) -> Callable[[int, Mapping[str, float]], None] | None:
     """What the loop calls after every evaluation of a sweep's job (None outside a sweep, or when it does not prune).
 
@@ -69,7 +69,7 @@ def report_to_trial(
         if value is None:
             raise ConfigError(f"objective={key}: not a metric of this run{nearest(key, metrics)}")
         store.set_trial_intermediate_value(trial_id, step, float(value))
-        if (steps is None or step < steps or replicates > 1) and study.pruner.prune(study, store.get_trial(trial_id)):
+        if (steps is None or step < steps or loops > 1) and study.pruner.prune(study, store.get_trial(trial_id)):
             store.set_trial_user_attr(trial_id, "pruned at", step)  # how the sweeper knows, whatever the job returns
             raise Pruned(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 

@@ -210,7 +210,7 @@ def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
     reached: dict[float, int] = {}
 
     def trained(cfg: DictConfig) -> float:
-        report = report_to_trial("loss", replicates=1, steps=9, run="toy/abc")
+        report = report_to_trial("loss", loops=1, steps=9, run="toy/abc")
         assert report is not None
         for step in range(1, 10):
             reached[cfg.x] = step
@@ -237,12 +237,12 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     for number in (0, 1):
         study.tell(number, 0.0)
     monkeypatch.setenv(VARIABLE, f"{url}|s|2")
-    report = report_to_trial("loss", replicates=1, steps=10, run="r")
+    report = report_to_trial("loss", loops=1, steps=10, run="r")
     report(10, {"loss": 5.0})
     with pytest.raises(Pruned):  # replicates still to come: the trial is given up
-        report_to_trial("loss", replicates=5, steps=10, run="r")(10, {"loss": 5.0})
+        report_to_trial("loss", loops=5, steps=10, run="r")(10, {"loss": 5.0})
     with pytest.raises(ConfigError, match="objective=los: not a metric of this run, did you mean loss"):
-        report_to_trial("los", replicates=1, steps=10, run="r")(10, {"loss": 5.0})
+        report_to_trial("los", loops=1, steps=10, run="r")(10, {"loss": 5.0})
 
 
 def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
