@@ -7,7 +7,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import conf
 from components import registry
 from runner.declarations import Declared, component_class, declared
 from runner.mistakes import ConfigError, nearest
+from runner.tables import print_table
 from runner.yaml_comments import Key, read_file
 
 CONF = Path(conf.__path__[0])
@@ -78,25 +79,6 @@ def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
-def _print_table(title: str, header: Sequence[str], lines: Iterable[Row]) -> None:
-    """A rich table on a terminal; otherwise tab-separated lines, one per entry."""
-    if not sys.stdout.isatty():
-        for line in lines:
-            print("\t".join(line))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(header):
-        table.add_column(column, style="bold" if i == 0 else None, overflow="fold", no_wrap=i == 0)
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    Console().print(table)
-
-
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
     for name, value in facts:
         if value:
@@ -166,7 +148,7 @@ def _show_component(role: str, name: str) -> None:
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
     keys, _ = read_file(path)
-    _print_table("", ("key", "default", "type", "meaning"), _typed(keys, own.fields, f"{role}."))
+    print_table("", ("key", "default", "type", "meaning"), _typed(keys, own.fields, f"{role}."))
 
 
 def _show_file(group: str, name: str) -> None:
@@ -183,14 +165,14 @@ def _show_file(group: str, name: str) -> None:
     else:
         _print_facts([("", third)])
     print()
-    _print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _typed(keys, {})])
+    print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _typed(keys, {})])
 
 
 def _show_config() -> None:
     keys, _ = read_file(CONF / "config.yaml")
     types = declared("Settings", Path(__file__).with_name("config.py")).fields
     print("config  the run-level keys, the same for every experiment\n")
-    _print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
+    print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
 
 
 def show(argv: list[str]) -> int:
@@ -245,7 +227,7 @@ def list_(argv: list[str]) -> int:
         if given.role is None and not sys.stdout.isatty():
             found = [(group, *row) for row in found]
         if found or given.role:
-            _print_table(group, (group, "what it is", third), found)
+            print_table(group, (group, "what it is", third), found)
     return 0
 
 
