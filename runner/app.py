@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from runner import CONF
 from runner.mistakes import ConfigError, RunFailure
 
 FAILURES = "RUNNER_FAILURES"  # file to which the jobs of a sweep, in whatever process, add what went wrong
@@ -75,7 +76,7 @@ def published(job: Any) -> dict[str, str] | None:
     return published_row(job)
 
 
-@hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def main(cfg: DictConfig) -> float | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     from runner import console

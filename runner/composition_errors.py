@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_module
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import conf
 from components.registry import ROLES
+from runner import CONF
 from runner.mistakes import nearest
 
 
@@ -26,7 +26,7 @@ def _parsed(argv: list[str]) -> list[Any]:
             continue
         try:
             found.append(parser.parse_override(text))
-        except OverrideParseException:
+        except HydraException:
             continue
     return found
 
@@ -70,7 +70,7 @@ def late_choice(argv: list[str]) -> str | None:
     swept = [o for o in _parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
     if not swept:
         return None
-    folders = [Path(conf.__file__).parent, *(Path(d.split("file://")[1].rstrip("]")) for d in _directories(argv))]
+    folders = [CONF, *(Path(d.split("file://")[1].rstrip("]")) for d in _directories(argv))]
     for name in swept[0].value().list if hasattr(swept[0].value(), "list") else []:
         for path in (folder / "experiment" / f"{name}.yaml" for folder in folders):
             found = re.search(r"override /?hydra/(launcher|sweeper)", path.read_text()) if path.exists() else None
@@ -88,11 +88,14 @@ def explain(error: Exception, argv: list[str]) -> str:
             article = "an" if role[0] in "ai" else "a"
             return f"{text}: choose {article} {role} by name, or leave it out with ~{role}"
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if isinstance(error, OverrideParseException):
-        return f"{error.override}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
+    if isinstance(error, OverrideParseException) or "token recognition error" in first:
+        wrong = getattr(error, "override", None) or next(
+            (t for t in argv if "=" in t and not _parsed([t])), "an override"
+        )
+        return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
     overrides, extra = _parsed(argv), _directories(argv)
-    with initialize_config_module("conf", version_base="1.3"):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
         groups, values = [], []
         for override in overrides:
             key = override.key_or_group

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from components import registry
 from components.interfaces import Attacker, Dataset, Inference, Model
+from runner import CONF
 from runner.mistakes import ConfigError, nearest
 
 # What cannot change a number: paths, logging, and what only says what to do with a result.
@@ -70,6 +71,7 @@ class Job:
     config: dict[str, Any]  # resolved, with smoke overrides applied: what the record holds
     data: str  # the data's own name ("sarcos-sim" is never "sarcos")
     signature: str
+    notes: list[str]  # what the user should know of how the config was understood
 
     @property
     def choice(self) -> dict[str, str | None]:
@@ -141,7 +143,9 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     return merge(config, config["smoke_overrides"], "")
 
 
-def _component(role: str, config: dict[str, Any]) -> Any:
+def _component(role: str, config: dict[str, Any], explicit: set[str], notes: list[str]) -> Any:
+    """The component of a role.  Where the user took another than the experiment's own, what the experiment had set for
+    its own and the other does not know is left out, and said so."""
     values = config.get(role)
     if values is None:
         return None
@@ -151,6 +155,13 @@ def _component(role: str, config: dict[str, Any]) -> Any:
         cls = registry.get(role, values["name"])
     except registry.UnknownComponent as error:
         raise ConfigError(f"{role}={error.name}: no such {role}{nearest(error.name, error.names)}") from None
+    if role in explicit:
+        foreign = [k for k in values if k not in cls.model_fields and f"{role}.{k}" not in explicit]
+        if foreign:
+            notes.append(
+                f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
+            )
+            config[role] = values = {k: v for k, v in values.items() if k not in foreign}
     return _validated(cls, values, role)
 
 
@@ -227,7 +238,8 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     settings = _validated(Settings, {k: v for k, v in config.items() if k not in (*REQUIRED, "attacker")}, "")
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
-    parts = {role: _component(role, config) for role in (*REQUIRED, "attacker")}
+    notes: list[str] = []
+    parts = {role: _component(role, config, explicit or set(), notes) for role in (*REQUIRED, "attacker")}
     missing = [role for role in REQUIRED if parts[role] is None]
     if missing:
         raise ConfigError(
@@ -237,7 +249,7 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     check_pairs(**parts)
     data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
     config = json.loads(json.dumps(config))
-    return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data))
+    return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data), notes=notes)
 
 
 def sign(config: dict[str, Any], data: str) -> str:
@@ -249,9 +261,9 @@ def sign(config: dict[str, Any], data: str) -> str:
 def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
     """Composes in this process, as the command line would: (config, experiment, keys set explicitly)."""
     from hydra import compose as hydra_compose
-    from hydra import initialize_config_module
+    from hydra import initialize_config_dir
 
-    with initialize_config_module("conf", version_base="1.3"):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = hydra_compose("config", overrides=overrides, return_hydra_config=True)
     choices = cfg.hydra.runtime.choices
     OmegaConf.set_struct(cfg, False)

@@ -58,6 +58,8 @@ def composition(job: Any) -> None:
         f"[cyan]run[/cyan] [bold]{job.signature}[/bold]  [dim]{'  '.join(f'{k}={v}' for k, v in run.items())}[/dim]"
     )
     out.print(tree)
+    for note in job.notes:
+        out.print(note, style="yellow", markup=False)
 
 
 def facts(values: Mapping[str, str]) -> None:

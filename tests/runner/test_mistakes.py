@@ -56,6 +56,7 @@ MISTAKES = [
     # Hydra's own
     ([GAME, "hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs: the basic launcher has no such key; choose one with "
      "hydra/launcher="),
+    ([GAME, "inference.alpha='1"], "inference.alpha='1: not an override"),
     ([GAME, "inference.alpha=[1"], "inference.alpha=[1: not an override"),
     (["fetch"], "fetch: neither a command nor an override"),
     (["reprot", "sarcos_table"], "reprot: neither a command nor an override, did you mean report?"),

@@ -1,0 +1,73 @@
+"""Every component keeps the house's contract: name = YAML = file, defaults in YAML alone, a source, resumable steps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from components import registry
+from components.interfaces import CAPABILITIES, Attacker, Dataset, Inference, Model
+
+ROOT = Path(__file__).parent.parent.parent
+BASES = {"dataset": Dataset, "model": Model, "inference": Inference, "attacker": Attacker}
+ALL = [(role, name) for role in registry.ROLES for name in registry.names(role)]
+
+
+@pytest.mark.parametrize(("role", "name"), ALL)
+def test_yaml_and_class_agree(role, name):
+    cls = registry.get(role, name)
+    path = ROOT / "conf" / role / f"{name}.yaml"
+    assert path.exists(), f"{role} {name} has no YAML"
+    values = OmegaConf.to_container(OmegaConf.load(path))
+    assert values["name"] == name
+    assert set(values) == set(cls.model_fields), "the YAML holds every key of the class and no other"
+    assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
+    if "???" not in values.values():
+        cls(**values)  # the defaults satisfy the class's own constraints
+    assert issubclass(cls, BASES[role])
+    assert BASES[role] in cls.__mro__[1:3], "no inheritance deeper than one"
+
+
+@pytest.mark.parametrize(("role", "path"), [(r, p) for r in registry.ROLES for p in (ROOT / "conf" / r).glob("*.yaml")])
+def test_every_yaml_has_its_class_and_comments(role, path):
+    assert path.stem in registry.names(role)
+    lines = path.read_text().splitlines()
+    for i, line in enumerate(lines):
+        if re.match(r"\w+:", line) and not line.startswith(("name:", "defaults:")):
+            above = i > 0 and lines[i - 1].lstrip().startswith("#")
+            assert "#" in line or above, f"{path.name}: {line} has no comment"
+
+
+@pytest.mark.parametrize("role", registry.ROLES)
+def test_every_component_has_a_sentence_and_a_source(role):
+    for entry in registry.catalogue(role):
+        assert len(entry.sentence) > 10, entry.name
+        assert entry.source, f"{role} {entry.name} names no source"
+
+
+def test_facts_are_declared():
+    for name in registry.names("model"):
+        cls = registry.get("model", name)
+        assert cls.kinds
+        assert cls.offers <= set(CAPABILITIES), name
+    for name in registry.names("inference"):
+        cls = registry.get("inference", name)
+        assert cls.kinds
+        assert cls.needs <= set(CAPABILITIES), name
+
+
+def test_components_never_import_runner_and_maths_nothing_else():
+    for path in (ROOT / "components").rglob("*.py"):
+        imports = re.findall(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", path.read_text(), re.M)
+        assert not [m for m in imports if m.split(".")[0] == "runner"], path
+        if path.parent.name == "maths":
+            allowed = ("components.maths", "components.trouble", "components.interfaces")
+            assert not [m for m in imports if m.startswith("components.") and not m.startswith(allowed)], path
+
+
+def test_no_drawers():
+    names = {p.stem for folder in ("runner", "components") for p in (ROOT / folder).rglob("*.py")}
+    assert not names & {"utils", "util", "helpers", "helper", "misc", "common"}

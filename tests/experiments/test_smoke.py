@@ -1,0 +1,41 @@
+"""Every experiment runs in smoke mode on built-in data, and goes on bit-identically after a stop half-way."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from runner import record
+from runner.loop import Pruned, run
+
+EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_smoke_and_resume(experiment, make_job, tmp_path):
+    smoke = [f"+experiment={experiment}", "smoke=true", "record_every=1"]
+    job = make_job(*smoke)
+    _, result = run(job)
+    assert result
+    for name, values in result.items():
+        assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name
+    lines = record.read_lines(job.folder)
+    assert lines[-1]["phase"] == "final"
+    last = max(line["step"] for line in lines)
+    if last < 2:
+        return
+    half = (last + 1) // 2
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    often = [f"eval_every={half}", f"checkpoint_every={max(1, half - 1)}", f"output_dir={tmp_path / 'stopped'}"]
+    stopped = make_job(*smoke, *often)
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    _, resumed = run(stopped)
+    assert {k: [str(v) for v in values] for k, values in resumed.items()} == {
+        k: [str(v) for v in values] for k, values in result.items()
+    }
