@@ -175,6 +175,22 @@ class Network(Protocol):
 
 
 @runtime_checkable
+class WeightSpace(Protocol):
+    """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian priors."""
+
+    theta: Tensor  # [P]
+    prior_std: Tensor  # [P]
+
+    def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
+
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...  # [..., P] -> (W [..., out, in], b [..., out])
+
+    def propagate(self, x: Tensor, affine: Any) -> Tensor: ...  # affine(l, h) stands for h W_lᵀ + b_l
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P], [B, D] -> f [K, B, T, C]
+
+
+@runtime_checkable
 class Estimator(Protocol):
     """An ``nn.Module`` that fits itself in one go; what it learnt is a dict of tensors, so that it can be kept."""
 
@@ -226,6 +242,7 @@ CAPABILITIES = {
     "log_joint": LogJoint,
     "elbo": Elbo,
     "network": Network,
+    "weight_space": WeightSpace,
     "estimator": Estimator,
     "state_space": StateSpace,
     "power_integral": PowerIntegral,

@@ -38,6 +38,17 @@ class GaussianMixture:
         """P(Y ≤ y); a central interval of level c holds y when (1−c)/2 ≤ cdf ≤ (1+c)/2."""
         return torch.special.ndtr((y - self.mu) / self.v.sqrt()).mean(0)  # [B, T]
 
+    def quantile(self, level: float, n_bisections: int = 50) -> Tensor:
+        """The y at which the cdf is ``level``, by bisection between the outermost components' own quantiles."""
+        deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
+        own = self.mu + deviation * self.v.sqrt()  # quantiles of the components: the mixture's lies between them
+        low, high = own.amin(0), own.amax(0)  # [B, T]
+        for _ in range(n_bisections):
+            middle = 0.5 * (low + high)
+            below = self.cdf(middle) < level
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return 0.5 * (low + high)  # [B, T]
+
     def rescaled(self, location: Tensor, scale: Tensor) -> GaussianMixture:
         """The distribution of location + scale · Y, location and scale [T]."""
         return GaussianMixture(location + scale * self.mu, scale**2 * self.v)

@@ -1,0 +1,1 @@
+"""Developers' scripts: benchmarks, and the peers they compare with."""

@@ -1,0 +1,47 @@
+"""``make bench``: every benchmark of this folder, one after the other, each a ratio against a named peer.
+
+A benchmark is ``scripts/bench_<name>.py``; it asserts equal results first, times interleaved with one thread, and ends
+with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]}, "goals": {case: least ratio}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+def main() -> int:
+    """Runs all benchmarks, or those named; exit code 1 when one fails or a goal is missed."""
+    here, out = Path(__file__).parent, Console()
+    named = sys.argv[1:] or sorted(p.stem.removeprefix("bench_") for p in here.glob("bench_*.py"))
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    table = Table("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", "")
+    worst = 0
+    for name in named:
+        command = [sys.executable, str(here / f"bench_{name}.py")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+        out.print(done.stdout, markup=False, highlight=False)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or not lines:
+            table.add_row(name, "", "", "", "", "", "failed")
+            worst = 1
+            continue
+        found = json.loads(lines[-1])
+        for case, (median, low, high) in found["ratios"].items():
+            goal = found["goals"].get(case)
+            reached = goal is None or median >= goal
+            worst = max(worst, int(not reached))
+            verdict = "" if goal is None else ("reached" if reached else "MISSED")
+            table.add_row(name, found["peer"], case, f"{median:.2f}x", f"{low:.2f} to {high:.2f}", f"{goal or ''}", verdict)
+    out.print(table)
+    return worst
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
