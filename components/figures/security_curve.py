@@ -1,0 +1,25 @@
+"""Security evaluation curve: accuracy, attack success and uncertainty against attack strength (Gallego Figs 2.6, 3.8)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from components.figures.style import PALETTE, new_figure
+
+
+def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> Figure:
+    """Left: accuracy under attack and under random signs of the same size; right: log-likelihood and entropy."""
+    figure, (left, right) = new_figure(1, 2)
+    eps = rows["eps"]
+    left.plot(eps, rows["accuracy"], "o-", color=PALETTE[1], label=attacker)
+    left.plot(eps, rows["random_accuracy"], "s--", color=PALETTE[7], label="random signs")
+    left.set(xlabel="attack strength ε", ylabel="accuracy", ylim=(-0.02, 1.02), title="Security evaluation curve")
+    left.legend()
+    right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")
+    right.plot(eps, rows["entropy"], "s-", color=PALETTE[2], label="predictive entropy")
+    right.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
+    right.legend()
+    if not trusted:
+        figure.suptitle("A sanity check failed: see the table attack_checks", color=PALETTE[1])
+    return figure

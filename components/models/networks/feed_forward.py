@@ -1,0 +1,188 @@
+"""The multi-head feed-forward network behind every neural model here.
+
+Its weights are one flat vector θ [P], so that a single network, a mean-field posterior over networks and K particles
+share one forward pass: ``propagate``, in which only the affine map differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.interfaces import Rng
+from components.predictive import Categorical, GaussianMixture, Predictive
+from components.problems.supervised import Batch, Supervised
+
+Activation = Literal["relu", "tanh", "gelu", "softplus", "identity"]
+DropoutRate = Annotated[float, Field(ge=0, lt=1)]
+Affine = Callable[[int, Tensor], Tensor]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "gelu": F.gelu,
+    "softplus": F.softplus,
+    "identity": lambda h: h,
+}
+
+
+class FeedForward(nn.Module):
+    """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs for each of T tasks on shared layers.
+
+    Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights and biases have independent
+    priors N(0, s²); a learned log σ_t² has the prior N(log noise_init, noise_spread²), or a flat one (None).
+    As particles, θ [K, P] is the weights followed by the log σ_t² when they are learned.
+
+    Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial weights."""
+
+    prior_std: Tensor
+    log_noise: Tensor
+
+    def __init__(
+        self,
+        problem: Supervised,
+        rng: Rng,
+        *,
+        widths: list[int],
+        activation: Activation,
+        dropout: float,
+        prior_std: float,
+        noise: float | Literal["learned"],
+        noise_init: float,
+        noise_spread: float | None,
+    ):
+        super().__init__()
+        x = problem.train.x
+        self.target, self.n_tasks, self.n_outputs = problem.target, problem.n_tasks, problem.n_classes
+        self.activation, self.dropout = ACTIVATIONS[activation], dropout
+        sizes = [problem.n_inputs, *widths, self.n_tasks * self.n_outputs]
+        self.shapes = list(zip(sizes[1:], sizes[:-1], strict=True))  # (out, in) of each layer
+        self.pieces = [n for out, inside in self.shapes for n in (out * inside, out)]
+        initial = []
+        for layer, (out, inside) in enumerate(self.shapes):
+            # Every task's head is a layer of its own, with its own fan-out.
+            fan_out = out if layer < len(widths) else self.n_outputs
+            limit = math.sqrt(6 / (inside + fan_out))
+            initial += [limit * (2 * torch.rand(out * inside, generator=rng.init, dtype=torch.float64) - 1)]
+            initial += [torch.zeros(out, dtype=torch.float64)]
+        self.theta = nn.Parameter(torch.cat(initial).to(x))
+        self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
+        self.learns_noise = problem.target == "real" and noise == "learned"
+        start = noise_init if noise == "learned" else noise
+        log_noise = x.new_full((self.n_tasks,), math.log(start))  # log σ_t² [T]
+        if self.learns_noise:
+            self.log_noise = nn.Parameter(log_noise)
+        else:
+            self.register_buffer("log_noise", log_noise)
+        self.noise_median, self.noise_spread = math.log(start), noise_spread
+
+    # ---- the forward pass ------------------------------------------------------------------------------------------
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""
+        parts = theta.split(self.pieces, -1)
+        weights = [w.unflatten(-1, shape) for w, shape in zip(parts[::2], self.shapes, strict=True)]
+        return list(zip(weights, parts[1::2], strict=True))
+
+    def propagate(
+        self, x: Tensor, affine: Affine, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
+        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given."""
+        h, last = x, len(self.shapes) - 1
+        for layer in range(last):
+            h = self.activation(affine(layer, h))
+            if generator is not None and self.dropout > 0:
+                # All passes share what comes before the first dropout, so they part only here.
+                shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
+                kept = torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+                h = h * kept * (1 / (1 - self.dropout))
+        return affine(last, h).unflatten(-1, (self.n_tasks, self.n_outputs))
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+        """f [B, T, C] of the module's own weights; with ``passes`` = S, S dropout passes at once [S, B, T, C]."""
+        layers = self.layers(self.theta)
+        f = self.propagate(x, lambda layer, h: F.linear(h, *layers[layer]), generator, passes)
+        return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
+        layers = self.layers(theta[:, : len(self.prior_std)])
+
+        def affine(layer: int, h: Tensor) -> Tensor:
+            weight, bias = layers[layer]
+            return torch.baddbmm(bias[:, None], h.expand(len(theta), *h.shape[-2:]), weight.mT)
+
+        return self.propagate(x, affine)
+
+    # ---- likelihood and prior --------------------------------------------------------------------------------------
+    def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
+        """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
+        if self.target == "real":
+            log_noise = self.log_noise if log_noise is None else log_noise
+            residual = torch.where(batch.mask, batch.y - f[..., 0], 0.0)  # [..., B, T]
+            log_density = -0.5 * (math.log(2 * math.pi) + log_noise + residual**2 * (-log_noise).exp())
+        else:
+            label = batch.y.clamp_min(0).expand(f.shape[:-1])[..., None]
+            log_density = f.log_softmax(-1).gather(-1, label)[..., 0]
+        return torch.where(batch.mask, log_density, 0.0).sum(-1)
+
+    def noise_log_prior(self, log_noise: Tensor) -> Tensor:
+        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""
+        if self.noise_spread is None or not self.learns_noise:
+            return log_noise.new_zeros(log_noise.shape[:-1])
+        z = (log_noise - self.noise_median) / self.noise_spread
+        return -0.5 * (z**2 + math.log(2 * math.pi * self.noise_spread**2)).sum(-1)
+
+    def hyperprior(self) -> Tensor:
+        """log p(log σ²) of the module's own noise."""
+        return self.noise_log_prior(self.log_noise)
+
+    def penalty(self) -> Tensor:
+        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a constant."""
+        return 0.5 * ((self.theta / self.prior_std) ** 2).sum() - self.hyperprior()
+
+    def predictive(self, f: Tensor, log_noise: Tensor | None = None) -> Predictive:
+        """Mixture over the samples of f [S, B, T, C]."""
+        if self.target != "real":
+            return Categorical(f)
+        mu = f[..., 0]
+        return GaussianMixture(mu, (self.log_noise if log_noise is None else log_noise).exp().expand_as(mu))
+
+    # ---- as a log-density over flat parameters ---------------------------------------------------------------------
+    @property
+    def dim(self) -> int:
+        """P: the weights and, when learned, one log σ² per task."""
+        return len(self.prior_std) + (self.n_tasks if self.learns_noise else 0)
+
+    def _noise_of(self, theta: Tensor) -> Tensor:
+        own = theta[:, len(self.prior_std) :]
+        return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]  # [K, 1, T]
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""
+        scale = self.prior_std
+        if self.learns_noise:
+            scale = torch.cat([scale, scale.new_full((self.n_tasks,), self.noise_spread or 0.0)])
+        noise = torch.randn(n, self.dim, generator=generator, dtype=scale.dtype, device=generator.device)
+        theta = scale * noise.to(scale.device)
+        theta[:, len(self.prior_std) :] += self.noise_median
+        return theta
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+        """log p(y_b|x_b, θ_k) of every row, unscaled: [K, P] -> [K, B]."""
+        return self.log_prob(self.outputs(theta, batch.x), batch, self._noise_of(theta))
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """log p(θ_k), normalised: [K, P] -> [K]."""
+        n = len(self.prior_std)
+        z = theta[:, :n] / self.prior_std
+        weights = -0.5 * (z**2).sum(-1) - self.prior_std.log().sum() - 0.5 * n * math.log(2 * math.pi)
+        return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
+
+    def predict(self, theta: Tensor, x: Tensor) -> Predictive:
+        """Predictive of K particles θ [K, P] at x [B, D]."""
+        return self.predictive(self.outputs(theta, x), self._noise_of(theta))

@@ -1,0 +1,109 @@
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import classes, component, train
+
+from components.attackers.victim import Victim
+from runner.rng import Streams
+
+FGSM = component("attacker", "fgsm")
+
+
+def mlp_victim(problem, inference="map", **options):
+    model = component("model", "mann2" if inference == "mc_dropout" else "mlp", **options)
+    method = component("inference", inference, lr=0.01)
+    state, _ = train(method, model, problem, 60)
+    return Victim(method.posterior(state), problem.bounds)
+
+
+def test_one_literal_step():
+    """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences, input by input."""
+    problem = classes(n=8)
+    victim, x, y = mlp_victim(problem, widths=[6], activation="tanh"), problem.test.x, problem.test.y
+    attacked, h = FGSM.perturb(victim, x, y, Streams(0), 0.2), 1e-6
+
+    def log_p(row, label):
+        return float(victim.posterior.predict(row[None], None).log_prob(label[None]).sum())
+
+    for b in range(len(x)):
+        for j in range(x.shape[1]):
+            step = torch.zeros_like(x[b])
+            step[j] = h
+            slope = (log_p(x[b] + step, y[b]) - log_p(x[b] - step, y[b])) / (2 * h)
+            expected = min(max(float(x[b, j]) - 0.2 * math.copysign(1, slope), 0.0), 1.0)
+            assert float(attacked[b, j]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_linear_classifier_loses_epsilon_times_the_l1_norm():
+    """Two classes, f = Wx: the margin f_y − f_other falls by exactly ε ‖w_y − w_other‖₁, the most that any δ with
+    ‖δ‖∞ ≤ ε can do (Goodfellow et al. 2015, section 3)."""
+    problem = classes(n_classes=2, bounds=None)
+    victim = mlp_victim(problem, widths=[])
+    x, y = problem.test.x, problem.test.y
+    attacked = FGSM.perturb(victim, x, y, Streams(0), 0.1)
+
+    def margin(inputs):
+        f = victim.posterior.network(inputs)[:, 0]
+        return (f.gather(1, y) - f.gather(1, 1 - y))[:, 0]
+
+    ((w, _),) = victim.posterior.network.layers(victim.posterior.network.theta)
+    fall = 0.1 * (w[0] - w[1]).abs().sum()
+    torch.testing.assert_close(margin(x) - margin(attacked), fall.expand(len(x)))
+    g = torch.Generator().manual_seed(0)
+    others = 0.2 * torch.rand(200, *x.shape, generator=g, dtype=x.dtype) - 0.1
+    assert float(torch.stack([margin(x) - margin(x + d) for d in others]).max()) <= float(fall) + 1e-12
+
+
+@pytest.mark.parametrize("inference", ["map", "mc_dropout", "mean_field_vi"])
+def test_norm_bounds_and_effect(inference):
+    problem = classes(n=100)
+    victim, rng = mlp_victim(problem, inference), Streams(0)
+    x, y = problem.test.x, problem.test.y
+    before = victim.log_prob(x, y, rng.at("evaluation", 0)).mean()
+    for eps in (0.0, 0.05, 0.3):
+        attacked = FGSM.perturb(victim, x, y, rng, eps)
+        assert float((attacked - x).abs().max()) <= eps + 1e-12
+        assert float(attacked.min()) >= 0
+        assert float(attacked.max()) <= 1
+        after = victim.log_prob(attacked, y, rng.at("evaluation", 0)).mean()
+        assert torch.equal(attacked, x) if eps == 0 else after < before
+        before = after if eps else before
+
+
+def test_bayesian_gradient_is_that_of_the_mean_probability():
+    """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker faces the predictive of the draws it is given."""
+    problem = classes(n=5)
+    victim = mlp_victim(problem, "mean_field_vi", widths=[6])
+    x, y = problem.test.x.clone().requires_grad_(), problem.test.y
+    logits = victim.posterior.predict(x, torch.Generator().manual_seed(1)).logits
+    probability = logits.softmax(-1).mean(0).gather(-1, y[..., None])[..., 0]
+    (expected,) = torch.autograd.grad(probability.log().sum(), x)
+    torch.testing.assert_close(victim.input_gradient(x, y, torch.Generator().manual_seed(1)), expected)
+
+
+def test_only_the_input_gets_a_gradient_and_missing_labels_do_not_count():
+    problem = classes(n=6, n_tasks=2)
+    victim, y = mlp_victim(problem), problem.test.y.clone()
+    y[0] = -1
+    with torch.no_grad():
+        attacked = FGSM.perturb(victim, problem.test.x, y, Streams(0), 0.1)
+    assert torch.equal(attacked[0], problem.test.x[0])
+    assert all(p.grad is None for p in victim.posterior.network.parameters())
+    assert not attacked.requires_grad
+
+
+def test_a_victim_without_gradient_is_one_clear_error():
+    problem = classes()
+    method = component("inference", "fit")
+    state, _ = train(method, component("model", "irf", trees=5), problem, 1)
+    victim = Victim(method.posterior(state), problem.bounds)
+    with pytest.raises(ValueError, match="attacker: it follows the gradient of the victim in its input"):
+        FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
+
+
+@pytest.mark.parametrize("eps", [[], [0.2, 0.1], [0.1, 0.1], [-0.1]])
+def test_sizes_must_increase(eps):
+    with pytest.raises(ValidationError):
+        component("attacker", "fgsm", eps=eps)

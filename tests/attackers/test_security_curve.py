@@ -1,0 +1,114 @@
+import pytest
+import torch
+from small_problems import classes, component, real, train
+
+from components.attackers.victim import Victim
+from components.metrics.security import evaluate, security_curve
+from runner.rng import Streams
+
+FGSM = component("attacker", "fgsm", eps=[0.05, 0.1, 0.25])
+
+
+@pytest.fixture(scope="module", params=["map", "mean_field_vi"])
+def victim(request):
+    problem = classes(n=200, n_inputs=10)
+    method = component("inference", request.param, lr=0.01)
+    state, rng = train(method, component("model", "mlp", widths=[16]), problem, 150)
+    problem.attacker = FGSM
+    problem.evaluation_chunk = 64  # the last chunk is not whole
+    return problem, method.posterior(state), rng
+
+
+def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
+    problem, posterior, rng = victim
+    curve = security_curve(FGSM, posterior, problem, rng)
+    assert curve.verdict, curve.checks
+    assert curve.rows["eps"].tolist() == [0.0, 0.05, 0.1, 0.25]
+    clean = problem.score(posterior, rng)
+    assert curve.rows["accuracy"][0] == clean["accuracy"]
+    assert -curve.rows["log_likelihood"][0] == pytest.approx(clean["nlpp"], rel=1e-12)
+    assert curve.rows["success_rate"][0] == 0
+    assert curve.rows["accuracy"].is_monotonic_decreasing
+    assert curve.rows["accuracy"].iloc[-1] < 0.5 < curve.rows["random_accuracy"].iloc[-1]
+    assert len(curve.checks) == 5
+
+
+def test_rows_literally(victim):
+    """Accuracy and success rate at ε = 0.1 by counting, row by row, what the attacked test set is taken for."""
+    problem, posterior, rng = victim
+    row = security_curve(FGSM, posterior, problem, rng).rows.iloc[2]
+    rng = Streams(0)
+    rng.attack.set_state(rng.at("attack", 0).get_state())
+    parts = zip(problem.test.x.split(64), problem.test.y.split(64), strict=True)
+    attacked = torch.cat([FGSM.perturb(Victim(posterior, problem.bounds), x, y, rng, 0.1) for x, y in parts])
+    with torch.no_grad():
+        before, after = (problem.predict(posterior, x, rng) for x in (problem.test.x, attacked))
+    right = wrong = fooled = 0
+    for b, label in enumerate(problem.test.y[:, 0].tolist()):
+        was, now = int(before.probs[b, 0].argmax()) == label, int(after.probs[b, 0].argmax()) == label
+        right, wrong, fooled = right + was, wrong + (not now), fooled + (was and not now)
+    assert row["accuracy"] == 1 - wrong / len(attacked)
+    assert row["success_rate"] == fooled / right
+    entropy = -(after.probs * after.probs.log()).sum(-1).mean()
+    assert row["entropy"] == pytest.approx(float(entropy))
+
+
+def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
+    problem, posterior, rng = victim
+    before = rng.state()
+    first = evaluate(problem, posterior, rng)
+    assert all(torch.equal(before[name], state) for name, state in rng.state().items())
+    torch.rand(5, generator=rng.attack)
+    assert evaluate(problem, posterior, rng)[0] == first[0]
+
+
+def test_what_the_runner_is_given(victim):
+    problem, posterior, rng = victim
+    scores, figures, tables = evaluate(problem, posterior, rng)
+    assert {"robust_accuracy/eps=0.10", "robust_nlpp/eps=0.10", "attack_success/eps=0.10"} <= set(scores)
+    assert scores["robust_accuracy"] == scores["robust_accuracy/eps=0.25"]
+    assert scores["attack_checks_passed"] == 1.0
+    assert set(figures) == {"security_curve"}
+    assert set(tables) == {"security_curve", "attack_checks"}
+
+
+class Broken:
+    """Attacks that break a promise each."""
+
+    name, action = "broken", "evasion"
+
+    def __init__(self, how, eps):
+        self.how, self.eps = how, eps
+
+    def perturb(self, victim, x, y, rng, eps):
+        if self.how == "too far":
+            return victim.clip(x + 2 * eps)
+        if self.how == "out of bounds":
+            return x + eps
+        if self.how == "at zero":
+            return victim.clip(x + 0.3)
+        gradient = victim.input_gradient(x, y, rng.attack)
+        return victim.clip(x + eps * gradient.sign())  # wrong sign: it helps the victim
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("too far", "no input moves by more than ε"),
+        ("out of bounds", "attacked inputs stay in bounds"),
+        ("at zero", "an attack of size 0 leaves the accuracy as it is"),
+        ("wrong sign", "the attack beats random signs of the same size"),
+    ],
+)
+def test_broken_attacks_fail_their_check(victim, how, check):
+    problem, posterior, rng = victim
+    checks = security_curve(Broken(how, [0.1, 0.3]), posterior, problem, rng).checks.set_index("check")["passed"]
+    assert not checks[check]
+
+
+def test_real_labels_are_refused():
+    problem = real()
+    method = component("inference", "map")
+    state, rng = train(method, component("model", "mlp"), problem, 1)
+    with pytest.raises(ValueError, match="needs class labels"):
+        security_curve(FGSM, method.posterior(state), problem, rng)

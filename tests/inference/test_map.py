@@ -1,0 +1,118 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, real, resumed, tensors, train
+
+from components.problems.supervised import Batch
+
+
+def loss_of(network, batch):
+    """−(N/B Σ_b log p(y_b|x_b, θ) + log p(θ)) / N, from the log-density over flat parameters."""
+    theta = torch.cat([network.theta, network.log_noise])[None]
+    log_joint = batch.scale * network.log_likelihood(theta, batch).sum() + network.log_prior(theta)[0]
+    return -log_joint / (batch.scale * len(batch.x))
+
+
+@pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.5), ("adam", 0.0)])
+def test_two_steps_literally(optimizer, momentum):
+    """SGD with momentum: v := μv + g, θ := θ − ηv.  Adam: Kingma and Ba (2015), Algorithm 1."""
+    problem = real(batch_size=10)
+    inference = component("inference", "map", optimizer=optimizer, momentum=momentum, lr=0.05)
+    model = component("model", "mlp", widths=[4], activation="tanh")
+    state, rng = train(inference, model, problem, 0)
+    network = state["network"]
+    values = [p.detach().clone() for p in network.parameters()]
+    first = [torch.zeros_like(v) for v in values]
+    second = [torch.zeros_like(v) for v in values]
+    for t, batch in problem.batches(rng, 0, 2):
+        gradients = torch.autograd.grad(loss_of(network, batch), list(network.parameters()))
+        for i, g in enumerate(gradients):
+            if optimizer == "sgd":
+                first[i] = momentum * first[i] + g
+                values[i] = values[i] - 0.05 * first[i]
+            else:
+                first[i] = 0.9 * first[i] + 0.1 * g
+                second[i] = 0.999 * second[i] + 0.001 * g**2
+                corrected = first[i] / (1 - 0.9**t), second[i] / (1 - 0.999**t)
+                values[i] = values[i] - 0.05 * corrected[0] / (corrected[1].sqrt() + 1e-8)
+        state, _ = inference.step(state, batch, rng)
+        for value, parameter in zip(values, network.parameters(), strict=True):
+            torch.testing.assert_close(parameter.detach(), value)
+
+
+def ridge(lam, sigma2, penalised):
+    """Where ``map`` ends on a linear network, and the closed form (XᵀX/σ² + I/s²)⁻¹ Xᵀy/σ²."""
+    problem = real(n_tasks=1, missing=0.0)
+    model = component("model", "mlp", widths=[], prior_std=1 / math.sqrt(lam), noise=sigma2)
+    inference = component("inference", "map", optimizer="sgd", lr=0.02, momentum=0.9)
+    state, rng = train(inference, model, problem, 0)
+    if not penalised:
+        state["network"].penalty = lambda: torch.zeros((), dtype=torch.float64)
+    for _, batch in problem.batches(rng, 0, 1500):
+        state, _ = inference.step(state, batch, rng)
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
+    exact = torch.linalg.solve(
+        x.T @ x / sigma2 + lam * torch.eye(4, dtype=torch.float64), x.T @ problem.train.y / sigma2
+    )
+    return float((state["network"].theta.detach() - exact[:, 0]).abs().max())
+
+
+def test_linear_network_ends_at_the_ridge_solution():
+    assert ridge(lam=20.0, sigma2=0.5, penalised=True) < 1e-8
+    assert ridge(lam=20.0, sigma2=0.5, penalised=False) > 0.05  # without its prior it must miss it
+
+
+def test_l2_and_gaussian_prior_are_the_same_training():
+    problem = classes(batch_size=16)
+    inference = component("inference", "map")
+    l2 = component("model", "mann3", widths=[8, 8], l2=0.01)
+    prior = component("model", "mbnn3", widths=[8, 8], prior_std=math.sqrt(1 / (0.02 * problem.n)))
+    ends = [train(inference, model, problem, 30)[0]["network"].theta for model in (l2, prior)]
+    assert torch.equal(*ends)
+
+
+def test_dropout_does_not_act():
+    problem = classes(batch_size=16)
+    inference = component("inference", "map")
+    ends = [
+        train(inference, component("model", "mann2", dropout=p), problem, 5)[0]["network"].theta for p in (0.0, 0.5)
+    ]
+    assert torch.equal(*ends)
+
+
+def test_loss_estimate_is_unbiased_over_minibatches():
+    """Averaged over all batches of an epoch, N/B Σ_b is Σ_n."""
+    problem = real(n=40, batch_size=10)
+    network = component("model", "mlp", widths=[4]).build(problem, train(*_pieces(), problem, 0)[1])
+    rng = train(*_pieces(), problem, 0)[1]
+    parts = [loss_of(network, batch) for _, batch in problem.batches(rng, 0, 4)]
+    whole = Batch(problem.train.x, problem.train.y, problem.train.mask, 1.0)
+    torch.testing.assert_close(torch.stack(parts).mean(), loss_of(network, whole))
+
+
+def _pieces():
+    return component("inference", "map"), component("model", "mlp", widths=[4])
+
+
+def test_posterior_is_a_frozen_copy_differentiable_in_x():
+    problem = classes(batch_size=16)
+    state, rng = train(*_pieces(), problem, 3)
+    inference = _pieces()[0]
+    posterior = inference.posterior(state)
+    before = posterior.predict(problem.test.x, rng.evaluation).log_probs
+    for _, batch in problem.batches(rng, 3, 6):
+        state, _ = inference.step(state, batch, rng)
+    assert torch.equal(before, posterior.predict(problem.test.x, rng.evaluation).log_probs)
+    x = problem.test.x.clone().requires_grad_()
+    log_prob = posterior.predict(x, rng.evaluation).log_prob(problem.test.y).sum()
+    assert torch.autograd.grad(log_prob, x)[0].abs().sum() > 0
+    assert not any(p.requires_grad for p in posterior.network.parameters())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_resumed_run_is_bit_identical(tmp_path, optimizer):
+    problem = real(batch_size=8, dtype=torch.float32)
+    pieces = component("inference", "map", optimizer=optimizer), component("model", "mlp", widths=[8])
+    whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

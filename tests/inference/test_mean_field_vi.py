@@ -1,0 +1,179 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, real, resumed, tensors, train
+
+from components.inference.mean_field_vi import MeanField
+from components.problems.supervised import Batch, Supervised
+from runner.rng import Streams
+
+
+def orthogonal(n=30, noise=0.3) -> Supervised:
+    """A linear regression whose columns, the constant included, are orthogonal: its posterior factorises."""
+    g = torch.Generator().manual_seed(0)
+    ones = torch.ones(n, 1, dtype=torch.float64)
+    q, _ = torch.linalg.qr(torch.cat([ones, torch.randn(n, 3, generator=g, dtype=torch.float64)], 1))
+    x = q[:, 1:] * torch.tensor([2.0, 4.0, 6.0], dtype=torch.float64)
+    w = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64)
+    y = (x @ w)[:, None] + 0.4 + noise * torch.randn(n, 1, generator=g, dtype=torch.float64)
+    batch = Batch(x, y, torch.ones(n, 1, dtype=torch.bool), 1.0)
+    return Supervised("orthogonal", "real", batch, batch, None, task_names=["y"])
+
+
+LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
+
+
+def exact(problem):
+    """Mean and standard deviation of w, b given y: precision x_jᵀx_j/σ² + 1/s² for each coordinate."""
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
+    precision = x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64
+    assert float((precision - torch.diag(precision.diagonal())).abs().max()) < 1e-9
+    mean = torch.linalg.solve(precision, x.T @ problem.train.y / 0.09)[:, 0]
+    return mean, precision.diagonal() ** -0.5
+
+
+def distance(estimator):
+    """Largest error of q's means, in posterior standard deviations, and of its log standard deviations."""
+    problem = orthogonal()
+    inference = component("inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3)
+    q = train(inference, LINEAR, problem, 1200)[0]["q"]
+    mean, std = exact(problem)
+    return float(((q.network.theta - mean) / std).abs().max()), float((q.log_std - std.log()).abs().max())
+
+
+@pytest.mark.parametrize("estimator", ["local", "weights"])
+def test_matches_the_exact_posterior_where_it_factorises(estimator):
+    mean_error, std_error = distance(estimator)
+    assert mean_error < 0.2
+    assert std_error < 0.08
+
+
+def test_a_broken_kl_misses_the_exact_posterior(monkeypatch):
+    kl = MeanField.kl
+    monkeypatch.setattr(MeanField, "kl", lambda self: -kl(self))
+    mean_error, std_error = distance("local")
+    assert mean_error > 0.2 or std_error > 0.08
+
+
+def some_q(problem, widths=(6,), std=0.3):
+    rng = Streams(0)
+    network = component("model", "mlp", widths=list(widths), activation="relu", prior_std=0.8).build(problem, rng)
+    q = MeanField(network, std).requires_grad_(False)
+    q.log_std += 0.5 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=torch.float64)
+    return q, rng
+
+
+def test_kl_closed_form_against_monte_carlo():
+    q, rng = some_q(real(n_tasks=1), widths=())
+    theta = q.draw(200_000, rng.noise)
+    log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
+    log_p = torch.distributions.Normal(0.0, 0.8).log_prob(theta).sum(1)
+    sample = log_q - log_p
+    z = (sample.mean() - q.kl()) / (sample.std() / len(sample) ** 0.5)
+    assert abs(float(z)) < 4
+    q.log_std.fill_(math.log(0.8))
+    q.network.theta.zero_()
+    assert float(q.kl()) == pytest.approx(0.0, abs=1e-12)  # q = p
+
+
+def test_local_reparameterisation_is_kingma_equation_6():
+    """One layer: f ~ N(x μ_Wᵀ + μ_b, x² σ_W²ᵀ + σ_b²), literally, by the noise that is drawn."""
+    problem = real(n=4)
+    q, _ = some_q(problem, widths=())
+    x = problem.train.x
+    f = q.local(x, 3, torch.Generator().manual_seed(5))
+    noise = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    ((mean_w, mean_b),) = q.network.layers(q.network.theta)
+    ((std_w, std_b),) = q.network.layers(q.log_std.exp())
+    for s in range(3):
+        for b in range(4):
+            for t in range(2):
+                centre = sum(float(x[b, j] * mean_w[t, j]) for j in range(3)) + float(mean_b[t])
+                variance = sum(float(x[b, j] ** 2 * std_w[t, j] ** 2) for j in range(3)) + float(std_b[t] ** 2)
+                assert float(f[s, b, t, 0]) == pytest.approx(centre + math.sqrt(variance) * float(noise[s, b, t]))
+
+
+def test_local_and_weight_sampling_agree_in_distribution():
+    """For one row, sampling pre-activations or weights gives f of the same mean and variance, through a ReLU layer."""
+    q, rng = some_q(real(n=3))
+    x, n = real(n=3).train.x, 40_000
+    by_weights, by_units = q.network.outputs(q.draw(n, rng.noise), x), q.local(x, n, rng.noise)
+    for power in (1, 2):
+        a, b = (f**power for f in (by_weights, by_units))
+        z = (a.mean(0) - b.mean(0)) / ((a.var(0) + b.var(0)) / n).sqrt()
+        assert float(z.abs().max()) < 4
+
+
+@pytest.mark.parametrize("estimator", ["local", "weights"])
+def test_elbo_and_its_gradient_are_unbiased(estimator):
+    """Linear network: E_q log N(y|xw + b, σ²) = log N(y|xμ + μ_b, σ²) − Σ x²σ²/2σ² has a closed form, and minibatches
+    of random rows with weight N/B must not bias it."""
+    problem = orthogonal(n=24)
+    problem.batch_size = 6
+    inference = component("inference", "mean_field_vi", estimator=estimator, n_samples=2)
+    rng = Streams(3)
+    q = MeanField(LINEAR.build(problem, rng), 0.2)
+    parameters = [q.network.theta, q.log_std]
+    x = torch.cat([problem.train.x, torch.ones(24, 1, dtype=torch.float64)], 1)
+    spread = (x**2) @ (2 * q.log_std).exp()
+    residual = (problem.train.y[:, 0] - x @ q.network.theta) ** 2
+    expected = (-0.5 * (math.log(2 * math.pi * 0.09) + (residual + spread) / 0.09)).sum() - q.kl()
+    closed = torch.cat([expected[None], *torch.autograd.grad(expected, parameters)]).detach()
+    draws = []
+    for _, batch in problem.batches(rng, 0, 1500):
+        elbo = inference.elbo(q, batch, rng.noise)["elbo"]
+        draws.append(torch.cat([elbo[None], *torch.autograd.grad(elbo, parameters)]).detach())
+    sample = torch.stack(draws)
+    # Batches of one epoch partition the data and are not independent: the epoch's mean is the independent unit.
+    sample = sample.unflatten(0, (-1, 4)).mean(1)
+    z = (sample.mean(0) - closed) / (sample.std(0) / len(sample) ** 0.5)
+    assert float(z.abs().max()) < 4
+
+
+def test_local_gradients_vary_less():
+    """What local reparameterisation is for (Kingma, Salimans and Welling 2015, section 2.2)."""
+    problem = real(n=64, n_tasks=1, missing=0.0)
+    spread = {}
+    for estimator in ("local", "weights"):
+        inference = component("inference", "mean_field_vi", estimator=estimator)
+        rng = Streams(0)
+        q = MeanField(component("model", "mbnn2", widths=[10]).build(problem, rng), 0.1)
+        grads = [
+            torch.autograd.grad(inference.elbo(q, problem.train, rng.noise)["elbo"], q.network.theta)[0]
+            for _ in range(200)
+        ]
+        spread[estimator] = float(torch.stack(grads).var(0).sum())
+    assert spread["local"] < 0.3 * spread["weights"]
+
+
+def test_kl_scale_and_noise_prior_enter_the_bound():
+    problem = real()
+    rng = Streams(0)
+    q = MeanField(component("model", "mlp", noise_spread=0.5).build(problem, rng), 0.1).requires_grad_(False)
+    q.network.log_noise += 0.3
+    terms = component("inference", "mean_field_vi", kl_scale=0.25).elbo(q, problem.train, rng.noise)
+    prior = torch.distributions.Normal(math.log(0.1), 0.5).log_prob(q.network.log_noise).sum()
+    torch.testing.assert_close(terms["elbo"], terms["log_likelihood"] - 0.25 * terms["kl"] + prior)
+
+
+def test_prediction_draws_whole_networks():
+    problem = classes(batch_size=16)
+    inference = component("inference", "mean_field_vi", n_predict=7, lr=0.01)
+    state, rng = train(inference, component("model", "mbnn2", widths=[8]), problem, 10)
+    posterior = inference.posterior(state)
+    logits = posterior.predict(problem.test.x, rng.at("evaluation", 0)).logits
+    theta = posterior.q.draw(7, rng.at("evaluation", 0))
+    network = posterior.q.network
+    for s in range(7):
+        with torch.no_grad():
+            network.theta.copy_(theta[s])
+            torch.testing.assert_close(logits[s], network(problem.test.x))
+
+
+@pytest.mark.parametrize("model", ["mbnn3", "mlp", "mann2"])
+def test_resumed_run_is_bit_identical(tmp_path, model):
+    problem = real(batch_size=8, dtype=torch.float32)
+    pieces = component("inference", "mean_field_vi", lr=0.01), component("model", model)
+    whole, parts = train(*pieces, problem, 16)[0], resumed(*pieces, problem, 16, 7, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

@@ -1,0 +1,163 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, real
+
+from components.interfaces import CAPABILITIES
+from components.models.networks.feed_forward import FeedForward
+from runner.rng import Streams
+
+
+def build(problem, seed=0, **options) -> FeedForward:
+    defaults = {
+        "widths": [5, 4], "activation": "tanh", "dropout": 0.0, "prior_std": 0.7,
+        "noise": "learned", "noise_init": 0.3, "noise_spread": 1.5,
+    }  # fmt: skip
+    return FeedForward(problem, Streams(seed), **{**defaults, **options})
+
+
+def by_loops(network, theta, x, n_tasks, n_outputs):
+    """f(x) = W_3 tanh(W_2 tanh(W_1 x + b_1) + b_2) + b_3, entry by entry; θ holds W_1 by rows, b_1, W_2, …"""
+    theta, at, h = theta.tolist(), 0, x.tolist()
+    for layer, (out, inside) in enumerate(network.shapes):
+        w = [theta[at + i * inside : at + (i + 1) * inside] for i in range(out)]
+        at += out * inside
+        b = theta[at : at + out]
+        at += out
+        h = [sum(w[i][j] * h[j] for j in range(inside)) + b[i] for i in range(out)]
+        if layer < len(network.shapes) - 1:
+            h = [math.tanh(v) for v in h]
+    return torch.tensor(h, dtype=torch.float64).reshape(n_tasks, n_outputs)
+
+
+@pytest.mark.parametrize("problem", [real(n=4), classes(n=4, n_tasks=2)])
+def test_forward_and_particles_literally(problem):
+    network = build(problem)
+    x, t, c = problem.train.x, problem.n_tasks, problem.n_classes
+    expected = torch.stack([by_loops(network, network.theta, row, t, c) for row in x])
+    torch.testing.assert_close(network(x), expected)
+    theta = network.sample_prior(3, torch.Generator().manual_seed(1))
+    expected = torch.stack([torch.stack([by_loops(network, k, row, t, c) for row in x]) for k in theta])
+    torch.testing.assert_close(network.outputs(theta, x), expected)
+    # passes without dropout are copies of the one pass
+    assert torch.equal(network(x, torch.Generator(), 2), network(x).expand(2, *network(x).shape))
+
+
+def test_real_likelihood_literally_with_missing_labels():
+    problem = real(n=6)
+    network, batch = build(problem), problem.train
+    f = network(batch.x)
+    log_prob, mean, variance = network.log_prob(f, batch).tolist(), f[..., 0].tolist(), network.log_noise.exp().tolist()
+    for b in range(6):
+        expected = sum(
+            -0.5 * math.log(2 * math.pi * variance[t]) - (float(batch.y[b, t]) - mean[b][t]) ** 2 / (2 * variance[t])
+            for t in range(2)
+            if batch.mask[b, t]
+        )
+        assert log_prob[b] == pytest.approx(expected, rel=1e-12)
+    network.log_prob(f, batch).sum().backward()  # NaN of a missing label must not reach the gradient
+    assert torch.isfinite(network.theta.grad).all()
+    assert torch.isfinite(network.log_noise.grad).all()
+
+
+def test_class_likelihood_is_equation_3_13():
+    problem = classes(n=6, n_tasks=2)
+    network, batch = build(problem), problem.train
+    f = network(batch.x)
+    for b in range(6):
+        expected = 0.0
+        for t in range(2):
+            if batch.mask[b, t]:
+                logits = f[b, t].tolist()
+                expected += math.log(math.exp(logits[batch.y[b, t]]) / sum(math.exp(v) for v in logits))  # eq. (3.13)
+        assert network.log_prob(f, batch)[b].item() == pytest.approx(expected, rel=1e-12)
+    missing = batch.y.clone()
+    missing[~batch.mask] = -1  # any value may stand where a label is missing
+    other = type(batch)(batch.x, missing, batch.mask, 1.0)
+    assert torch.equal(network.log_prob(f, batch), network.log_prob(f, other))
+
+
+@pytest.mark.parametrize("options", [{}, {"noise": 0.2}])
+def test_log_joint_agrees_with_the_module(options):
+    problem = real()
+    network, batch = build(problem, **options), problem.train
+    own = network.theta if options else torch.cat([network.theta, network.log_noise])
+    theta = torch.stack([own.detach(), 2 * own.detach()])
+    torch.testing.assert_close(network.log_likelihood(theta, batch)[0], network.log_prob(network(batch.x), batch))
+    assert network.dim == theta.shape[1] == len(network.theta) + (0 if options else 2)
+    # log_prior is a normalised density; penalty is its negative up to a constant
+    normal = torch.distributions.Normal(0.0, 0.7).log_prob(theta[:, : len(network.theta)]).sum(1)
+    if not options:
+        normal = normal + torch.distributions.Normal(math.log(0.3), 1.5).log_prob(theta[:, -2:]).sum(1)
+    torch.testing.assert_close(network.log_prior(theta), normal)
+    constant = network.penalty() + network.log_prior(theta)[0]
+    with torch.no_grad():
+        network.theta *= 2
+        if not options:
+            network.log_noise *= 2
+    torch.testing.assert_close(network.penalty() + network.log_prior(theta)[1], constant)
+    # particles predict what the module predicts, with their own noise
+    predictive, expected = network.predict(theta[1:], batch.x), network.predictive(network(batch.x)[None])
+    torch.testing.assert_close(predictive.mu, expected.mu)
+    torch.testing.assert_close(predictive.v, expected.v)
+
+
+def test_prior_samples_have_the_moments_of_the_prior():
+    network = build(real())
+    theta = network.sample_prior(4000, torch.Generator().manual_seed(2))
+    n = len(network.theta)
+    for block, mean, std in ((theta[:, :n], 0.0, 0.7), (theta[:, n:], math.log(0.3), 1.5)):
+        z = (block.mean() - mean) / (std / block.numel() ** 0.5)
+        assert abs(float(z)) < 4
+        z = ((block - mean).square().mean() / std**2 - 1) / (2 / block.numel()) ** 0.5
+        assert abs(float(z)) < 4
+
+
+def test_glorot_initialisation():
+    """Uniform on ±√(6/(fan in + fan out)), each head a layer of its own; biases 0 (Glorot and Bengio 2010, eq. 16)."""
+    problem = classes(n_inputs=30, n_classes=3, n_tasks=4)
+    network = build(problem, widths=[200])
+    (w1, b1), (w2, b2) = network.layers(network.theta.detach())
+    assert torch.equal(b1, torch.zeros(200, dtype=torch.float64))
+    assert torch.equal(b2, torch.zeros(12, dtype=torch.float64))
+    for w, limit in ((w1, math.sqrt(6 / 230)), (w2, math.sqrt(6 / 203))):
+        assert 0.98 * limit < float(w.abs().max()) <= limit
+        assert float(w.std()) == pytest.approx(limit / math.sqrt(3), rel=0.03)
+
+
+def test_dropout_masks_and_rescales_hidden_units_only():
+    """A network of one layer of ones: f counts the kept units, each worth 1/(1 − p)."""
+    problem = real(n=50, n_inputs=1, n_tasks=1)
+    network = build(problem, widths=[40], dropout=0.25, activation="identity")
+    (w1, b1), (w2, b2) = network.layers(network.theta.detach())
+    w1.zero_(), b1.fill_(1.0), w2.fill_(1.0), b2.zero_()
+    x = problem.train.x
+    f = network(x, torch.Generator().manual_seed(3), 400).detach()
+    assert f.shape == (400, 50, 1, 1)
+    kept = f * 0.75
+    torch.testing.assert_close(kept, kept.round())
+    n = f.numel() * 40
+    assert abs(float(kept.mean()) / 40 - 0.75) < 4 * math.sqrt(0.75 * 0.25 / n)
+    assert torch.equal(network(x), torch.full((50, 1, 1), 40.0, dtype=torch.float64))  # off without a generator
+
+
+@pytest.mark.parametrize("name", ["mann2", "mann3", "mbnn2", "mbnn3", "mlp"])
+def test_models_offer_what_they_say(name):
+    model = component("model", name)
+    for problem in (real(), classes(), classes(n_classes=2, n_tasks=2)):
+        module = model.build(problem, Streams(0))
+        for capability in model.offers:
+            assert isinstance(module, CAPABILITIES[capability])
+        f = module(problem.test.x)
+        assert f.shape == (len(problem.test.x), problem.n_tasks, problem.n_classes)
+        assert module.theta.dtype == problem.train.x.dtype
+    hidden = len(module.shapes) - 1
+    assert hidden == {"mann2": 1, "mbnn2": 1}.get(name, 2)
+
+
+def test_l2_is_a_gaussian_prior():
+    """λ Σ θ² on the mean loss is −log N(θ | 0, 1/(2λN)) / N, up to a constant."""
+    problem = real()
+    module = component("model", "mann2", l2=0.03).build(problem, Streams(0))
+    torch.testing.assert_close(module.penalty() / problem.n, 0.03 * module.theta.square().sum())

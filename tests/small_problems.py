@@ -1,0 +1,88 @@
+"""Small supervised problems, components with their YAML's defaults, and training with or without an interruption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from components import registry
+from components.problems.supervised import Batch, Supervised
+from runner import checkpoint
+from runner.rng import Streams
+
+CONF = Path(__file__).parent.parent / "conf"
+
+
+def component(role: str, name: str, **changes: Any) -> Any:
+    """A component with the defaults of its YAML, some of them changed."""
+    values = yaml.safe_load((CONF / role / f"{name}.yaml").read_text())
+    return registry.get(role, name)(**{**values, **changes})
+
+
+def real(n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64) -> Supervised:
+    """Noisy sines of random directions; missing labels are NaN, every row keeps at least one."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(2 * n, n_inputs, generator=g, dtype=dtype)
+    y = torch.sin(x @ torch.randn(n_inputs, n_tasks, generator=g, dtype=dtype))
+    y = y + 0.1 * torch.randn(2 * n, n_tasks, generator=g, dtype=dtype)
+    mask = torch.rand(n, n_tasks, generator=g) >= missing
+    mask[torch.arange(n), torch.randint(n_tasks, (n,), generator=g)] = True
+    train = Batch(x[:n], torch.where(mask, y[:n], torch.nan), mask, 1.0)
+    test = Batch(x[n:], y[n:], torch.ones(n, n_tasks, dtype=torch.bool), 1.0)
+    return Supervised("small", "real", train, test, batch_size, task_names=[f"task {t}" for t in range(n_tasks)])
+
+
+def classes(
+    n=60, n_inputs=4, n_classes=3, n_tasks=1, batch_size=None, seed=0, bounds=(0.0, 1.0), dtype=torch.float64
+) -> Supervised:
+    """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss some labels."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.rand(2 * n, n_inputs, generator=g, dtype=dtype)
+    w = 4 * torch.randn(n_inputs, n_tasks * n_classes, generator=g, dtype=dtype)
+    y = ((x - 0.5) @ w).unflatten(-1, (n_tasks, n_classes)).argmax(-1)
+    mask = torch.ones(2 * n, n_tasks, dtype=torch.bool)
+    if n_tasks > 1:
+        mask[::3, 0] = False
+        mask[1::3, 1] = False
+    train, test = (Batch(x[rows], y[rows], mask[rows], 1.0) for rows in (slice(n), slice(n, None)))
+    target = "binary" if n_classes == 2 else "classes"
+    return Supervised(
+        "small", target, train, test, batch_size, n_classes, [f"{t}" for t in range(n_tasks)], bounds=bounds
+    )
+
+
+def train(inference: Any, model: Any, problem: Supervised, steps: int, seed: int = 0) -> tuple[Any, Streams]:
+    """State and streams after so many steps."""
+    rng = Streams(seed)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    for _, batch in problem.batches(rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return state, rng
+
+
+def resumed(
+    inference: Any, model: Any, problem: Supervised, steps: int, stop: int, folder: Path
+) -> tuple[Any, Streams]:
+    """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh state."""
+    state, rng = train(inference, model, problem, stop)
+    facts = {"step": stop, "replicate": 0, "signature": "s"}
+    checkpoint.save_checkpoint(folder, state, rng.state(), facts)
+    rng = Streams(0)
+    fresh = inference.init(model.build(problem, rng), problem, rng)
+    found = checkpoint.load_newest(folder, "s")
+    assert found is not None
+    state, streams = checkpoint.restore(found[0], found[1], fresh)
+    rng.restore(streams)
+    for _, batch in problem.batches(rng, stop, steps):
+        state, _ = inference.step(state, batch, rng)
+    return state, rng
+
+
+def tensors(state: Any) -> list[torch.Tensor]:
+    """Every tensor of a state, in order."""
+    held: dict[str, torch.Tensor] = {}
+    checkpoint.pack(state, held)
+    return [held[key] for key in sorted(held)]
