@@ -1,0 +1,101 @@
+"""How far predicted probabilities can be taken at their word, task by task."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+from components.interfaces import Rng
+from components.metrics.classification import expected_calibration_error
+from components.predictive import Categorical, GaussianMixture
+
+MARKERS = "osD^vP*X"
+
+
+def _line(ax: Axes, x: Tensor, y: Tensor, t: int, label: str, area: Tensor | float = 18.0) -> None:
+    colour = PALETTE[t % len(PALETTE)]
+    ax.plot(x, y, color=colour, linewidth=1.3, alpha=0.85, zorder=2)
+    ax.scatter(x, y, s=area, marker=MARKERS[t % len(MARKERS)], color=colour, linewidth=0, zorder=3, label=label)
+
+
+def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
+    """Fraction of labels whose smallest central interval has at most each of the levels; level 1 is the whole line."""
+    covered = (inside[:, None] <= levels).to(levels.dtype).mean(0)
+    return torch.where(levels >= 1, torch.ones_like(covered), covered)
+
+
+def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean probability, observed frequency and number of rows in the equal-width bins of p that are not empty."""
+    bins = (p * n_bins).long().clamp(0, n_bins - 1)
+    count = torch.bincount(bins, minlength=n_bins).double()
+    full = count > 0
+    mean = torch.bincount(bins, weights=p.double(), minlength=n_bins)
+    frequency = torch.bincount(bins, weights=happened.double(), minlength=n_bins)
+    return mean[full] / count[full], frequency[full] / count[full], count[full]
+
+
+def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[str]) -> Figure:
+    figure, (ax,) = new_figure(width=4.5, height=4.4)
+    inside = (2 * predictive.cdf(y) - 1).abs().cpu()  # the level of the central interval that just reaches y
+    levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
+    # Where 90 % of the fractions of a calibrated prediction fall, whose labels are independent.
+    spread = 1.645 * (levels * (1 - levels) / int(mask.sum(0).min().clamp_min(1))).sqrt()
+    ax.fill_between(levels, levels - spread, levels + spread, color="0.88", linewidth=0, zorder=0)
+    for t, name in enumerate(names):
+        own = inside[mask[:, t], t]
+        at90 = 100 * float((own <= 0.9).double().mean())
+        _line(ax, levels, coverage_curve(own, levels), t, f"{name}: {at90:.0f} %")
+    ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
+    ax.legend(title="inside the 90 % interval", title_fontsize=9, loc="upper left", fontsize=8.5, frameon=False)
+    return _diagonal(figure, ax)
+
+
+def _reliability(predictive: Categorical, y: Tensor, mask: Tensor, names: list[str], n_bins: int) -> Figure:
+    figure, (ax, below) = new_figure(2, 1, width=4.5, height=2.8, height_ratios=[4, 1], sharex=True)
+    probs = predictive.probs.cpu()
+    binary = probs.shape[-1] == 2
+    confidence, guess = probs.max(-1)
+    edges = torch.linspace(0, 1, n_bins + 1)
+    for t, name in enumerate(names):
+        seen = mask[:, t]
+        p, happened = (probs[seen, t, 1], y[seen, t]) if binary else (confidence[seen, t], guess[seen, t] == y[seen, t])
+        ece = float(expected_calibration_error(confidence[seen, t], guess[seen, t] == y[seen, t]))
+        mean, frequency, count = reliability_curve(p, happened, n_bins)
+        _line(ax, mean, frequency, t, f"{name}: ECE {ece:.3f}", area=8 + 72 * (count / count.sum()).sqrt())
+        share = torch.histc(p.double(), n_bins, 0, 1) / len(p)
+        below.stairs(share.numpy(), edges.numpy(), color=PALETTE[t % len(PALETTE)], linewidth=1.4)
+    ax.set_ylabel("frequency of class 1" if binary else "accuracy")
+    below.set(xlabel="predicted probability of class 1" if binary else "confidence", ylabel="fraction\nof rows")
+    ax.legend(loc="upper left", fontsize=8.5, frameon=False)
+    return _diagonal(figure, ax)
+
+
+def _diagonal(figure: Figure, ax: Axes) -> Figure:
+    ax.plot([0, 1], [0, 1], color="0.5", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    return figure
+
+
+def calibration(problem, posterior, rng: Rng, n_bins: int = 10, n_rows: int = 6000) -> dict[str, Figure]:
+    """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of real ones.
+
+    One curve per task; the diagonal is perfect calibration, and a curve below it over-confident.  With two classes the
+    probability of class 1 is held against its frequency, with more the confidence of the guess against its accuracy.
+    Markers of a reliability diagram grow with the number of rows in the bin; the grey band around the diagonal of a
+    coverage curve holds 90 % of the fractions of a calibrated prediction.  Of more than ``n_rows`` test rows, so many
+    are taken at even distances.
+
+    Source: Guo et al. (2017), Fig 1 (reliability diagram)."""
+    test = problem.test
+    n = test.x.shape[0]
+    rows = torch.linspace(0, n - 1, min(n, n_rows), dtype=torch.float64).round().long().to(test.x.device)
+    with torch.no_grad():
+        predictive = problem.predict(posterior, test.x[rows], rng)
+    names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
+    y, mask = test.y[rows], test.mask[rows].cpu()
+    if isinstance(predictive, GaussianMixture):
+        return {"calibration": _coverage(predictive, y, mask, names)}
+    return {"calibration": _reliability(predictive, y.cpu(), mask, names, n_bins)}

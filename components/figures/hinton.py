@@ -1,0 +1,75 @@
+"""Hinton diagrams of the ARD weights of a multi-task deep GP's top layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+from components.interfaces import Rng
+
+KINDS = {  # first letter of a process's name -> colour, label in the legend
+    "g": (PALETTE[0], "shared process"),
+    "λ": (PALETTE[0], "shared process"),
+    "h": (PALETTE[1], "task-specific process"),
+    "x": ("0.45", "input passed on"),
+}
+
+
+def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[str]) -> Figure:
+    """Squares whose areas are proportional to the weights ω [T, D]; the largest fills 0.92² of its cell.
+
+    Processes g1, g2, … and λ1, λ2, … are shared, h1, h2, … task-specific, x1, x2, … inputs."""
+    weights = weights.detach().double().cpu()
+    n_tasks, n_processes = weights.shape
+    largest = float(weights.max())
+    cell = 0.36  # inches
+    figure, (ax,) = new_figure(width=cell * n_processes + 1.7, height=cell * n_tasks + 1.35)
+    ax.set(xlim=(-0.5, n_processes - 0.5), ylim=(n_tasks - 0.5, -0.5), aspect="equal")
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    for t in range(n_tasks + 1):
+        ax.axhline(t - 0.5, color="0.9", linewidth=0.6, zorder=0)
+    for d in range(n_processes + 1):
+        between = 0 < d < n_processes and process_names[d][0] != process_names[d - 1][0]  # a rule between two kinds
+        ax.axvline(d - 0.5, color="0.35" if between else "0.9", linewidth=1.0 if between else 0.6, zorder=0)
+    for d, name in enumerate(process_names):
+        for t in range(n_tasks):
+            side = 0.92 * (float(weights[t, d]) / largest) ** 0.5 if largest > 0 else 0.0
+            ax.add_patch(Rectangle((d - side / 2, t - side / 2), side, side, facecolor=KINDS[name[0]][0], linewidth=0))
+    letters = {"λ": r"\lambda"}
+    ax.set_xticks(range(n_processes), [f"${letters.get(n[0], n[0])}_{{{n[1:]}}}$" for n in process_names])
+    ax.set_yticks(range(n_tasks), task_names)
+    ax.tick_params(length=0)
+    present = dict.fromkeys(KINDS[name[0]] for name in process_names)
+    figure.legend(
+        handles=[Patch(color=colour, label=label) for colour, label in present],
+        loc="outside upper center",
+        ncols=3,
+        fontsize=9,
+        frameon=False,
+        handlelength=0.9,
+        handleheight=0.9,
+    )
+    figure.supxlabel(f"area of a square ∝ ARD weight ω;  the largest is {largest:.3g}", fontsize=8, color="0.35")
+    return figure
+
+
+def hinton(problem, posterior, rng: Rng) -> dict[str, Figure]:
+    """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two colours.
+
+    Nothing is drawn unless the posterior's module has ``ard_weights`` and ``process_names``.
+
+    Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
+    module: Any = getattr(posterior, "module", None)
+    if not hasattr(module, "ard_weights") or not hasattr(module, "process_names"):
+        return {}
+    with torch.no_grad():
+        weights = module.ard_weights()  # [T, D]
+    names = problem.task_names or [f"task {t + 1}" for t in range(weights.shape[0])]
+    return {"hinton": hinton_diagram(weights, module.process_names, names)}

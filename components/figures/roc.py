@@ -1,0 +1,47 @@
+"""Receiver operating characteristics of a binary problem, task by task."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.figure import Figure
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from components.figures.style import PALETTE, new_figure
+from components.interfaces import Rng
+
+
+def roc(problem, posterior, rng: Rng) -> dict[str, Figure]:
+    """True against false positive rate on the test rows, one curve per task with its area in the legend.
+
+    Nothing is drawn unless labels are binary; a task whose test labels are all of one class is left out."""
+    if problem.target != "binary":
+        return {}
+    with torch.no_grad():
+        p = problem.predict(posterior, problem.test.x, rng).probs[..., 1].cpu()  # [B, T]
+    y, mask = problem.test.y.cpu(), problem.test.mask.cpu()
+    figure, (ax,) = new_figure(width=4.3, height=4.1)
+    ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))
+    dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1))]
+    for t in range(problem.n_tasks):
+        label, score = y[mask[:, t], t], p[mask[:, t], t]
+        if label.unique().numel() < 2:
+            continue
+        false, true, _ = roc_curve(label, score, drop_intermediate=False)
+        name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
+        ax.plot(
+            false,
+            true,
+            color=PALETTE[t % len(PALETTE)],
+            linestyle=dashes[t % len(dashes)],
+            linewidth=1.8,
+            label=f"{name}: AUC {roc_auc_score(label, score):.2f}",
+        )
+    ax.set(
+        xlim=(-0.01, 1.01),
+        ylim=(-0.01, 1.01),
+        aspect="equal",
+        xlabel="false positive rate",
+        ylabel="true positive rate",
+    )
+    ax.legend(loc="lower right", fontsize=9, frameon=False)
+    return {"roc": figure}
