@@ -46,7 +46,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _git() -> dict[str, Any]:
+def code_version() -> dict[str, Any]:
     """Commit and uncommitted change of the code that runs (empty outside a checkout)."""
     root = Path(__file__).parent.parent
 
@@ -153,7 +153,7 @@ class Record:
                 }
             record._lock = lock
             record.facts |= {
-                "git": _git(),
+                "git": code_version(),
                 "versions": _versions(),
                 "hardware": _hardware(job.settings.device),
                 "threads": job.settings.threads,
