@@ -33,7 +33,7 @@ class MAP(Inference):
 
     θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B; dropout is off.
 
-    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2015), Algorithm 1."""
+    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network"})

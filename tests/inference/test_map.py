@@ -16,7 +16,7 @@ def loss_of(network, batch):
 
 @pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.5), ("adam", 0.0)])
 def test_two_steps_literally(optimizer, momentum):
-    """SGD with momentum: v := μv + g, θ := θ − ηv.  Adam: Kingma and Ba (2015), Algorithm 1."""
+    """SGD with momentum: v := μv + g, θ := θ − ηv.  Adam: Kingma and Ba (2014), Algorithm 1."""
     problem = real(batch_size=10)
     inference = component("inference", "map", optimizer=optimizer, momentum=momentum, lr=0.05)
     model = component("model", "mlp", widths=[4], activation="tanh")
