@@ -110,7 +110,7 @@ class Sarcos(Dataset):
                     f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
                     f"place; everything is recorded as {name} and compares with no published number ({why})",
                     SimulatedData,
-                    stacklevel=2,
+                    stacklevel=1,  # from this file: the runner shows what components warn of
                 )
             rows = simulated_rows(setting.data_dir)
             train, test = (rows.x_train, rows.y_train), (rows.x_test, rows.y_test)

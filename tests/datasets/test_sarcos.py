@@ -236,6 +236,7 @@ def test_simulation_takes_the_place_loudly_and_under_its_own_name(tmp_path, no_n
     with pytest.warns(SimulatedData) as caught:
         problem = load(tmp_path / "data", split=split)
     (warning,) = caught
+    assert Path(warning.filename).name == "sarcos.py", "the runner shows what components warn of"
     message = str(warning.message)
     assert message.startswith(
         f"SIMULATED DATA: dataset.split={split} cannot be had, a simulated seven-joint arm takes its"
