@@ -97,7 +97,7 @@ class Dataset(Component):
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
         return self.name
 
-    def load(self, rng: Rng, setting: Setting) -> Problem:
+    def load(self, rng: Rng, setting: Setting) -> Any:  # a Problem of this kind
         raise TypeError(f"{type(self).__name__} has no load")
 
 

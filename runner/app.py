@@ -50,7 +50,7 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
             )
         if going.mirror and going.mirror.pushed.get("state") != "done":
             going.mirror.push()
-        console.result(job, result, published(job))
+        console.result(job, result, *printed(job))
         console.whereabouts(going.record.folder, going.mirror)
         return 0, objective(result, job.settings.objective), ""
     except ConfigError as error:
@@ -67,13 +67,26 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
         return 130, None, "interrupted inside a step; the same command goes on from the last checkpoint"
 
 
-def published(job: Any) -> dict[str, str] | None:
-    """The published row that belongs under the result table, where the experiment names one and it can be compared."""
-    if not job.settings.published:
-        return None
-    from runner.report import published_row
+def printed(job: Any) -> tuple[dict[str, str], str]:
+    """What the papers print for this model and setting, by metric, and whether ours can be compared with it.
 
-    return published_row(job)
+    Raises:
+        ConfigError: ``paper_tables`` names a table that is not in conf/published.
+    """
+    from runner.published import load_published
+
+    found, reason = {}, ""
+    for name in job.settings.paper_tables:
+        table = load_published(name)
+        column: Any = job.config
+        for part in table.columns.split("."):
+            column = column.get(part) if isinstance(column, dict) else None
+        number = table.number(job.model.name, column)
+        if number is not None:
+            found[table.metric] = number.text
+            if job.data != table.data:
+                reason = f"not comparable: ours is on {job.data}, theirs on {table.data}"
+    return found, reason
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")

@@ -67,9 +67,9 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
         return {k: unpack(v, tensors, of.get(k)) for k, v in pairs}
     if kind in "lu":
-        of = template if isinstance(template, list | tuple) else []
+        like = template if isinstance(template, list | tuple) else []
         # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
-        items = [unpack(v, tensors, of[min(i, len(of) - 1)] if of else None) for i, v in enumerate(content)]
+        items = [unpack(v, tensors, like[min(i, len(like) - 1)] if like else None) for i, v in enumerate(content)]
         return items if kind == "l" else tuple(items)
     if kind == "c":
         values = {name: unpack(v, tensors, getattr(template, name)) for name, v in content}
@@ -103,7 +103,8 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
             raise CorruptCheckpoint(f"{file.name}: its checksum is not the one written with it")
         with safe_open(file, "pt") as opened:
-            return facts, {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 (not a dict)
+            # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
+            return facts, {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise CorruptCheckpoint(f"{sidecar.stem}: {error}") from None
 

@@ -25,7 +25,7 @@ from runner.mistakes import ConfigError, nearest
 
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
-    "data_dir", "output_dir", "offline", "fresh", "objective", "published", "description", "smoke_overrides",
+    "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
     "checkpoint_every", "tracking", "hydra", "experiment",
 }  # fmt: skip
 REQUIRED = ("dataset", "model", "inference")
@@ -53,7 +53,7 @@ class Settings(BaseModel):
     fresh: bool
     offline: bool
     tracking: bool
-    published: str | None
+    paper_tables: list[str]
     plugins: list[str]
     data_dir: str
     output_dir: str
@@ -152,7 +152,7 @@ def _component(role: str, config: dict[str, Any], explicit: set[str], notes: lis
     if not isinstance(values, dict) or "name" not in values:
         raise ConfigError(f"{role}: must be chosen by name{nearest(str(values), registry.names(role))}")
     try:
-        cls = registry.get(role, values["name"])
+        cls: Any = registry.get(role, values["name"])
     except registry.UnknownComponent as error:
         raise ConfigError(f"{role}={error.name}: no such {role}{nearest(error.name, error.names)}") from None
     if role in explicit:

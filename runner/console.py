@@ -119,7 +119,9 @@ class Live:
             self.progress.stop()
 
 
-def result(job: Any, result: Mapping[str, list[float]], published: Mapping[str, str] | None = None) -> None:
+def result(
+    job: Any, result: Mapping[str, list[float]], printed: Mapping[str, str] | None = None, reason: str = ""
+) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
     n = max((len(v) for v in result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
@@ -145,10 +147,12 @@ def result(job: Any, result: Mapping[str, list[float]], published: Mapping[str, 
         table.add_row("[bold]all", *(f"[bold]{cell(result.get(name))}" for name in names))
     for part in parts[:20]:
         table.add_row(part, *(cell(result.get(f"{name}/{part}")) for name in names))
-    if published:
+    if printed:
         table.add_section()
-        table.add_row("published", *(published.get(name, "") for name in names))
+        table.add_row("published", *(printed.get(name, "") for name in names))
     out.print(table)
+    if printed and reason:
+        out.print(f"published {reason}", style="yellow", markup=False)
 
 
 def whereabouts(folder: Path, mirror: Any | None) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from components.interfaces import DataUnavailable, NumericalTrouble, Setting
+from components.trouble import SimulatedData
 from runner import checkpoint, console
 from runner.config import Job
 from runner.mistakes import ConfigError, RunFailure
@@ -113,7 +114,8 @@ class Run:
             warnings.simplefilter("always")
             problem: Any = job.dataset.load(rng, setting)
         for warning in caught:
-            if "components" in str(warning.filename) and str(warning.message) not in self.announced:
+            ours = issubclass(warning.category, SimulatedData) or "components" in str(warning.filename)
+            if ours and str(warning.message) not in self.announced:
                 self.announced.add(str(warning.message))
                 console.announce(warning.category.__name__, str(warning.message))
         if problem.name != job.data:

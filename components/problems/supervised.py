@@ -72,7 +72,7 @@ class Supervised:
             for step in range(start + 1, stop + 1):
                 yield step, self.train
             return
-        per_epoch, order, epoch = n // size, None, -1
+        per_epoch, order, epoch = n // size, torch.empty(0), -1
         for step in range(start + 1, stop + 1):
             now, position = divmod(step - 1, per_epoch)
             if now != epoch:
@@ -89,11 +89,11 @@ class Supervised:
         ]
         return concatenate(parts)
 
-    def score(self, posterior, rng: Rng) -> dict[str, float]:
+    def score(self, posterior, rng: Rng) -> dict[str, Tensor | float]:
         with torch.no_grad():
             predictive = self.predict(posterior, self.test.x, rng)
         scores = regression if self.target == "real" else classification
-        return scores.scores(predictive, self.test.y, self.test.mask, self.task_names)
+        return dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
 
     def draw(self, posterior, rng: Rng) -> dict:
         drawn: dict = {}
