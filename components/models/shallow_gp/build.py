@@ -1,0 +1,97 @@
+"""Settings that igp and cgp share, and the module that they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import BaseModel, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from components.maths.kernels import Shape
+from components.models.deep_gp.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.labels import Labels, by_task
+from components.models.shallow_gp.prior import Coregionalised, Independent, Mean, MeanFunction
+from components.models.shallow_gp.sparse import Inducing, SparseGP
+
+if TYPE_CHECKING:
+    from components.interfaces import Rng
+    from components.problems.supervised import Supervised
+
+
+class ShallowGPSettings(BaseModel):
+    """Fields of igp and cgp; meanings and defaults stand in their YAML."""
+
+    posterior: Literal["exact", "sparse"]
+    kernel: Shape
+    lengthscale: PositiveFloat
+    variance: PositiveFloat
+    noise_variance: PositiveFloat
+    mean: Mean
+    hyperprior: PositiveFloat | None
+    n_inducing: PositiveInt
+    inducing: Literal["rows", "kmeans"]
+    link: Literal["probit", "logit"]
+    quadrature_nodes: PositiveInt
+    jitter: PositiveFloat
+
+
+def _likelihood(settings: ShallowGPSettings, problem: Supervised) -> Likelihood:
+    x = problem.train.x
+    if problem.target == "real":
+        return Gaussian(problem.n_tasks, settings.noise_variance, x)
+    if problem.target == "binary":
+        return Bernoulli(settings.link, settings.quadrature_nodes, x)
+    return Softmax(problem.n_classes)
+
+
+def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
+    """n inducing inputs [n, D]: k-means centroids or random rows of a task's own inputs, filled up from the others'."""
+
+    def shuffled(x: Tensor) -> Tensor:
+        return x[torch.randperm(len(x), generator=generator).to(x.device)]
+
+    if method == "kmeans" and len(own) > n:
+        from sklearn.cluster import KMeans  # slow to import
+
+        seed = int(torch.randint(2**31, (), generator=generator))
+        return torch.as_tensor(KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_).to(own)
+    return torch.cat([shuffled(own), shuffled(others)])[:n]
+
+
+def _inducing(
+    settings: ShallowGPSettings, problem: Supervised, labels: Labels, per_task: bool, generator: torch.Generator
+) -> Inducing:
+    """``n_inducing`` (at most N) points for each task, or as many in all, dealt to the tasks in turn."""
+    batch, T = problem.train, problem.n_tasks
+    M = min(settings.n_inducing, problem.n if per_task else labels.total)
+    counts = [M if per_task else M // T + (t < M % T) for t in range(T)]
+    seen = batch.mask.T
+    z = [
+        _inputs(batch.x[seen[t]], batch.x[~seen[t]], counts[t], settings.inducing, generator) for t in range(T)
+    ]  # [M_t, D]
+    task = [torch.full((len(part),), t, device=part.device) for t, part in enumerate(z)]
+    if per_task:
+        return Inducing(torch.stack(z), torch.stack(task))
+    return Inducing(torch.cat(z)[None], torch.cat(task)[None])
+
+
+def shallow_gp(
+    settings: ShallowGPSettings, problem: Supervised, covariance: Independent | Coregionalised, rng: Rng
+) -> nn.Module:
+    """The exact or the sparse Gaussian process of a problem's training labels.
+
+    Raises:
+        ValueError: an exact posterior is asked for of labels that have none.
+    """
+    labels, x = by_task(problem.train), problem.train.x
+    mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), _likelihood(settings, problem)
+    last = (settings.noise_variance, settings.hyperprior, settings.jitter)
+    independent = isinstance(covariance, Independent)
+    if settings.posterior == "sparse":
+        inducing = _inducing(settings, problem, labels, independent, rng.init)
+        return SparseGP(mean, covariance, likelihood, inducing, *last)
+    if not isinstance(likelihood, Gaussian):
+        raise ValueError(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
+    return ExactGP(mean, covariance, likelihood, labels if independent else labels.together(), *last)

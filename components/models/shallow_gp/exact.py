@@ -1,0 +1,148 @@
+"""Exact Gaussian-process regression on all labels at once: log marginal likelihood with its gradient by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from components.maths.cholesky import jittered_cholesky
+from components.models.deep_gp.likelihoods import Gaussian
+from components.models.shallow_gp.labels import Labels, everywhere
+from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.predictive import Predictive
+
+
+def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
+    """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` unless that is not enough."""
+    A = K.clone()
+    A.diagonal(dim1=-2, dim2=-1).add_(d + jitter)
+    L, info = torch.linalg.cholesky_ex(A)
+    if not info.any():
+        return L, jitter
+    return jittered_cholesky(A, 10 * jitter, "the covariance of the training labels")
+
+
+class _LogGaussian(torch.autograd.Function):
+    """−½ rᵀ (K + D)⁻¹ r − ½ log|K + D| for K [G, n, n], D = diag(d), d and r [G, n] -> [G], and the jitter needed."""
+
+    @staticmethod
+    def forward(ctx, K: Tensor, d: Tensor, r: Tensor, jitter: float) -> tuple[Tensor, float]:
+        L, used = _factor(K, d, jitter)
+        alpha = torch.cholesky_solve(r[..., None], L)[..., 0]  # (K + D)⁻¹ r
+        ctx.save_for_backward(L, alpha)
+        return -0.5 * (r * alpha).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1), used
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor, _: Any):
+        # ∂/∂K = ½ (α αᵀ − K⁻¹), Rasmussen and Williams (2006), eq. (5.9): an inverse from the factor, where the
+        # reverse pass of a Cholesky would take two triangular solves and two products.
+        L, alpha = ctx.saved_tensors
+        half = 0.5 * gradient[..., None]
+        inverse = torch.cholesky_inverse(L)
+        dd = half * (alpha.square() - inverse.diagonal(dim1=-2, dim2=-1))
+        dK = torch.baddbmm(inverse, alpha[..., :, None], alpha[..., None, :], beta=-1, out=inverse)
+        return dK.mul_(half[..., None]), dd, -gradient[..., None] * alpha, None
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """What predictions need of the training labels."""
+
+    L: Tensor  # [G, n, n], L Lᵀ = K + Σ
+    beta: Tensor  # [G, n], L⁻¹ (y − m)
+
+
+class ExactGP(nn.Module):
+    """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood itself.
+
+    log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π, summed over groups of labels whose covariance
+    is 0.  A padded place has a unit diagonal, no covariance and no residual, so it adds nothing.
+
+    Source: Rasmussen and Williams (2006), eqs. (2.23) to (2.30) and (5.8), (5.9).
+    """
+
+    def __init__(
+        self,
+        mean: MeanFunction,
+        covariance: Independent | Coregionalised,
+        likelihood: Gaussian,
+        labels: Labels,
+        noise_variance: float,
+        hyperprior: float | None,
+        jitter: float,
+    ):
+        super().__init__()
+        self.mean, self.covariance, self.likelihood = mean, covariance, likelihood
+        self.labels, self.hyperprior, self.jitter = labels, hyperprior, jitter
+        self.log_initial_noise = math.log(noise_variance)
+        self._conditioned: tuple[Tensor, Conditioned] | None = None
+
+    # ---- the bound ---------------------------------------------------------------------------------------------------
+    def _system(self) -> tuple[Tensor, Tensor, Tensor]:
+        """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of the training labels."""
+        x, y, task, mask = self.labels.x, self.labels.y, self.labels.task, self.labels.mask
+        K = self.covariance.matrix(x, task, x, task)
+        diagonal = self.likelihood.noise_variance[task]
+        residual = y - self.mean(x, task)
+        if not bool(mask.all()):
+            K = K * (mask[..., :, None] & mask[..., None, :])
+            diagonal = torch.where(mask, diagonal, torch.ones_like(diagonal))
+            residual = residual * mask
+        return K, diagonal, residual
+
+    def draw_noise(self, batch: Any, n_samples: int, generator: torch.Generator) -> None:
+        """None: nothing is sampled."""
+
+    def elbo(self, batch: Any, noise: Any) -> dict[str, Tensor]:
+        """log p(y) of all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
+        log_density, jitter = _LogGaussian.apply(*self._system(), self.jitter)
+        marginal = log_density.sum() - 0.5 * math.log(2 * math.pi) * self.labels.total
+        terms = {"elbo": marginal, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
+        if self.hyperprior is not None:
+            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
+            terms["elbo"] = marginal + terms["log_hyperprior"]
+        return terms | {"jitter": torch.tensor(jitter)}
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """Log density of the hyper-parameters under independent log-normals around their initial values, + constant."""
+        noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
+        return self.covariance.log_hyperprior(scale) - 0.5 * noise.square().sum()
+
+    # ---- predictions -------------------------------------------------------------------------------------------------
+    @torch.no_grad()
+    def condition(self) -> Conditioned:
+        """The Cholesky factor at the present hyper-parameters; computed anew only after they have changed."""
+        # By value: tensors' version counters do not see every optimizer (fused Adam).
+        now = torch.cat([p.reshape(-1) for p in self.parameters()])
+        if self._conditioned is None or not torch.equal(self._conditioned[0], now):
+            K, diagonal, residual = self._system()
+            L, _ = _factor(K, diagonal, self.jitter)
+            beta = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
+            self._conditioned = now, Conditioned(L, beta)
+        return self._conditioned[1]
+
+    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
+        known, labels = self.condition(), self.labels
+        points, tasks = everywhere(x, self.covariance.n_tasks)
+        K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
+        A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*
+        mean = (A * known.beta[..., None]).sum(-2) + self.mean(points, tasks)  # eq. (2.25)  [T, B]
+        variance = self.covariance.variance(tasks) - A.square().sum(-2)  # eq. (2.26)
+        floor = torch.finfo(variance.dtype).eps
+        return self.likelihood.predictive(mean[None, ..., None], variance.clamp_min(floor)[None, ..., None], None)
+
+    # ---- what inference asks for -------------------------------------------------------------------------------------
+    def hyperparameters(self) -> list[nn.Parameter]:
+        """Parameters that a restart draws anew."""
+        return [*self.covariance.parameters(), *self.likelihood.parameters()]
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise."""
+        return self.likelihood.noise_parameters()

@@ -1,0 +1,120 @@
+"""Priors over functions f_t(x) of several tasks: mean functions and covariances of points (x, t).
+
+Points come in G groups: x [G, n, D] and task [G, n].  ``Independent`` has a group for each task (G = T); a
+``Coregionalised`` covariance takes any groups.  Either may be broadcast: x [1, n, D], task [T, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from components.maths.kernels import Shape, kernel
+
+Mean = Literal["zero", "constant", "linear"]
+ARD = Literal["none", "own", "shared"]
+
+
+class MeanFunction(nn.Module):
+    """m_t(x) = 0, b_t, or w_tᵀ x + b_t, with w and b point estimates that start at 0."""
+
+    def __init__(self, form: Mean, n_tasks: int, like: Tensor):
+        super().__init__()
+        self.weight = nn.Parameter(like.new_zeros(n_tasks, like.shape[-1])) if form == "linear" else None
+        self.bias = nn.Parameter(like.new_zeros(n_tasks)) if form != "zero" else None
+
+    def forward(self, x: Tensor, task: Tensor) -> Tensor | float:
+        """m at points (x [G, n, D], task [G, n]) -> [G, n], or 0."""
+        if self.bias is None:
+            return 0.0
+        bias = self.bias[task]
+        return bias if self.weight is None else (self.weight[task] * x).sum(-1) + bias
+
+
+def _log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
+    """log N(ln v | ln v₀, s²) up to a constant, summed."""
+    return -0.5 * ((log_value - math.log(initial)) / scale).square().sum()
+
+
+class Independent(nn.Module):
+    """Cov[f_t(x), f_t'(x')] = δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²).
+
+    ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td = ℓ_d."""
+
+    def __init__(self, shape: Shape, ard: ARD, lengthscale: float, variance: float, n_tasks: int, like: Tensor):
+        super().__init__()
+        self.shape, self.n_tasks, self.initial = shape, n_tasks, (lengthscale, variance)
+        size = (1 if ard == "shared" else n_tasks, 1 if ard == "none" else like.shape[-1])
+        self.log_lengthscale = nn.Parameter(like.new_full(size, math.log(lengthscale)))
+        self.log_variance = nn.Parameter(like.new_full((n_tasks,), math.log(variance)))
+
+    def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
+        """Covariance of points with points of the same task, [T, n, m]."""
+        lengthscale = self.log_lengthscale.exp().expand(self.n_tasks, -1)
+        z = z.expand(self.n_tasks, -1, -1)
+        return kernel(x, z, lengthscale, self.log_variance.exp(), self.shape)
+
+    def variance(self, task: Tensor) -> Tensor:
+        """Prior variance at points of these tasks, [G, n]."""
+        return self.log_variance.exp()[task]
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
+        lengthscale, variance = self.initial
+        return _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_variance, variance, scale)
+
+
+class Coregionalised(nn.Module):
+    """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic coregionalisation.
+
+    W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient vanishes.
+
+    Source: Bonilla, Chai and Williams (2007), eq. (1); Goovaerts (1997)."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        ard: bool,
+        lengthscale: float,
+        variance: float,
+        rank: int,
+        n_tasks: int,
+        like: Tensor,
+        generator: torch.Generator,
+    ):
+        super().__init__()
+        self.shape, self.n_tasks, self.initial = shape, n_tasks, (lengthscale, variance)
+        self.log_lengthscale = nn.Parameter(like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale)))
+        draw = torch.randn(n_tasks, rank, generator=generator, dtype=like.dtype).to(like.device)
+        self.W = nn.Parameter(draw * math.sqrt(variance / (2 * rank)))
+        self.log_kappa = nn.Parameter(like.new_full((n_tasks,), math.log(variance / 2)))
+
+    @property
+    def coregionalisation(self) -> Tensor:
+        """B [T, T]."""
+        return self.W @ self.W.T + torch.diag(self.log_kappa.exp())
+
+    def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
+        """Covariance of points with points, [G, n, m]."""
+        # Products with indicator matrices, not B[task][:, task]: the reverse pass of an indexing would scatter.
+        left, right = (one_hot(t, self.n_tasks).to(self.W.dtype) for t in (task, z_task))
+        coefficient = (left @ self.coregionalisation) @ right.mT  # B_tt' [G, n, m]
+        z = z.expand(max(x.shape[0], z.shape[0]), -1, -1)
+        unit = coefficient.new_ones(z.shape[0])
+        return coefficient * kernel(x, z, self.log_lengthscale.exp().expand(z.shape[0], -1), unit, self.shape)
+
+    def variance(self, task: Tensor) -> Tensor:
+        """Prior variance at points of these tasks, [G, n]."""
+        return self.coregionalisation.diagonal()[task]
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it was drawn with."""
+        lengthscale, variance = self.initial
+        W = -self.W.square().sum() * self.W.shape[1] / variance
+        return (
+            W + _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_kappa, variance / 2, scale)
+        )

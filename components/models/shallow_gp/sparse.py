@@ -1,0 +1,125 @@
+"""Sparse variational Gaussian processes over points (x, t): one module for independent and coregionalised tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.gaussian_kl import kl_whitened
+from components.models.deep_gp.likelihoods import Gaussian, Likelihood
+from components.models.shallow_gp.labels import Labels, by_task, everywhere
+from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.predictive import Predictive
+
+if TYPE_CHECKING:
+    from components.problems.supervised import Batch
+
+
+@dataclass(frozen=True)
+class Inducing:
+    """Inducing points (z, t) in G groups: G = T for independent tasks, 1 for coregionalised ones."""
+
+    z: Tensor  # [G, M, D]
+    task: Tensor  # [G, M] long
+
+
+class SparseGP(nn.Module):
+    """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent functions a task.
+
+    A = L⁻¹ K_zx,  μ = m(x) + Aᵀ m,  σ² = k(x, x) − Aᵀ A + Aᵀ C Cᵀ A;
+    ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(v) ‖ N(0, I)].
+
+    Source: Hensman, Fusi and Lawrence (2013), eq. (4); Hensman, Matthews and Ghahramani (2015), whitened.
+    """
+
+    def __init__(
+        self,
+        mean: MeanFunction,
+        covariance: Independent | Coregionalised,
+        likelihood: Likelihood,
+        inducing: Inducing,
+        noise_variance: float,
+        hyperprior: float | None,
+        jitter: float,
+    ):
+        super().__init__()
+        self.mean, self.covariance, self.likelihood = mean, covariance, likelihood
+        self.hyperprior, self.jitter = hyperprior, jitter
+        self.log_initial_noise = math.log(noise_variance)
+        G, M, _ = inducing.z.shape
+        self.inducing = nn.Parameter(inducing.z.clone())
+        self.inducing_task = inducing.task
+        self.q_mean = nn.Parameter(inducing.z.new_zeros(G, likelihood.outputs, M))
+        eye = torch.eye(M, dtype=inducing.z.dtype, device=inducing.z.device)
+        self.q_tril = nn.Parameter(eye.repeat(G, likelihood.outputs, 1, 1))
+
+    # ---- the bound ---------------------------------------------------------------------------------------------------
+    def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]); the jitter used."""
+        Z, z_task = self.inducing, self.inducing_task
+        L, jitter = jittered_cholesky(self.covariance.matrix(Z, z_task, Z, z_task), self.jitter, "K_zz")
+        A = triangular_inverse(L) @ self.covariance.matrix(Z, z_task, x, task)  # [T, M, n]
+        mean = (self.q_mean @ A).mT + _column(self.mean(x, task))  # [T, n, C]
+        CA = self.q_tril.tril().mT @ A[:, None]  # [T, C, M, n]
+        prior = self.covariance.variance(task) - A.square().sum(-2)  # [T, n]
+        variance = (prior[:, None] + CA.square().sum(-2)).mT  # [T, n, C]
+        return mean[None], variance.clamp_min(torch.finfo(variance.dtype).eps)[None], jitter
+
+    def _normal(self, labels: Labels, n_samples: int, generator: torch.Generator) -> Tensor | None:
+        if not self.likelihood.samples_f:
+            return None
+        shape = (n_samples, *labels.mask.shape, self.likelihood.outputs)
+        return torch.randn(shape, generator=generator, dtype=labels.x.dtype, device=labels.x.device)
+
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
+        """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a quadrature, else None."""
+        return self._normal(by_task(batch), n_samples, generator)
+
+    def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
+        """The bound on the log marginal likelihood, its terms and the jitter K_zz needed; in nats."""
+        labels = by_task(batch)
+        mean, variance, jitter = self.marginals(labels.x, labels.task)
+        expected = self.likelihood.expected_log_prob(labels.y, mean, variance, noise)  # [S, T, n]
+        log_likelihood = torch.where(labels.mask, expected, 0.0).sum() * (batch.scale / expected.shape[0])
+        kl = kl_whitened(self.q_mean, self.q_tril.tril())
+        terms = {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
+        if self.hyperprior is not None:
+            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
+            terms["elbo"] = terms["elbo"] + terms["log_hyperprior"]
+        return terms | {"jitter": torch.tensor(jitter)}
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """Log density of the hyper-parameters under independent log-normals around their initial values, + constant."""
+        log_prior = self.covariance.log_hyperprior(scale)
+        if isinstance(self.likelihood, Gaussian):
+            noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
+            log_prior = log_prior - 0.5 * noise.square().sum()
+        return log_prior
+
+    # ---- predictions -------------------------------------------------------------------------------------------------
+    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
+        points, tasks = everywhere(x, self.covariance.n_tasks)
+        mean, variance, _ = self.marginals(points, tasks)
+        noise = None
+        if self.likelihood.samples_f:
+            noise = torch.randn((n_samples, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device)
+        return self.likelihood.predictive(mean, variance, noise)
+
+    # ---- what inference asks for -------------------------------------------------------------------------------------
+    def hyperparameters(self) -> list[nn.Parameter]:
+        """Parameters that a restart draws anew."""
+        return [*self.covariance.parameters(), *self.likelihood.parameters()]
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise."""
+        return self.likelihood.noise_parameters()
+
+
+def _column(mean: Tensor | float) -> Tensor | float:
+    return mean if isinstance(mean, float) else mean[..., None]

@@ -1,0 +1,254 @@
+"""lbfgs: its direction and line search literally, its optimum against SciPy's, its state through a checkpoint."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from torch import nn
+
+from components.inference.lbfgs import direction, flat
+from components.interfaces import NumericalTrouble
+from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
+from runner import checkpoint
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
+from shallow_gp_problems import F64, component, problem, streams
+
+
+class Function(nn.Module):
+    """−f(θ) as a bound."""
+
+    def __init__(self, f, start: list[float]):
+        super().__init__()
+        self.theta, self.f = nn.Parameter(torch.tensor(start, dtype=F64)), f
+
+    def draw_noise(self, batch, n_samples, generator):
+        return torch.randn(3, generator=generator, dtype=F64)
+
+    def elbo(self, batch, noise):
+        value = -self.f(self.theta)
+        return {"elbo": value, "log_likelihood": value, "kl": torch.zeros_like(value)}
+
+    def hyperparameters(self):
+        return [self.theta]
+
+
+def rosenbrock(theta):
+    return (100 * (theta[1:] - theta[:-1] ** 2) ** 2 + (1 - theta[:-1]) ** 2).sum()
+
+
+def run(module, p=None, steps=300, seed=0, **changes):
+    p, inference, rng = p or problem(), component("inference", "lbfgs", **changes), streams(seed)
+    state, infos = inference.init(module, p, rng), []
+    for _, batch in p.batches(rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+        infos.append(info)
+        if info["converged"]:
+            break
+    return inference, state, infos
+
+
+# ---- the direction -------------------------------------------------------------------------------------------------
+def test_two_loop_recursion_literally():
+    # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ, H₀ = (sᵀy/yᵀy) I.
+    g = torch.Generator().manual_seed(0)
+    S = torch.randn(4, 6, generator=g, dtype=F64)
+    A = torch.randn(6, 6, generator=g, dtype=F64)
+    Y = S @ (A @ A.T + torch.eye(6, dtype=F64))
+    gradient = torch.randn(6, generator=g, dtype=F64)
+    H = torch.eye(6, dtype=F64) * (S[-1] @ Y[-1]) / (Y[-1] @ Y[-1])
+    for s, y in zip(S, Y, strict=True):
+        rho = 1 / (s @ y)
+        V = torch.eye(6, dtype=F64) - rho * torch.outer(y, s)
+        H = V.T @ H @ V + rho * torch.outer(s, s)
+    assert torch.allclose(direction(gradient, S, Y), -H @ gradient)
+    assert torch.equal(direction(gradient, S[:0], Y[:0]), -gradient)
+
+
+# ---- the line search -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("name", ["quadratic", "steep then flat", "wiggly", "a wall"])
+def test_strong_wolfe_conditions_hold(name, first):
+    def f(a: float) -> float:
+        if name == "quadratic":
+            return (a - 3) ** 2
+        if name == "steep then flat":
+            return -a / (a**2 + 2)
+        if name == "wiggly":
+            return a**2 - 8 * a + 0.5 * math.sin(9 * a)
+        return math.log(1 / (2 - a)) - 3 * a if a < 2 else math.nan
+
+    def phi(a: float) -> Trial:
+        slope = (f(a + 1e-6) - f(a - 1e-6)) / 2e-6
+        return Trial(a, f(a), slope)
+
+    start = phi(0.0)
+    trial, evaluations = strong_wolfe(phi, start, first, 40)
+    assert trial is not None
+    assert evaluations <= 40
+    assert trial.value <= start.value + SUFFICIENT * trial.step * start.slope
+    assert abs(trial.slope) <= CURVATURE * abs(start.slope)
+
+
+def test_no_decrease_is_said():
+    trial, evaluations = strong_wolfe(lambda a: Trial(a, 1.0 + a, 1.0), Trial(0.0, 1.0, -1.0), 1.0, 15)
+    assert trial is None
+    assert evaluations == 15
+
+
+# ---- the optimum ---------------------------------------------------------------------------------------------------
+def test_rosenbrock():
+    _, state, infos = run(Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9)
+    assert torch.allclose(state["module"].theta, torch.ones(4, dtype=F64), atol=1e-8)
+    assert infos[-1]["converged"] == 1.0
+    values = [float(i["elbo"]) for i in infos]
+    assert values == sorted(values)
+
+
+def test_finds_what_scipy_finds():
+    p = problem(n=40, keep=0.8)
+    model = component("model", "igp", ard="own", hyperprior=1.0, lengthscale=1.0, variance=1.0)
+    _, state, infos = run(model.build(p, streams()), p, tolerance=1e-12, gradient_tolerance=1e-6)
+    module = model.build(p, streams())
+    parameters = list(module.parameters())
+
+    def f(theta):
+        with torch.no_grad():
+            for parameter, part in zip(
+                parameters, torch.tensor(theta).split([q.numel() for q in parameters]), strict=True
+            ):
+                parameter.copy_(part.view_as(parameter))
+        value = -module.elbo(p.train, None)["elbo"]
+        return value.item(), flat(list(torch.autograd.grad(value, parameters))).numpy()
+
+    best = scipy.optimize.minimize(
+        f, flat(parameters).numpy(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7}
+    )
+    assert float(infos[-1]["elbo"]) == pytest.approx(-best.fun, abs=1e-6)
+    np.testing.assert_allclose(flat(list(state["module"].parameters())).numpy(), best.x, atol=1e-3)
+
+
+def test_what_has_converged_is_left_alone():
+    inference, state, infos = run(Function(rosenbrock, [-1.2, 1.0]))
+    assert infos[-1]["converged"]
+    before = state["module"].theta.detach().clone()
+    state, info = inference.step(state, None, streams())
+    assert torch.equal(state["module"].theta, before)
+    assert info["evaluations"] == infos[-1]["evaluations"]
+
+
+def test_restarts_keep_the_best():
+    # Two basins; the deeper one is out of reach of the first start.
+    def two_basins(theta):
+        return (
+            -2 * torch.exp(-((theta - 4) ** 2).sum()) - torch.exp(-((theta + 1) ** 2).sum()) + 0.01 * (theta**2).sum()
+        )
+
+    one = run(Function(two_basins, [-1.5]))[1]
+    many = run(Function(two_basins, [-1.5]), restarts=8, restart_scale=5.0)[1]
+    assert float(one["module"].theta) == pytest.approx(-1, abs=0.1)
+    assert float(many["module"].theta) == pytest.approx(4, abs=0.1)
+    assert len({float(r["theta"]) for r in many["runs"]}) > 1
+
+
+def test_restarts_of_a_model_that_has_none_are_refused():
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.theta = nn.Parameter(torch.zeros(1, dtype=F64))
+
+        def draw_noise(self, batch, n_samples, generator):
+            return None
+
+    with pytest.raises(ValueError, match=r"inference.restarts=3: Plain .* use inference.restarts=1"):
+        run(Plain(), restarts=3)
+
+
+def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
+    def barrier(theta):
+        if float(theta[0]) > 1.2:
+            raise NumericalTrouble("Cholesky of K failed", "raise model.jitter")
+        return (theta[0] - 1) ** 2 - 0.1 * torch.log(1.2 - theta[0])
+
+    _, state, infos = run(Function(barrier, [-40.0]), gradient_tolerance=1e-8, tolerance=0.0)
+    assert infos[-1]["grad_norm"] < 1e-6
+    assert 0.8 < float(state["module"].theta) < 1.0
+    with pytest.raises(NumericalTrouble, match=r"raise model.jitter"):
+        run(Function(barrier, [3.0]))
+
+
+def test_every_row_is_used_whatever_the_batches():
+    p = problem(n=24)
+    model = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4)
+    whole = run(model.build(p, streams()), p, steps=5)[1]
+    p.batch_size = 6
+    batched = run(model.build(p, streams()), p, steps=5)[1]
+    assert torch.equal(flat(list(whole["module"].parameters())), flat(list(batched["module"].parameters())))
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "target", "changes"),
+    [
+        ("igp", "real", {"ard": "own"}),
+        ("cgp", "real", {"rank": 2}),
+        ("cgp", "binary", {"posterior": "sparse", "n_inducing": 6}),
+        ("igp", "classes", {"posterior": "sparse", "n_inducing": 4}),
+    ],
+)
+def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
+    p = problem(target)
+    model = component("model", name, lengthscale=1.0, variance=1.0, **changes)
+    inference = component("inference", "lbfgs", memory=4, restarts=2, restart_scale=0.3, n_samples=3)
+
+    def fresh():
+        rng = streams()
+        return inference.init(model.build(p, rng), p, rng), rng
+
+    def go(state, rng, start, stop):
+        info = None
+        for _, batch in p.batches(rng, start, stop):
+            state, info = inference.step(state, batch, rng)
+        return state, info
+
+    state, rng = fresh()
+    state, expected = go(state, rng, 0, 14)
+    killed, rng = fresh()
+    killed, _ = go(killed, rng, 0, 7)
+    facts = {"step": 7, "replicate": 0, "seconds": 0.0, "signature": "s"}
+    checkpoint.save_checkpoint(tmp_path, killed, rng.state(), facts)
+    assert (tmp_path / "r0000-s000000007.safetensors").stat().st_size < 200_000
+    found = checkpoint.load_newest(tmp_path, "s")
+    assert found is not None
+    template, rng = fresh()
+    resumed, drawn = checkpoint.restore(found[0], found[1], template)
+    rng.restore(drawn)
+    resumed, info = go(resumed, rng, 7, 14)
+    for a, b in zip(state["runs"], resumed["runs"], strict=True):
+        assert torch.equal(a["theta"], b["theta"])
+        assert torch.equal(a["S"], b["S"])
+        assert a["value"] == b["value"]
+    assert {k: float(v) for k, v in expected.items()} == {k: float(v) for k, v in info.items()}
+    predict = [inference.posterior(s).predict(p.test.x, torch.Generator().manual_seed(1)) for s in (state, resumed)]
+    key = "mu" if target == "real" else "logits"
+    assert torch.equal(getattr(predict[0], key), getattr(predict[1], key))
+
+
+def test_noise_is_drawn_once():
+    p = problem("classes")
+    module = component("model", "igp", lengthscale=1.0, variance=1.0, posterior="sparse", n_inducing=4).build(
+        p, streams()
+    )
+    _, state, infos = run(module, p, steps=60, n_samples=5)
+    assert state["noise"].shape[0] == 5
+    values = [float(i["elbo"]) for i in infos]
+    assert values == sorted(values)  # a function that changed between steps would not rise monotonically
+    assert values[-1] > values[0] + 1

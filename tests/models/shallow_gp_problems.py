@@ -1,0 +1,78 @@
+"""Small multi-task problems with missing labels, and models with the YAML's defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from omegaconf import OmegaConf
+
+from components import registry
+from components.problems.supervised import Batch, Supervised
+from runner.rng import Streams
+
+ROOT = Path(__file__).parent.parent.parent
+F64 = torch.float64
+
+
+def component(role: str, name: str, **changes):
+    """A component with its YAML's defaults, changed."""
+    values = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / role / f"{name}.yaml"))
+    return registry.get(role, name)(**(values | changes))
+
+
+def problem(target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0) -> Supervised:
+    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of unequal size and
+    the last row has no label at all when any are missing."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(n + 11, D, generator=g, dtype=F64)
+    mix = torch.randn(T, 2, generator=g, dtype=F64)
+    f = torch.stack([torch.sin(1.5 * x[:, 0]) + 0.3 * x[:, 1], torch.cos(x[:, 1] * x[:, 2])]).T @ mix.T
+    y = f + 0.2 * torch.randn(f.shape, generator=g, dtype=F64)
+    mask = torch.rand(n, T, generator=g) < keep
+    if keep < 1:
+        mask[-1] = False
+        mask[: n // 2, 0] = True  # the longest task
+    classes = {"real": 1, "binary": 2, "classes": 3}[target]
+    if target == "binary":
+        y = (y > 0).long()
+    if target == "classes":
+        y = torch.bucketize(y, torch.tensor([-0.5, 0.5], dtype=F64))
+    seen = torch.where(mask, y[:n], torch.nan if target == "real" else -1)
+    train = Batch(x[:n], seen if target == "real" else seen.long(), mask, 1.0)
+    test = Batch(x[n:], y[n:], torch.ones_like(y[n:], dtype=torch.bool), 1.0)
+    names = [f"task {t}" for t in range(T)]
+    return Supervised("toy", target, train, test, None, classes, task_names=names)  # type: ignore[arg-type]
+
+
+def streams(seed: int = 0) -> Streams:
+    return Streams(seed, replicate=0, device="cpu")
+
+
+def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.3) -> None:
+    """Moves every parameter off its initial value, so that tasks and inputs have values of their own."""
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            p += scale * torch.randn(p.shape, generator=g, dtype=p.dtype)
+
+
+def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
+    """Largest difference between autograd's and central differences' derivative of value() along random directions,
+    one for each parameter, relative to the larger of 1 and the derivative."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(value(), parameters, allow_unused=True, materialize_grads=True)
+    g, worst = torch.Generator().manual_seed(1), 0.0
+    for p, gradient in zip(parameters, gradients, strict=True):
+        along = torch.randn(p.shape, generator=g, dtype=p.dtype)
+        if along.ndim >= 2 and along.shape[-1] == along.shape[-2]:
+            along = along.tril()
+        ends = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                p += sign * step * along
+                ends.append(float(value()))
+                p -= sign * step * along
+        numeric, ours = (ends[0] - ends[1]) / (2 * step), float((gradient * along).sum())
+        worst = max(worst, abs(numeric - ours) / max(1.0, abs(numeric)))
+    return worst
