@@ -1,0 +1,144 @@
+"""What a run finds on this machine: Python, packages, torch, GPU, threads, memory; for ``runner doctor``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+PROJECT = "bayes-runner"
+OLDEST_PYTHON = (3, 11)
+GIB = 1024**3
+Level = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; ``mend`` says what to do unless all is well."""
+
+    level: Level
+    what: str
+    found: str
+    mend: str = ""
+
+
+Findings = Iterator[Finding]
+
+
+# ---- the program ------------------------------------------------------------------------------------------------------
+def python() -> Findings:
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        yield Finding("problem", "python", found, "use Python {}.{} or newer".format(*OLDEST_PYTHON))
+    else:
+        yield Finding("ok", "python", found)
+
+
+def packages(requirements: list[str] | None = None) -> Findings:
+    """Every package that the project requires, in the version that it requires."""
+    from packaging.requirements import Requirement
+
+    if requirements is None:
+        try:
+            requirements = importlib.metadata.requires(PROJECT) or []
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("problem", "packages", f"{PROJECT} is not installed", "pip install -e . in its folder")
+            return
+    fine = []
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        name, wanted = requirement.name, str(requirement.specifier)
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("problem", name, "not installed", f"pip install '{requirement}'")
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            yield Finding("warning", name, f"{version}, tested with {wanted}", f"pip install '{requirement}'")
+        else:
+            fine.append(f"{name} {version}")
+    yield Finding("ok", "packages", ", ".join(fine) or "none")
+
+
+def torch_and_gpu(load: Callable[[], Any] | None = None, has_driver: bool | None = None) -> Findings:
+    """That torch can be imported, and whether it sees a GPU."""
+    try:
+        torch = load() if load else importlib.import_module("torch")
+    except (ImportError, OSError) as error:
+        yield Finding("problem", "torch", str(error).splitlines()[0], "pip install torch==2.13.0")
+        return
+    built = getattr(torch.version, "cuda", None)
+    yield Finding("ok", "torch", f"{torch.__version__}, {f'built for CUDA {built}' if built else 'built for CPU'}")
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            facts = torch.cuda.get_device_properties(i)
+            yield Finding("ok", f"gpu {i}", f"{facts.name}, {facts.total_memory / GIB:.0f} GiB, CUDA {built}")
+        return
+    driver = shutil.which("nvidia-smi") is not None if has_driver is None else has_driver
+    if driver and not built:
+        mend = "install a CUDA build of torch for device=cuda (see pytorch.org)"
+        yield Finding("warning", "gpu", "a driver is here, but this torch is built for CPU", mend)
+    elif driver or built:
+        mend = "look at what nvidia-smi says; until then use device=cpu"
+        yield Finding("warning" if driver else "ok", "gpu", "none found", mend if driver else "")
+    else:
+        yield Finding("ok", "gpu", "none found; runs use device=cpu")
+
+
+# ---- the machine ------------------------------------------------------------------------------------------------------
+def threads(cpus: int | None = None, load: float | None = None) -> Findings:
+    """Cores that may be used, what keeps them busy, and the threads that a job will take."""
+    cpus = cpus or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    given = os.environ.get("OMP_NUM_THREADS")
+    if given is None:
+        yield Finding("ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1")
+    elif not given.isdigit() or int(given) < 1:
+        yield Finding("problem", "threads", f"OMP_NUM_THREADS={given}", "unset it, or set it to 1")
+    elif int(given) > cpus:
+        found = f"OMP_NUM_THREADS={given} on {cpus} cores"
+        yield Finding(
+            "warning", "threads", found, "set it to 1 and run jobs in parallel: steps get several times slower"
+        )
+    else:
+        yield Finding("ok", "threads", f"{cpus} cores; OMP_NUM_THREADS={given}, unless threads=… is given")
+    load = os.getloadavg()[0] if load is None else load
+    if load > 1.5 * cpus:
+        yield Finding(
+            "warning", "load", f"{load:.1f} on {cpus} cores", "other work slows runs down; times will not compare"
+        )
+
+
+def _cgroup_limit() -> int | None:
+    """Memory that a container may use, which /proc/meminfo does not know."""
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit() and int(text) < 2**60:
+            return int(text)
+    return None
+
+
+def memory(available: int | None = None) -> Findings:
+    if available is None:
+        try:
+            lines = Path("/proc/meminfo").read_text().splitlines()
+        except OSError:
+            yield Finding("ok", "memory", "unknown on this system")
+            return
+        available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        available = min(available, _cgroup_limit() or available)
+    found = f"{available / GIB:.1f} GiB available"
+    if available < 2 * GIB:
+        yield Finding("warning", "memory", found, "close other programs, or run fewer jobs at once")
+    else:
+        yield Finding("ok", "memory", found)

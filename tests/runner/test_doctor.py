@@ -1,0 +1,192 @@
+"""``runner doctor``: each check on machines that are well and machines that are not."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from components.datasets import files
+from runner import doctor, machine
+
+
+def levels(findings) -> dict[str, str]:
+    return {finding.what: finding.level for finding in findings}
+
+
+def only(findings):
+    (finding,) = findings
+    return finding
+
+
+# ---- the machine ------------------------------------------------------------------------------------------------------
+def test_python_too_old_is_a_problem(monkeypatch):
+    assert only(machine.python()).level == "ok"
+    monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
+    assert only(machine.python()).mend == "use Python 99.0 or newer"
+
+
+def test_packages_missing_and_of_another_version():
+    found = list(machine.packages(["pydantic>=2", "rich>=1000", "no-such-package", "ray; extra == 'ray'"]))
+    assert levels(found) == {"packages": "ok", "rich": "warning", "no-such-package": "problem"}
+    assert {f.what: f.mend for f in found}["no-such-package"] == "pip install 'no-such-package'"
+
+
+def test_what_the_project_requires_is_installed():
+    assert "problem" not in levels(machine.packages()).values()
+
+
+def fake_torch(cuda: str | None, available: bool) -> SimpleNamespace:
+    facts = SimpleNamespace(name="A GPU", total_memory=80 * machine.GIB)
+    gpus = SimpleNamespace(
+        is_available=lambda: available, device_count=lambda: 1, get_device_properties=lambda i: facts
+    )
+    return SimpleNamespace(__version__="2.13.0", version=SimpleNamespace(cuda=cuda), cuda=gpus)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "available", "driver", "level", "words"),
+    [
+        ("12.8", True, True, "ok", "A GPU, 80 GiB, CUDA 12.8"),
+        (None, False, False, "ok", "device=cpu"),
+        (None, False, True, "warning", "built for CPU"),
+        ("12.8", False, True, "warning", "none found"),
+        ("12.8", False, False, "ok", "none found"),
+    ],
+)
+def test_gpu(cuda, available, driver, level, words):
+    _, gpu = machine.torch_and_gpu(lambda: fake_torch(cuda, available), driver)
+    assert gpu.level == level
+    assert words in gpu.found
+    assert bool(gpu.mend) == (level != "ok")
+
+
+def test_a_torch_that_cannot_be_imported_is_a_problem():
+    def broken():
+        raise OSError("libtorch.so: cannot open shared object file\nmore")
+
+    finding = only(machine.torch_and_gpu(broken))
+    assert (finding.level, finding.found) == ("problem", "libtorch.so: cannot open shared object file")
+
+
+@pytest.mark.parametrize(
+    ("given", "level"), [(None, "ok"), ("1", "ok"), ("4", "ok"), ("8", "warning"), ("x", "problem")]
+)
+def test_threads(given, level, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    assert levels(machine.threads(cpus=4, load=0.5)) == {"threads": level}
+
+
+def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert levels(machine.threads(cpus=2, load=9.0)) == {"threads": "ok", "load": "warning"}
+    assert only(machine.memory(available=machine.GIB)).level == "warning"
+    assert only(machine.memory(available=8 * machine.GIB)).level == "ok"
+
+
+# ---- what runs write --------------------------------------------------------------------------------------------------
+def test_outputs(tmp_path, monkeypatch):
+    assert "will be made" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
+    for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
+        assert only(doctor.outputs(tmp_path, free)).level == level
+    (tmp_path / "file").write_text("")
+    assert only(doctor.outputs(tmp_path / "file" / "outputs")).level == "problem"
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    finding = only(doctor.outputs(tmp_path))
+    assert (finding.level, finding.mend) == ("problem", "make it writable, or set output_dir=… to a folder that is")
+
+
+def test_the_sqlite_store(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert "will be made by the first run" in only(doctor.store(tmp_path)).found
+    assert not (tmp_path / "mlflow.db").exists()
+    connection = sqlite3.connect(tmp_path / "mlflow.db")
+    connection.execute("CREATE TABLE runs (id)")
+    connection.execute("INSERT INTO runs VALUES (1)")
+    connection.commit()
+    connection.close()
+    assert only(doctor.store(tmp_path)).found.endswith("mlflow.db, 1 run")
+    (tmp_path / "mlflow.db").write_text("this is no database, and long enough to be looked at as one " * 20)
+    finding = only(doctor.store(tmp_path))
+    assert finding.level == "problem"
+    assert "runner sync" in finding.mend
+
+
+def test_a_tracking_server(tmp_path, monkeypatch):
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/health" else 404)
+            self.end_headers()
+
+        def log_message(self, *words):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Health)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    assert only(doctor.store(tmp_path)).found == f"MLFLOW_TRACKING_URI {address} answers (200)"
+    server.shutdown()
+    server.server_close()
+    finding = only(doctor.store(tmp_path))
+    assert finding.level == "warning"  # a run is complete without it
+    assert "runner sync" in finding.mend
+
+
+# ---- data -------------------------------------------------------------------------------------------------------------
+def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
+    right = hashlib.sha256(b"right").hexdigest()
+    entries = tuple(
+        files.DataFile("toy", path, (), 5, "none", "nowhere", sha256=right) for path in ("good", "bad", "absent")
+    )
+    monkeypatch.setattr(files, "catalogue", lambda: entries)
+    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
+    monkeypatch.setattr(doctor, "identities", lambda data_dir: iter(()))
+    (tmp_path / "good").write_bytes(b"right")
+    (tmp_path / "bad").write_bytes(b"wrong")
+    found = list(doctor.data(tmp_path))
+    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "warning"}
+    assert "checksum fits" in found[1].found
+    assert {f.mend for f in found[2:]} == {"runner data fetch toy"}
+    assert levels(doctor.data(tmp_path / "nowhere"))["data"] == "warning"
+
+
+def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
+    found = {finding.what: finding for finding in doctor.identities(tmp_path)}
+    assert found["dataset=sarcos"].level == "warning"
+    assert found["dataset=sarcos"].found == "would use sarcos-sim"
+    assert found["dataset=sarcos_sim"].level == "ok"
+
+
+# ---- the command ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("warning", 0), ("problem", 1)])
+def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
+    for check in ("python", "packages", "torch_and_gpu", "threads", "memory"):
+        monkeypatch.setattr(doctor, check, lambda: iter(()))
+    monkeypatch.setattr(doctor, "outputs", lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]))
+    monkeypatch.setattr(doctor, "store", lambda folder: iter(()))
+    monkeypatch.setattr(doctor, "data", lambda folder: iter(()))
+    assert doctor.main(["doctor", "--output-dir", str(tmp_path)]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split(maxsplit=1) == [level, "outputs: here"]
+    assert lines[1].strip() == "→ do this"
+    assert lines[-1] == f"{int(code == 0 and level == 'ok')} ok, {int(level == 'warning')} warnings, {code} problems"
+
+
+def test_it_changes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
+    code = doctor.main(["doctor", "--output-dir", str(tmp_path / "outputs"), "--data-dir", str(tmp_path / "data")])
+    assert code in (0, 1)
+    assert list(tmp_path.iterdir()) == []
+    out = capsys.readouterr().out
+    assert "outputs: " in out
+    assert "mlflow: " in out

@@ -1,0 +1,145 @@
+"""``runner ui``: the right server, on this machine alone, or one clear line why not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from runner import ui
+from runner.mistakes import ConfigError
+
+
+@pytest.fixture
+def served(monkeypatch):
+    calls = []
+    monkeypatch.setattr(ui, "serve", lambda words: calls.append(words) or 0)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return calls
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_the_store_of_the_output_folder_on_this_machine_only(served, tmp_path, capsys):
+    (tmp_path / "mlflow.db").write_text("")
+    port = free_port()
+    assert ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)]) == 0
+    (words,) = served
+    assert words[words.index("--backend-store-uri") + 1] == f"sqlite:///{tmp_path / 'mlflow.db'}"
+    assert words[words.index("--host") + 1] == "127.0.0.1"
+    assert words[words.index("--port") + 1] == str(port)
+    assert f"http://127.0.0.1:{port}" in capsys.readouterr().out
+
+
+def test_the_environment_wins(served, tmp_path, monkeypatch):
+    store = f"sqlite:///{tmp_path / 'other.db'}"
+    (tmp_path / "other.db").write_text("")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    assert ui.main(["ui", "--output-dir", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 0
+    assert store in served[0]
+
+
+def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, capsys):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
+    assert ui.main(["ui"]) == 0
+    assert not served
+    assert capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server already, open it: https://mlflow.example.org\n"
+
+
+def test_without_a_store_nothing_is_made(served, tmp_path):
+    with pytest.raises(ConfigError, match="no MLflow store here; run something first"):
+        ui.main(["ui", "--output-dir", str(tmp_path)])
+    assert not served
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_named(served, tmp_path):
+    (tmp_path / "mlflow.db").write_text("")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"--port {port}: cannot be had .*give another"):
+            ui.main(["ui", "--output-dir", str(tmp_path), "--port", str(port)])
+    assert not served
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "http", "-1"])
+def test_what_is_no_port_is_refused(port, served, capsys):
+    with pytest.raises(SystemExit) as error:
+        ui.main(["ui", f"--port={port}"])
+    assert error.value.code == 2
+    assert "must be a port, 1 to 65535" in capsys.readouterr().err
+
+
+def test_stopping_ends_the_server_and_its_own_processes():
+    """A stand-in that, like MLflow, starts a process of its own."""
+    child = "import time; time.sleep(60)"
+    parent = (
+        f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "
+        "print(p.pid, flush=True); p.wait()"
+    )
+    code = f"import sys; from runner.ui import serve; sys.exit(serve([sys.executable, '-c', {parent!r}]))"
+    for number in (signal.SIGTERM, signal.SIGINT):
+        runner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert runner.stdout is not None
+        grandchild = int(runner.stdout.readline())
+        runner.send_signal(number)
+        assert runner.wait(timeout=20) == 0
+        for _ in range(100):
+            if not alive(grandchild):
+                break
+            time.sleep(0.05)
+        assert not alive(grandchild)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_a_server_that_fails_gives_exit_code_1():
+    assert ui.serve([sys.executable, "-c", "raise SystemExit(3)"]) == 1
+    assert ui.serve([sys.executable, "-c", "raise SystemExit(0)"]) == 0
+
+
+@pytest.mark.slow
+def test_the_pages_are_served(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    from runner.tracking import create_store
+
+    create_store(tmp_path)
+    port = free_port()
+    words = [sys.executable, "-m", "runner.cli", "ui", "--output-dir", str(tmp_path), "--port", str(port)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 100
+        while True:
+            try:
+                opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+                with opener.open(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
+                    assert answer.status == 200
+                    break
+            except OSError:
+                assert server.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
