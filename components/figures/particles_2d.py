@@ -1,0 +1,48 @@
+"""Where the chains of a two-dimensional target began and where they went (Gallego Fig. 2.4)."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.figure import Figure
+
+from components.draws import Draws
+from components.figures.style import PALETTE, new_figure
+from components.problems.density import Density
+
+GRID = 200  # points of the density along each axis
+
+
+def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
+    """Three panels over the same contours: starting points, draws coloured by chain, and the density itself."""
+    if problem.dim != 2 or draws.n_draws == 0:
+        return {}
+    like = draws.draws
+    axes_of = [torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype) for low, high in problem.box]
+    points = torch.cartesian_prod(*axes_of)
+    density = problem.log_density(points).exp().reshape(GRID, GRID).T.cpu()  # row: second coordinate
+    x, y = (a.cpu() for a in axes_of)
+
+    figure, axes = new_figure(1, 3, width=3.6, height=4.3, sharex=True, sharey=True)
+    chains, n, _ = like.shape
+    wide, tall = (high - low for low, high in problem.box)
+    titles = [
+        f"{chains} starting points",
+        f"{chains} chains × {n} draws",
+        f"density π, at most {float(density.max()):.2g}",
+    ]
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(title=title, xlabel=problem.names[0], xlim=problem.box[0], ylim=problem.box[1])
+        axis.set_box_aspect(tall / wide)
+        axis.grid(False)
+    axes[0].set_ylabel(problem.names[1])
+    levels = density.max() * torch.tensor([0.05, 0.3, 0.7])
+    for axis in axes[:2]:
+        axis.contour(x, y, density, levels=levels, colors="#999999", linewidths=0.7)
+    start = draws.start.cpu()
+    axes[0].scatter(start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3)
+    for c, chain in enumerate(like.cpu()):
+        # Few colours for many chains: neighbours differ, and one chain's excursions can be followed.
+        axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
+        axes[1].scatter(chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3)
+    axes[2].pcolormesh(x, y, density, cmap="Blues", rasterized=True)
+    return {"particles": figure}

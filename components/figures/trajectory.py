@@ -1,0 +1,43 @@
+"""A filtered trajectory beside the true one, for one replicate (Boustati Figs D.2 to D.5)."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.figure import Figure
+
+from components.figures.style import PALETTE, new_figure
+from components.filtered import Filtered
+from components.problems.sequence import Sequence
+
+REPLICATE = 0  # the replicate drawn
+
+
+def trajectory(problem: Sequence, filtered: Filtered) -> dict[str, Figure]:
+    """Error x̂_t − x_t and 90 % band of every state dimension; ticks below mark the corrupted observations.
+
+    Errors are drawn and not states, whose range is thousands of times the width of the bands."""
+    t = torch.arange(1, filtered.t + 1)
+    truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, : filtered.t].cpu()
+    mean, lower, upper = (v[REPLICATE].cpu() for v in (filtered.mean, filtered.lower, filtered.upper))
+    hit = torch.zeros(filtered.t, dtype=torch.bool)
+    if problem.clean is not None:
+        hit = (problem.clean != problem.observations)[REPLICATE, : filtered.t].any(-1).cpu()
+
+    rows = (len(problem.state_names) + 1) // 2
+    figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
+    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+        error, low, high = mean[:, j] - truth[:, j], lower[:, j] - truth[:, j], upper[:, j] - truth[:, j]
+        axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
+        axis.plot(t, error, color=PALETTE[0], lw=1, label="filtered mean")
+        axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
+        if hit.any():
+            # Ticks in axes units below, so that outliers of any size leave the scale alone.
+            axis.plot(t[hit], torch.full((int(hit.sum()),), 0.02), "|", ms=6, color=PALETTE[1], alpha=0.7,
+                      transform=axis.get_xaxis_transform(), label="corrupted observation")  # fmt: skip
+        axis.set(title=name, ylabel="estimate − truth")
+        axis.margins(x=0.01)
+    for axis in axes[-2:]:
+        axis.set_xlabel("t")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    return {"trajectory": figure}

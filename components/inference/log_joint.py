@@ -1,0 +1,31 @@
+"""Value and gradient of a log joint density at K chains, on the whole data or a minibatch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.interfaces import LogJoint
+
+
+def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
+    """log p(θ) + N/B Σ_b log p(y_b | θ), an unbiased estimate of the log joint of all N rows; θ [K, P] -> [K].
+
+    ``batch`` None stands for no data (a density problem).
+
+    Source: Welling & Teh (2011), eq. (3)."""
+    log_prior = model.log_prior(theta)
+    if batch is None:
+        return log_prior
+    return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
+
+
+def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K."""
+    theta = theta.detach().requires_grad_()
+    with torch.enable_grad():
+        value = log_joint(model, theta, batch)
+        (gradient,) = torch.autograd.grad(value.sum(), theta)
+    return value.detach(), gradient

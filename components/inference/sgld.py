@@ -1,0 +1,82 @@
+"""Stochastic gradient Langevin dynamics with parallel chains."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from components.draws import Draws
+from components.inference.log_joint import value_and_gradient
+from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.registry import register
+
+
+@register("inference", "sgld")
+class SGLD(Inference):
+    """Stochastic gradient Langevin dynamics, L parallel chains at once.
+
+    θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
+    same step with ε_t/2 and N(0, ε_t I).  ε_t = ε (1 + t/b)^−γ: constant for γ = 0, and within the conditions of Robbins &
+    Monro for ½ < γ ≤ 1.  On N(0, σ²) with a constant step the chain is autoregressive, and its stationary variance
+    is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps every ``thinning``-th state is kept.
+
+    Raises NumericalTrouble when a chain leaves the finite numbers.
+
+    Source: Gallego (2021), eq. (2.1)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    step_size: PositiveFloat
+    decay: NonNegativeFloat
+    decay_scale: PositiveFloat
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    @model_validator(mode="after")
+    def _robbins_monro(self) -> SGLD:
+        if self.decay != 0 and not 0.5 < self.decay <= 1:
+            raise ValueError(f"decay: {self.decay} breaks the Robbins-Monro conditions; use 0 or a value in (0.5, 1]")
+        return self
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> dict[str, Any]:
+        start = model.sample_prior(self.chains, rng.init)  # [L, P]
+        return {
+            "model": model,
+            "t": 0,
+            "start": start,
+            "theta": start,
+            "draws": [],  # of [L, P], on the CPU
+            "names": list(getattr(problem, "names", [])),
+        }
+
+    def step(self, state: dict[str, Any], batch: Any, rng: Rng) -> tuple[dict[str, Any], Info]:
+        theta, t = state["theta"], state["t"]
+        eps = self.step_size * (1 + t / self.decay_scale) ** -self.decay
+        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        theta = theta + eps * gradient + (2 * eps) ** 0.5 * noise  # eq. (2.1)
+        if not torch.isfinite(theta).all():
+            lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
+            raise NumericalTrouble(
+                f"chains {lost} left the finite numbers at step {t + 1}", "lower inference.step_size"
+            )
+        t += 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state["draws"].append(theta.cpu())  # collected draws would fill an accelerator
+        state |= {"t": t, "theta": theta}
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "step_size": eps,
+            "draws": len(state["draws"]),
+        }
+        return state, info
+
+    def posterior(self, state: dict[str, Any]) -> Draws:
+        kept = state["draws"]
+        theta = state["theta"]
+        draws = torch.stack(kept, 1).to(theta.device) if kept else theta.unsqueeze(1)[:, :0]
+        return Draws(draws, state["start"], state["names"])  # [L, N, P]

@@ -1,0 +1,44 @@
+"""A density problem as a model: the target is its log prior, and there is no likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.interfaces import Model, Rng
+from components.problems.density import Density
+from components.registry import register
+
+
+class TargetDensityModule(nn.Module):
+    """``LogJoint`` of a density problem."""
+
+    def __init__(self, problem: Density):
+        super().__init__()
+        self.problem, self.dim = problem, problem.dim
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.problem.sample_prior(n, generator)  # [n, P]
+
+    def log_likelihood(self, theta: Tensor, batch: Any) -> Tensor:
+        return theta.new_zeros(theta.shape[0], 0)  # [K, 0]: a batch of a density holds nothing
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        return self.problem.log_density(theta)  # [K]
+
+
+@register("model", "target_density")
+class TargetDensity(Model):
+    """The target of a density problem itself, which has no parameters to choose.
+
+    log p(θ) = log π(θ) [K]; the log-likelihood of its empty batches is [K, 0].
+
+    Source: Gallego (2021), section 2.2.1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+
+    def build(self, problem: Density, rng: Rng) -> TargetDensityModule:
+        return TargetDensityModule(problem)

@@ -1,0 +1,73 @@
+"""Density problems: a target log-density over flat parameters θ, of which the exact moments are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from components.draws import Draws
+from components.interfaces import Attacker, Kind, Rng
+from components.metrics import diagnostics
+
+
+@dataclass
+class Density:
+    """A target density π and what is known of it; its batches are empty, for there are no data."""
+
+    kind: Kind = field(default="density", init=False)
+    name: str
+    names: list[str]  # of the P coordinates
+    log_density: Callable[[Tensor], Tensor]  # θ [K, P] -> log π(θ) [K], normalised or not
+    sample_prior: Callable[[int, torch.Generator], Tensor]  # n, generator -> [n, P], where samplers start
+    mean: Tensor  # E[θ] [P]
+    second_moment: Tensor  # E[θ²], coordinate by coordinate [P]
+    box: list[tuple[float, float]]  # range of each coordinate in figures
+    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, draws) -> {name: Figure}
+    replicates: int = 1
+    length: int | None = None
+    attacker: Attacker | None = None
+
+    @property
+    def dim(self) -> int:
+        return len(self.names)
+
+    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, None]]:
+        """Steps start+1 … stop, nothing to see at any of them."""
+        for step in range(start + 1, stop + 1):
+            yield step, None
+
+    def score(self, posterior: Draws, rng: Rng) -> dict[str, Tensor | float]:
+        """Errors of the two moments and convergence diagnostics; no scores while there are no draws.
+
+        ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
+        report.  (Gallego's Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
+        ``error_second_moment`` is the same for E[θ²]; ``ess`` is the smallest bulk effective sample size and
+        ``rhat`` the largest split-R̂ of the coordinates."""
+        if posterior.n_draws == 0:
+            return {}
+        first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
+        out: dict[str, Tensor | float] = {
+            "error_mean": float(first.norm()),
+            "error_second_moment": float(second.norm()),
+        }
+        by_name = {"error_mean": first.abs(), "error_second_moment": second.abs()}
+        if posterior.n_draws >= diagnostics.FEWEST_DRAWS:
+            ess, rhat = diagnostics.bulk_ess(posterior.draws), diagnostics.split_rhat(posterior.draws)
+            out |= {"ess": float(ess.min()), "rhat": float(rhat.max())}
+            by_name |= {"ess": ess, "rhat": rhat}
+        return out | {
+            f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
+        }
+
+    def draw(self, posterior: Draws, rng: Rng) -> dict:
+        drawn: dict = {}
+        for figure in self.figures:
+            drawn.update(figure(self, posterior))
+        return drawn
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        return {"target": self.name, "dimensions": f"{self.dim}"}

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import torch
+from filter_play import component, load, z_score
+
+
+def attack(probability=0.1, sd=100.0, seed=0, **keys):
+    problem, rng = load("wiener_velocity", seed, **keys)
+    return problem, problem.attacked(
+        component("attacker", "gaussian_contamination", probability=probability, sd=sd), rng
+    )
+
+
+def test_noise_is_added_to_the_share_of_observations_asked_for():
+    clean, hit = attack(replicates=50, n_steps=400, probability=0.2, sd=7.0)
+    added = hit.observations - clean.observations
+    struck = (added != 0).any(-1)
+    assert abs(z_score(struck.flatten().double(), 0.2)) < 4
+    assert ((added != 0).all(-1) == struck).all()  # a struck observation is struck in all coordinates
+    noise = added[struck]
+    assert z_score(noise, 0.0).abs().max() < 4
+    assert z_score(noise.square(), 49.0).abs().max() < 4
+    assert abs(z_score(noise[:, 0] * noise[:, 1], 0.0)) < 4
+
+
+def test_the_clean_observations_and_the_states_stay_as_they_were():
+    clean, hit = attack(replicates=3, n_steps=50)
+    again, _ = load("wiener_velocity", 0, replicates=3, n_steps=50)
+    assert torch.equal(hit.clean, again.observations)
+    assert torch.equal(clean.observations, again.observations)
+    assert torch.equal(hit.states, again.states)
+    assert hit.attacker is not None
+    assert "corrupted" in hit.describe()
+
+
+def test_its_draws_come_from_the_attack_stream_alone():
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
+    before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
+    problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
+
+
+def test_extremes():
+    clean, none = attack(probability=0.0, replicates=2, n_steps=30)
+    assert torch.equal(none.observations, clean.observations)
+    clean, every = attack(probability=1.0, replicates=2, n_steps=30)
+    assert (every.observations != clean.observations).all()
+
+
+def test_mixture_is_the_law_of_the_corrupted_noise():
+    _, hit = attack(probability=0.3, sd=4.0, replicates=100, n_steps=300)
+    noise = (hit.observations - hit.states @ hit.system.H.T).flatten(0, 1)
+    weights, covariances = hit.attacker.mixture(hit.system.Sigma)
+    assert float(weights.sum()) == 1
+    second = (weights.view(2, 1, 1) * covariances).sum(0).diagonal()
+    assert z_score(noise**2, second).abs().max() < 4
+    fourth = (weights.view(2, 1) * 3 * covariances.diagonal(dim1=1, dim2=2) ** 2).sum(0)
+    assert z_score(noise**4, fourth).abs().max() < 4

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from components.maths.order_statistics import quantiles
+from components.maths.resampling import effective_sample_size, systematic_ancestors, systematic_counts
+
+DRAWS = 20_000
+
+
+def literal_counts(w: torch.Tensor, u: float) -> list[int]:
+    """Points (u + i)/N counted one by one in the parts of the cumulated weights."""
+    edges = [0.0, *np.cumsum(w.double().numpy() / w.double().sum().item())]
+    edges[-1] = 1.0
+    points = [(u + i) / len(w) for i in range(len(w))]
+    return [sum(low <= p < high for p in points) for low, high in pairwise(edges)]
+
+
+def weights(r: int, n: int, seed: int = 0, spread: float = 1.5) -> torch.Tensor:
+    g = torch.Generator().manual_seed(seed)
+    return (spread * torch.randn(r, n, generator=g, dtype=torch.float64)).softmax(1)
+
+
+def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
+    """Largest |mean count − N w_n| in Monte-Carlo standard errors; counts [D, N], w [N]."""
+    counts = counts.double()
+    error = counts.std(0) / math.sqrt(len(counts))
+    gap = (counts.mean(0) - len(w) * w).abs()
+    return float((gap / error.clamp_min(1e-12))[gap > 1e-9].max())
+
+
+def test_counts_are_those_of_the_literal_points():
+    w = weights(5, 13)
+    u = torch.rand(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    fast = systematic_counts(w, u)
+    for r in range(5):
+        assert fast[r].tolist() == literal_counts(w[r], float(u[r]))
+
+
+def test_counts_are_the_expected_number_rounded_up_or_down_and_add_up():
+    w = weights(50, 200, spread=3)
+    counts = systematic_counts(w, torch.rand(50, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    expected = 200 * w
+    assert (counts.sum(1) == 200).all()
+    assert (counts >= torch.floor(expected - 1e-9)).all()
+    assert (counts <= torch.ceil(expected + 1e-9)).all()
+
+
+def test_counts_are_unbiased_and_a_fixed_offset_is_not():
+    w = weights(1, 20)[0]
+    g = torch.Generator().manual_seed(0)
+    many = w.expand(DRAWS, -1)
+    u = torch.rand(DRAWS, generator=g, dtype=torch.float64)
+    assert bias_z(systematic_counts(many, u), w) < 4
+    # Mutant: the same offset for every draw, half of the interval never used.
+    assert bias_z(systematic_counts(many, 0.5 * u), w) > 20
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_particles_add_up_in_either_precision(dtype):
+    w = weights(2, 100_000, spread=2).to(dtype)
+    counts = systematic_counts(w, torch.tensor([0.0, 0.999999]))
+    assert counts.sum(1).tolist() == [100_000, 100_000]
+    assert (counts >= 0).all()
+
+
+def test_zero_weights_have_no_offspring_and_a_single_one_has_all():
+    w = torch.zeros(2, 6, dtype=torch.float64)
+    w[0, 2] = 1.0
+    w[1, [0, 5]] = 0.5
+    counts = systematic_counts(w, torch.tensor([0.0, 0.0], dtype=torch.float64))
+    assert counts.tolist() == [[0, 0, 6, 0, 0, 0], [3, 0, 0, 0, 0, 3]]
+
+
+def test_ancestors_stay_inside_their_own_particle_system():
+    w = weights(7, 30)
+    rows = systematic_ancestors(w, torch.Generator().manual_seed(0)).view(7, 30)
+    assert (rows // 30 == torch.arange(7).unsqueeze(1)).all()
+    assert (rows.diff(dim=1) >= 0).all()
+
+
+def test_effective_sample_size_of_equal_and_of_single_weights():
+    w = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0]])
+    assert effective_sample_size(w).tolist() == [4.0, 1.0]
+
+
+def test_quantiles_are_numpys():
+    x = torch.randn(3, 41, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for p, q in zip((0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True):
+        np.testing.assert_allclose(q.numpy(), np.quantile(x.numpy(), p, axis=1), rtol=1e-13)
