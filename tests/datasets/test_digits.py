@@ -1,0 +1,54 @@
+"""scikit-learn's digits as a supervised problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+from sklearn.datasets import load_digits
+
+from components.interfaces import Setting
+from runner.rng import Streams
+from tests.small_problems import component
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+
+
+def load(seed=0, **changes):
+    return component("dataset", "digits", **changes).load(Streams(seed), SETTING)
+
+
+def test_sizes_bounds_and_shape():
+    problem = load(n_test=500)
+    assert problem.train.x.shape == (1297, 64)
+    assert problem.test.x.shape == (500, 64)
+    assert (problem.bounds, problem.image_shape, problem.n_classes, problem.n_tasks) == ((0.0, 1.0), (8, 8), 10, 1)
+    assert (float(problem.train.x.min()), float(problem.train.x.max())) == (0.0, 1.0)
+    assert problem.train.y.unique().tolist() == list(range(10))
+    assert problem.train.mask.all()
+    assert problem.test.mask.all()
+
+
+def test_training_and_test_images_are_a_permutation_of_all():
+    problem, data = load(), load_digits()
+    rows = torch.cat([torch.cat([p.x * 16, p.y.double()], 1) for p in (problem.train, problem.test)])
+    everything = torch.cat([torch.tensor(data.data), torch.tensor(data.target)[:, None].double()], 1)
+    assert sorted(rows.tolist()) == sorted(everything.tolist())
+
+
+def test_smaller_training_sets_are_nested_and_share_their_test_images():
+    small, large = load(n_train=50), load(n_train=200)
+    assert torch.equal(small.train.x, large.train.x[:50])
+    assert torch.equal(small.test.x, large.test.x)
+
+
+def test_deterministic_in_the_seed():
+    assert torch.equal(load(seed=2).train.x, load(seed=2).train.x)
+    assert not torch.equal(load(seed=2).test.x, load(seed=3).test.x)
+
+
+def test_more_images_than_there_are_is_refused_before_loading():
+    with pytest.raises(ValidationError, match="only 1297 of the 1797 images are not test images"):
+        component("dataset", "digits", n_train=1298, n_test=500)

@@ -1,0 +1,137 @@
+"""The simulated FAIMS study: its shape, its signal, and what the features may know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+
+from components.datasets.faims_sim import plumes
+from components.interfaces import Setting
+from runner.rng import Streams
+from tests.small_problems import component
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+SMALL = {"n_df": 8, "n_cv": 32}
+
+
+def dataset(**changes):
+    return component("dataset", "faims_sim", **(SMALL | changes))
+
+
+def test_shape_of_the_study():
+    study = dataset().study()
+    assert study.current.shape == (125, 3, 8, 32)
+    assert study.case.sum() == 48
+    assert study.markers.sum() == 4
+    assert study.current.min() >= 0
+
+
+def test_plumes_follow_their_drift_and_fade():
+    """exp(−loss s²) exp(−(v − α₂ s³ − α₄ s⁵)² / 2w²), w = 0.25 + 0.2 s, cell by cell."""
+    alpha2, alpha4, loss = np.array([2.0, -1.0]), np.array([0.5, 0.3]), np.array([1.0, 2.0])
+    found = plumes(alpha2, alpha4, loss, 5, 9)
+    for k in range(2):
+        for i in range(5):
+            for j in range(9):
+                s, v = i / 4, -6 + 12 * j / 8
+                drift, width = alpha2[k] * s**3 + alpha4[k] * s**5, 0.25 + 0.2 * s
+                expected = np.exp(-loss[k] * s**2) * np.exp(-((v - drift) ** 2) / (2 * width**2))
+                assert found[k, i, j] == pytest.approx(expected)
+
+
+def test_rows_are_patients_times_runs_and_patients_stay_on_one_side():
+    problem = dataset().load(Streams(0), SETTING)
+    n_train = round(0.7 * 48) + round(0.7 * 77)
+    for batch, n in ((problem.train, n_train), (problem.test, 125 - n_train)):
+        assert batch.x.shape == (3 * n, 20)
+        assert torch.equal(batch.mask, torch.eye(3, dtype=torch.bool).repeat(n, 1))
+        labels = batch.y[batch.mask].reshape(n, 3)
+        assert (labels == labels[:, :1]).all(), "a patient has one label, whatever the run"
+    assert int(problem.train.y[:, 0].sum()) == round(0.7 * 48), "stratified"
+    assert int(problem.test.y[:, 0].sum()) == 48 - round(0.7 * 48)
+
+
+def test_features_are_scaled_by_the_training_rows():
+    x = dataset().load(Streams(0), SETTING).train.x
+    assert torch.allclose(x.mean(0), torch.zeros(20, dtype=x.dtype), atol=1e-10)
+    used = x.std(0) > 0
+    assert torch.allclose(x.std(0, correction=0)[used] * 20**0.5, torch.ones(int(used.sum()), dtype=x.dtype))
+    assert used.sum() >= 10
+
+
+def test_features_of_training_rows_do_not_depend_on_test_rows():
+    config = dataset()
+    cells = config.study().current.reshape(125, 3, -1)
+    in_training = np.arange(125) < 88
+    spoilt = cells.copy()
+    spoilt[~in_training] += 5.0
+    a, b = (config._features(c, in_training, seed=0) for c in (cells, spoilt))
+    assert np.array_equal(a[in_training], b[in_training])
+    assert not np.allclose(a[~in_training], b[~in_training])
+
+
+def test_signals_of_the_runs_are_alike_and_not_the_same():
+    """Concentrations fall from run to run, at rates that differ between compounds."""
+    log_c = np.log(dataset(run_noise=0.0).study().concentration)  # [P, 3, K]
+    loss = log_c[:, :-1] - log_c[:, 1:]
+    assert (loss > 0).all()
+    rates = loss.mean((0, 1))
+    assert rates.max() > 5 * rates.min()
+    noisy = np.log(dataset().study().concentration)
+    first, last = noisy[:, 0], noisy[:, 2]
+    r = [np.corrcoef(first[:, k], last[:, k])[0, 1] for k in range(noisy.shape[2])]
+    assert 0.3 < np.mean(r) < 0.95
+
+
+def test_the_disease_raises_its_markers_alone():
+    with_effect, without = (dataset(effect=e).study() for e in (1.0, 0.0))
+    case, markers = with_effect.case, with_effect.markers
+    raised = np.log(with_effect.concentration / without.concentration)
+    assert (raised[case][..., markers] > 0).all()
+    assert np.allclose(raised[~case], 0)
+    assert np.allclose(raised[..., ~markers], 0)
+    assert raised[case][..., markers].mean() == pytest.approx(1.0, abs=4 * 0.5**0.5 / 48**0.5)  # severity: mean 1
+
+
+def test_replicates_are_splits_of_the_same_study():
+    a, b, again = (dataset().load(Streams(0, r), SETTING) for r in (0, 1, 0))
+    assert torch.equal(a.train.x, again.train.x)
+    assert torch.equal(a.test.x, again.test.x)
+    assert not torch.equal(a.train.x, b.train.x)
+    assert np.array_equal(dataset().study().current, dataset().study().current)
+    assert not np.array_equal(dataset().study().current, dataset(study_seed=1).study().current)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_cases": 122}, "lower n_cases"),
+        ({"n_markers": 25}, "lower n_markers"),
+        ({"n_components": 300}, "lower n_components"),
+    ],
+)
+def test_impossible_studies_are_refused(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        dataset(**changes)
+
+
+@pytest.mark.slow
+def test_difficulty_for_a_random_forest():
+    """AUC of a forest per run over ten splits, default study: 0.71 as published, within three standard errors."""
+    aucs = np.empty((10, 3))
+    config = component("dataset", "faims_sim")
+    for r in range(10):
+        problem = config.load(Streams(0, r), SETTING)
+        for t in range(3):
+            m, m_test = problem.train.mask[:, t], problem.test.mask[:, t]
+            forest = RandomForestClassifier(200, random_state=r).fit(problem.train.x[m], problem.train.y[m, t])
+            p = forest.predict_proba(problem.test.x[m_test])[:, 1]
+            aucs[r, t] = roc_auc_score(problem.test.y[m_test, t], p)
+    standard_error = aucs.std(0, ddof=1) / 10**0.5
+    assert (abs(aucs.mean(0) - 0.71) < 3 * standard_error).all(), (aucs.mean(0), standard_error)

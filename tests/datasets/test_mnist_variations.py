@@ -1,0 +1,165 @@
+"""MNIST variations: the recipe, the rows, and what takes MNIST's place."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from components.datasets import files, mnist_variations
+from components.datasets.mnist_variations import FILES, composed, enlarged_digits, patches, photographs, read_idx
+from components.interfaces import DataUnavailable, Setting, SimulatedData
+from runner.rng import Streams
+from tests.small_problems import component
+
+REAL = os.environ.get("RUNNER_DATA_DIR")
+needs_mnist = pytest.mark.skipif(
+    not REAL or not all((Path(REAL) / path).is_file() for path in FILES),
+    reason="RUNNER_DATA_DIR is not set or has no mnist/",
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    """Nothing is found in, or written to, the user's own cache."""
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+    mnist_variations._why_unavailable.cache_clear()
+    files.forget()
+    yield
+    mnist_variations._why_unavailable.cache_clear()
+    files.forget()
+
+
+def setting(data_dir) -> Setting:
+    return Setting(Path(data_dir), torch.device("cpu"), torch.float64, 1, offline=True)
+
+
+def dataset(**changes):
+    return component("dataset", "mnist_variations", **({"n_train": 100, "n_test": 60, "offline": "always"} | changes))
+
+
+def test_read_idx(tmp_path):
+    values = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    path = tmp_path / "some-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(struct.pack(">BBBBiii", 0, 0, 8, 3, 2, 3, 4) + values.tobytes()))
+    assert np.array_equal(read_idx(path), values)
+
+
+def test_ink_hides_the_background_and_paper_shows_it():
+    background = np.random.default_rng(0).random((5, 28, 28))
+    assert np.array_equal(composed(np.zeros_like(background), background), background)
+    assert np.array_equal(composed(np.ones_like(background), background), np.ones_like(background))
+    half = composed(np.full_like(background, 0.5), background)
+    assert np.allclose(half, 0.5 + 0.5 * background)
+
+
+def test_patches_are_rich_pieces_of_the_photographs():
+    found = patches(40, 0.2, np.random.default_rng(0))
+    assert found.shape == (40, 28, 28)
+    assert (found.std((1, 2)) >= 0.2).all()
+    assert 0 <= found.min() <= found.max() <= 1
+    photos = photographs()
+    assert len(photos) == 3
+
+    def holds(photo, patch):
+        starts = np.argwhere(photo[:-27, :-27] == patch[0, 0])
+        return any(np.array_equal(photo[i : i + 28, j : j + 28], patch) for i, j in starts)
+
+    assert all(any(holds(photo, patch) for photo in photos) for patch in found[:10])
+    poor = patches(200, 0.0, np.random.default_rng(0)).std((1, 2))
+    assert (poor < 0.2).mean() > 0.3, "without the rule many patches have little texture"
+
+
+def test_a_threshold_that_no_patch_passes_is_an_error():
+    with pytest.raises(ValueError, match=r"dataset\.min_patch_std"):
+        patches(1, 0.6, np.random.default_rng(0))
+
+
+def test_rows_are_grouped_by_task_and_carry_one_label():
+    problem = dataset().load(Streams(0), setting("nowhere"))
+    for batch, n in ((problem.train, 100), (problem.test, 60)):
+        assert batch.x.shape == (3 * n, 784)
+        assert torch.equal(batch.mask, torch.eye(3, dtype=torch.bool).repeat_interleave(n, 0))
+        assert 0 <= float(batch.x.min()) <= float(batch.x.max()) <= 1
+        assert (batch.y[~batch.mask] == 0).all()
+    assert (problem.bounds, problem.image_shape, problem.n_classes) == ((0.0, 1.0), (28, 28), 10)
+
+
+def test_backgrounds_are_what_they_are_called():
+    x = dataset(n_train=400).load(Streams(0), setting("nowhere")).train.x.reshape(3, 400, 28, 28)
+    corner = x[:, :, :3, :3].flatten(1)  # no ink comes here
+    assert (corner[0] == 0).all()
+    # Uniform on {0, …, 255}/255: mean ½, variance (256² − 1)/(12 · 255²); 4 standard errors.
+    n = corner[1].numel()
+    variance = (256**2 - 1) / (12 * 255**2)
+    assert float(corner[1].mean()) == pytest.approx(0.5, abs=4 * (variance / n) ** 0.5)
+    assert float(corner[1].var()) == pytest.approx(variance, abs=4 * (variance * variance * 0.8 / n) ** 0.5)
+    neighbours = torch.stack([x[1:, :, 0, :-1].flatten(1), x[1:, :, 0, 1:].flatten(1)])
+    random, photo = (float(torch.corrcoef(neighbours[:, t])[0, 1]) for t in range(2))
+    assert abs(random) < 0.05
+    assert photo > 0.7, "photographs are smooth"
+
+
+def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
+    """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every task."""
+    problem = dataset(n_train=400, n_test=60).load(Streams(0), setting("nowhere"))
+    test, labels = problem.test.x.reshape(3, 60, 784), problem.test.y.reshape(3, 60, 3)
+    ink = test[0] == 1
+    assert (test[1][ink] == 1).all()
+    assert (test[2][ink] == 1).all()
+    assert torch.equal(labels[0, :, 0], labels[1, :, 1])
+    assert torch.equal(labels[0, :, 0], labels[2, :, 2])
+    # All 3 · 400 digits of the pool are used once: the classes of the tasks together are those of the pool.
+    given = problem.train.y[problem.train.mask].bincount(minlength=10)
+    assert given.tolist() == np.bincount(enlarged_digits()[0][1], minlength=10).tolist()
+
+
+def test_replicates_share_the_test_set_and_nothing_else():
+    a, b = (dataset().load(Streams(0, replicate), setting("nowhere")) for replicate in range(2))
+    again = dataset().load(Streams(0, 0), setting("nowhere"))
+    other = dataset(test_seed=1).load(Streams(0, 0), setting("nowhere"))
+    assert torch.equal(a.test.x, b.test.x)
+    assert not torch.equal(a.train.x, b.train.x)
+    assert torch.equal(a.train.x, again.train.x)
+    assert torch.equal(a.train.x, other.train.x)
+    assert not torch.equal(a.test.x, other.test.x)
+
+
+def test_stand_in_is_announced_named_and_capped(tmp_path):
+    with pytest.warns(SimulatedData, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"):
+        problem = dataset(n_train=1000, n_test=10_000, offline="simulate").load(Streams(0), setting(tmp_path))
+    assert problem.name == "digits-variations"
+    assert problem.train.x.shape[0] == 3 * 400
+    assert problem.test.x.shape[0] == 3 * 597
+    assert dataset(offline="simulate").identity(tmp_path, True) == "digits-variations"
+
+
+def test_asked_for_the_stand_in_comes_without_warning(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dataset(offline="always").load(Streams(0), setting(tmp_path)).name == "digits-variations"
+
+
+def test_error_names_the_mend(tmp_path):
+    for ask in (
+        lambda d: d.load(Streams(0), setting(tmp_path)),
+        lambda d: d.identity(tmp_path, True),
+    ):
+        with pytest.raises(DataUnavailable, match=r"runner data fetch mnist.*dataset\.offline=simulate"):
+            ask(dataset(offline="error"))
+
+
+@needs_mnist
+def test_real_digits():
+    problem = dataset(n_train=200, n_test=300, offline="error").load(Streams(0), setting(REAL))
+    assert problem.name == "mnist-variations-regenerated"
+    assert problem.train.x.shape == (600, 784)
+    images, labels = (read_idx(Path(REAL or "") / path) for path in FILES[2:])
+    assert np.allclose(problem.test.x[:300].numpy(), images[:300].reshape(300, -1) / 255)
+    assert problem.test.y[:300, 0].tolist() == labels[:300].tolist()
