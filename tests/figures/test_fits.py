@@ -1,0 +1,177 @@
+"""Figures of predictions: toy fit, predicted against true, calibration, ROC; and the quantiles they rest on."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
+from sklearn.metrics import roc_auc_score
+
+from components.datasets.multitask_toy import truth
+from components.figures.calibration import calibration, coverage_curve, reliability_curve
+from components.figures.predictions import predictions
+from components.figures.roc import roc
+from components.figures.style import PALETTE
+from components.figures.toy_fit import toy_fit
+from components.interfaces import Setting
+from components.predictive import Categorical, GaussianMixture
+from runner.rng import Streams
+from tests.small_problems import classes, component, real
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
+
+
+class Constant:
+    """The same normal at every input."""
+
+    def __init__(self, mean: list[float], sd: float):
+        self.mean, self.sd = torch.tensor(mean, dtype=torch.float64), sd
+
+    def predict(self, x, generator):
+        mu = self.mean.expand(1, x.shape[0], -1)
+        return GaussianMixture(mu, torch.full_like(mu, self.sd**2))
+
+
+class Scores:
+    """Logits of class 1 given by the first input's position in a table."""
+
+    def __init__(self, x, logits):
+        self.x, self.logits = x, logits
+
+    def predict(self, x, generator):
+        rows = torch.cdist(x, self.x).argmin(1)
+        z = self.logits[rows]
+        return Categorical(torch.stack([torch.zeros_like(z), z], -1)[None])
+
+
+def test_quantiles_invert_the_distribution_function():
+    g = torch.Generator().manual_seed(0)
+    mixture = GaussianMixture(
+        3 * torch.randn(5, 4, 2, generator=g, dtype=torch.float64),
+        torch.rand(5, 4, 2, generator=g, dtype=torch.float64) + 0.01,
+    )
+    for level in (0.01, 0.05, 0.5, 0.95):
+        assert torch.allclose(mixture.cdf(mixture.quantile(level)), torch.tensor(level, dtype=torch.float64), atol=1e-9)
+    one = GaussianMixture(mixture.mu[:1], mixture.v[:1])
+    assert torch.allclose(one.quantile(0.95), one.mu[0] + 1.6448536269514722 * one.v[0].sqrt())
+
+
+def test_toy_fit_is_drawn_in_the_units_of_the_labels():
+    problem = component("dataset", "multitask_toy", n_train=20).load(Streams(0), SETTING)
+    figure = toy_fit(problem, Constant([0.0, 1.0], 0.5), Streams(0), truth=truth, n_grid=50)["fit"]
+    for t, ax in enumerate(figure.axes):
+        lines = {line.get_label(): line for line in ax.lines}
+        x, drawn = lines["truth"].get_data()
+        assert np.allclose(drawn, truth(torch.tensor(np.asarray(x)))[:, t])
+        mean, std = float(problem.y_mean[t]), float(problem.y_std[t])
+        assert np.allclose(lines["predictive mean"].get_ydata(), mean + std * t)
+        band = ax.collections[0].get_paths()[0].vertices[:, 1]
+        assert band.min() == pytest.approx(mean + std * (t - 1.6448536 * 0.5))
+        assert band.max() == pytest.approx(mean + std * (t + 1.6448536 * 0.5))
+        points = next(c for c in ax.collections if isinstance(c, PathCollection)).get_offsets()
+        own = problem.train.mask[:, t]
+        assert np.allclose(points[:, 0], problem.train.x[own, 0])
+        assert np.allclose(points[:, 1], mean + std * problem.train.y[own, t])
+
+
+def test_toy_fit_needs_one_input_and_real_labels():
+    assert toy_fit(real(n_inputs=2), Constant([0, 0], 1), Streams(0)) == {}
+    assert toy_fit(classes(), Constant([0, 0], 1), Streams(0)) == {}
+
+
+def test_predictions_colour_what_the_interval_misses():
+    problem = real(n=30)
+    figure = predictions(problem, Constant([0.0, 0.0], 0.3), Streams(0))["predictions"]
+    for t in range(2):
+        ax = figure.axes[t]
+        inside, outside = (c for c in ax.collections if isinstance(c, PathCollection))
+        covered = problem.test.y[:, t].abs() <= 1.6448536 * 0.3
+        assert len(inside.get_offsets()) == int(covered.sum())
+        assert len(outside.get_offsets()) == int((~covered).sum())
+        assert tuple(inside.get_facecolor()[0]) == to_rgba(PALETTE[0])
+        assert tuple(outside.get_facecolor()[0]) == to_rgba(PALETTE[1])
+        bars = next(c for c in ax.collections if isinstance(c, LineCollection)).get_segments()
+        assert np.ptp(bars[0][:, 1]) == pytest.approx(2 * 1.6448536 * 0.3)
+        assert f"{100 * float(covered.double().mean()):.0f} % covered" in ax.get_title()
+
+
+def test_predictions_thin_out_many_rows_and_skip_classes():
+    problem = real(n=90)
+    figure = predictions(problem, Constant([0.0, 0.0], 1.0), Streams(0), n_points=20)["predictions"]
+    points = sum(len(c.get_offsets()) for c in figure.axes[0].collections if isinstance(c, PathCollection))
+    assert points == 20
+    assert predictions(classes(), None, Streams(0)) == {}
+
+
+def test_coverage_of_a_calibrated_normal_is_the_diagonal():
+    inside = torch.linspace(0.0005, 0.9995, 1000, dtype=torch.float64)
+    levels = torch.linspace(0, 1, 11, dtype=torch.float64)
+    assert torch.allclose(coverage_curve(inside, levels), levels, atol=1e-12)
+
+
+def test_calibration_of_real_labels_counts_what_is_inside():
+    problem = real(n=50)
+    figure = calibration(problem, Constant([0.0, 0.0], 0.5), Streams(0))["calibration"]
+    y = problem.test.y
+    for t in range(2):
+        levels, fraction = figure.axes[0].lines[t].get_data()
+        for level, found in zip(levels[:-1], fraction[:-1], strict=True):
+            half = 0.5 * float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64)))
+            assert found == pytest.approx(float((y[:, t].abs() <= half).double().mean()))
+        assert fraction[-1] == 1
+
+
+def test_reliability_bin_by_bin():
+    p = torch.tensor([0.05, 0.12, 0.18, 0.95, 1.0], dtype=torch.float64)
+    happened = torch.tensor([False, False, True, True, True])
+    mean, frequency, count = reliability_curve(p, happened, 10)
+    assert mean.tolist() == pytest.approx([0.05, 0.15, 0.975])
+    assert frequency.tolist() == [0, 0.5, 1]
+    assert count.tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibration_of_classes_reports_the_ece_of_the_score(n_classes):
+    problem = classes(n_classes=n_classes, n_tasks=2)
+    logits = torch.randn(60, 2, n_classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    class Table:
+        def predict(self, x, generator):
+            return Categorical(logits[torch.cdist(x, problem.test.x).argmin(1)][None])
+
+    figure = calibration(problem, Table(), Streams(0))["calibration"]
+    scores = problem.score(Table(), Streams(0))
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == [f"{name}: ECE {scores[f'ece/{name}']:.3f}" for name in problem.task_names]
+    assert figure.axes[0].get_ylabel() == ("frequency of class 1" if n_classes == 2 else "accuracy")
+
+
+def test_roc_has_one_curve_per_task_and_its_area():
+    problem = classes(n_classes=2, n_tasks=2)
+    logits = torch.randn(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    figure = roc(problem, Scores(problem.test.x, logits), Streams(0))["roc"]
+    curves = figure.axes[0].lines[1:]  # the first is the diagonal
+    assert len(curves) == 2
+    for t, curve in enumerate(curves):
+        own = problem.test.mask[:, t]
+        area = roc_auc_score(problem.test.y[own, t], logits[own, t])
+        assert np.trapezoid(curve.get_ydata(), curve.get_xdata()) == pytest.approx(area)
+        assert f"AUC {area:.2f}" in curve.get_label()
+
+
+def test_roc_is_for_binary_labels():
+    assert roc(real(), None, Streams(0)) == {}
+    assert roc(classes(n_classes=3), None, Streams(0)) == {}
+
+
+@pytest.mark.parametrize("figure", [partial(toy_fit, truth=truth), calibration])
+def test_drawing_takes_nothing_from_the_training_streams(figure):
+    problem, rng = component("dataset", "multitask_toy", n_train=5).load(Streams(0), SETTING), Streams(1)
+    before = rng.state()
+    figure(problem, Constant([0.0, 0.0], 1.0), rng)
+    assert all(torch.equal(before[name], state) for name, state in rng.state().items())

@@ -1,0 +1,76 @@
+"""Inducing images: which ones are shown, before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from components.figures.inducing_images import inducing_images
+from runner.rng import Streams
+from tests.small_problems import classes, component, real
+
+
+def built(model="mmdgp", **changes):
+    problem = replace(classes(n=40, n_inputs=16, n_tasks=2), image_shape=(4, 4), task_names=["one", "two"])
+    settings = {"inner_dim": 3, "n_inducing": 8} | ({"specific_dim": 2} if model == "mmdgp" else {}) | changes
+    return problem, component("model", model, **settings).build(problem, Streams(0))
+
+
+def shown(problem, module, n_images=3):
+    figure = inducing_images(problem, SimpleNamespace(module=module), Streams(0), n_images)["inducing_images"]
+    pictures = [torch.as_tensor(ax.images[0].get_array().filled()) for ax in figure.axes]
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    return titles, torch.stack(pictures).reshape(n_images, len(titles), 16), figure
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
+    problem, module = built(tied=tied)
+    with torch.no_grad():
+        for layer in module.layers().values():
+            layer.inducing += 0.1 * torch.randn(layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64)
+        module.top.layer.log_lengthscale[:] = 0.0
+        module.top.layer.log_lengthscale[:, 1] = -1.0  # g2
+        module.top.layer.log_lengthscale[0, 3] = -1.0  # h1 of task one
+        module.top.layer.log_lengthscale[1, 4] = -1.0  # h2 of task two
+    titles, pictures, _ = shown(problem, module)
+    assert titles == ["before", "shared", "own: one", "own: two"]
+    start, now = module.initial_inducing_inputs(), module.inducing_inputs()
+    groups = (0, 0, 1) if tied else (1, 0, 3)  # untied specific groups: task one h1, h2, task two h1, h2
+    after = [now["shared 1"][groups[0]], now["specific 1"][groups[1]], now["specific 1"][groups[2]]]
+    before = start["shared 1"][groups[0]]
+    assert all(torch.equal(z, before) for z in start["specific 1"]), "every layer starts from the same images"
+    change = torch.stack([z - before for z in after]).square().mean(-1).sqrt().mean(0)
+    for row, m in enumerate(change.argsort(descending=True)[:3].tolist()):
+        for column, z in enumerate([before, *after]):
+            assert torch.allclose(pictures[row, column], z[m])
+
+
+def test_a_row_has_one_grey_scale_and_names_the_change():
+    problem, module = built()
+    with torch.no_grad():
+        module.layers()["shared 1"].inducing += 0.5
+    _, _, figure = shown(problem, module)
+    limits = [ax.images[0].get_clim() for ax in figure.axes[:4]]
+    assert len(set(limits)) == 1
+    assert [ax.get_xlabel() for ax in figure.axes[1:4]] == ["changed by 0.50", "changed by 0.00", "changed by 0.00"]
+
+
+@pytest.mark.parametrize(
+    ("model", "titles"), [("smdgp", ["before", "shared"]), ("idgp", ["before", "own: one", "own: two"])]
+)
+def test_models_with_one_kind_of_process(model, titles):
+    assert shown(*built(model))[0] == titles
+
+
+def test_deeper_models_show_their_first_level():
+    assert shown(*built(depth=2))[0] == ["before", "shared", "own: one", "own: two"]
+
+
+def test_nothing_without_images_or_inducing_inputs():
+    problem, module = built()
+    assert inducing_images(real(), SimpleNamespace(module=module), Streams(0)) == {}
+    assert inducing_images(problem, SimpleNamespace(), Streams(0)) == {}

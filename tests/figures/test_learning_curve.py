@@ -1,0 +1,76 @@
+"""Learning curves: every number of the table, and those too large for the panel written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from components.figures.learning_curve import learning_curve
+
+SIZES = [100, 1000, 10_000]
+
+
+def table(models=("a", "b"), metrics=("nlpp", "rmse")) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"model": m, "n_train": n, "mean": 1 / (1 + i + j), "se": 0.01 * (i + 1), "metric": metric}
+            for metric in metrics
+            for i, m in enumerate(models)
+            for j, n in enumerate(SIZES)
+        ]
+    )
+
+
+def bars(ax) -> list[ErrorbarContainer]:
+    return [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
+
+
+def test_a_panel_per_metric_and_a_line_per_model():
+    figure = learning_curve(table().sample(frac=1, random_state=0))
+    assert [ax.get_ylabel() for ax in figure.axes].count("NLPP") == 1
+    assert [ax.get_ylabel() for ax in figure.axes].count("RMSE") == 1
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(names) == ["a", "b"]
+    for ax in figure.axes:
+        assert ax.get_xscale() == "log"
+        for name, bar in zip(names, bars(ax), strict=True):
+            i = "ab".index(name)
+            x, y = bar.lines[0].get_data()
+            assert np.allclose(np.asarray(x) / SIZES, 1, atol=0.05), "at most a small step sideways"
+            assert np.allclose(y, [1 / (1 + i + j) for j in range(3)])
+            lengths = [np.ptp(segment[:, 1]) for segment in bar.lines[2][0].get_segments()]
+            assert lengths == pytest.approx([2 * 0.01 * (i + 1)] * 3)
+
+
+def test_ticks_are_the_sizes():
+    axis = learning_curve(table()).axes[0].xaxis
+    assert list(axis.get_majorticklocs()) == SIZES
+
+
+def test_models_beyond_the_palette_are_told_apart_by_dashes():
+    models = [f"m{i}" for i in range(10)]
+    figure = learning_curve(table(models, ("rmse",)))
+    looks = {(h.get_color(), h.get_linestyle()) for h in figure.legends[0].get_lines()}
+    assert len(looks) == 10
+
+
+def test_values_far_above_the_others_are_written_out():
+    rows = table(tuple("abcd"), ("nlpp",))
+    rows.loc[(rows["model"] == "d") & (rows["n_train"] == 100), "mean"] = 28.22
+    ax = learning_curve(rows).axes[0]
+    assert ax.get_ylim()[1] < 2
+    assert [text.get_text() for text in ax.texts] == ["28.2"]
+    assert [line for line in ax.lines if line.get_marker() == "^" and list(line.get_ydata()) == [ax.get_ylim()[1]]]
+
+
+def test_an_unknown_se_draws_no_bar_and_a_missing_column_is_named():
+    rows = table(("a",), ("rmse",))
+    rows["se"] = math.nan
+    segments = bars(learning_curve(rows).axes[0])[0].lines[2][0].get_segments()
+    assert all(np.ptp(s[:, 1]) == 0 for s in segments)
+    with pytest.raises(ValueError, match="lacks se"):
+        learning_curve(rows.drop(columns="se"))
