@@ -30,7 +30,7 @@ class VariationalPosterior:
 
 @register("inference", "dsvi")
 class DSVI(Inference):
-    """Doubly stochastic variational inference: Adam, and optionally natural gradients, on a Monte-Carlo ELBO of minibatches.
+    """Doubly stochastic variational inference: Adam, optionally natural gradients, on a Monte-Carlo ELBO of minibatches.
 
         φ ← φ + lr_k · Adam(∇_φ (N/B Σ_batch S⁻¹ Σ_s E[log p(y | f_s)] − KL))
 

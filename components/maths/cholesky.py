@@ -18,7 +18,7 @@ def jittered_cholesky(
     Returns L and the j that was used, so that a raised jitter can be logged.
 
     Raises:
-        NumericalTrouble: K is not finite, or not positive definite even with jitter · 10⁴; ``key`` is named as the mend.
+        NumericalTrouble: K is not finite, or has no factor even with jitter · 10⁴; ``key`` is the mend.
     """
     eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
     used = jitter

@@ -5,8 +5,8 @@ q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z)
 
     A = L⁻¹ κ(Z, X),   μ = Aᵀ m,   σ² = 1 + Σₘ A ∘ (S − I) A            (= 1 − Aᵀ A + Aᵀ S A, diagonal)
 
-Written as one autograd function because the chain of the thirty small operations that autograd would record costs
-twice as much: the reverse pass below needs four [M, M]·[M, N] products where theirs needs seven, and no triangular solve.
+One autograd function, because what autograd would record costs about twice as much: forward and reverse pass below
+need four products [M, M]·[M, N] and no triangular solve of that size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class _SparseConditional(torch.autograd.Function):
         variance = (A.unsqueeze(1) * RA).sum(2).add_(1.0)
         if slopes:
             ctx.save_for_backward(z_centres, z_inputs, x_inputs, m, C, R, Linv, A, RA, szz, szx)
-        ctx.mark_non_differentiable()
         return mean, variance, used
 
     @staticmethod

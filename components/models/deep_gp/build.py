@@ -73,11 +73,12 @@ class _Builder:
         self.rows = initial_rows(problem.train.x, settings, rng.init)  # [M, D]
         self.layout = Layout.full(self.T, self.rows.shape[0])
         self.features: Features = (self.rows.unsqueeze(0), None)
+        self.pass_inputs = settings.pass_inputs and settings.depth > 0  # at depth 0 the top layer sees them anyway
 
     def inner(
         self, name: str, Z: Tensor, n_groups: int, dim: int, lengthscale: float | None, variance: float, weight: Tensor
     ) -> GPLayer:
-        """``dim`` processes for each of Z's leading groups (Z [n_groups, M, D]); one group each unless they are tied."""
+        """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless they are tied."""
         s = self.settings
         M, D = Z.shape[1:]
         per_group = dim if s.tied else 1
@@ -103,7 +104,7 @@ class _Builder:
         """The top layer on Λ^t at the initial rows; one group for each task, or one for them all."""
         s = self.settings
         Z = joined(self.features, self.layout)[0]  # [T, M, D]
-        if s.pass_inputs:
+        if self.pass_inputs:
             Z = torch.cat([Z, self.rows.expand(self.T, -1, -1)], -1)
         Z = Z if n_groups == self.T else Z.mean(0, keepdim=True)
         return GPLayer(
@@ -123,8 +124,8 @@ class _Builder:
     def module(self, levels: list, top: Top, names: list[str]) -> MultiTaskDGP:
         s = self.settings
         inputs = [f"x{i + 1}" for i in range(self.rows.shape[1])]
-        names = (names if s.depth else inputs) + (inputs if s.pass_inputs else [])
-        return MultiTaskDGP(levels, top, self.likelihood, self.T, s.pass_inputs, names)
+        names = (names if s.depth else inputs) + (inputs if self.pass_inputs else [])
+        return MultiTaskDGP(levels, top, self.likelihood, self.T, self.pass_inputs, names)
 
 
 def shared_and_specific(
@@ -134,7 +135,7 @@ def shared_and_specific(
     b = _Builder(settings, problem, rng)
     levels = []
     for depth in range(1, settings.depth + 1):
-        g, h = b.features
+        g = b.features[0]
         shared = own = None
         if n_shared:
             assert g is not None
@@ -159,7 +160,6 @@ def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_ba
     """Linearly mixed inner processes under one coregionalised GP: cMDGP."""
     b = _Builder(settings, problem, rng)
     levels = []
-    like = {"generator": rng.init, "dtype": b.rows.dtype}
     for depth in range(1, settings.depth + 1):
         g, h = b.features
         Z = g if h is None else h.mean(1)  # tasks start from nearly the same features
@@ -168,11 +168,13 @@ def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_ba
         base = b.inner(f"shared {depth}", Z, 1, n_base, settings.inner_lengthscale, settings.inner_variance, weight)
         K = settings.inner_dim
         # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
-        mixing = torch.eye(K, n_base, dtype=b.rows.dtype) + 0.1 * torch.randn(b.T, K, n_base, **like)
+        mixing = torch.eye(K, n_base, dtype=b.rows.dtype) + 0.1 * torch.randn(
+            b.T, K, n_base, generator=rng.init, dtype=b.rows.dtype
+        )
         level = Coregionalised(base, mixing.to(b.rows.device), depth == 1)
         b.features = level.propagated(b.features, b.layout, rng.init)
         levels.append(level)
     C = b.likelihood.outputs
-    A = torch.randn(b.T, C, rank, **like) / rank**0.5
+    A = torch.randn(b.T, C, rank, generator=rng.init, dtype=b.rows.dtype) / rank**0.5
     names = [f"λ{i + 1}" for i in range(settings.inner_dim)]
     return b.module(levels, CoregionalisedTop(b.top(1, rank), A.to(b.rows.device)), names)

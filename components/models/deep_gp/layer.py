@@ -45,16 +45,15 @@ class GPLayer(nn.Module):
         super().__init__()
         self.name, self.shape, self.jitter, self.n_outputs = name, shape, jitter, n_outputs
         G, M, D = inducing.shape
-        like = {"dtype": inducing.dtype, "device": inducing.device}
         self.inducing = nn.Parameter(inducing.clone())
         self.register_buffer("initial_inducing", inducing.clone())
-        self.log_lengthscale = nn.Parameter(torch.full((G, D if ard else 1), lengthscale, **like).log())
-        self.log_variance = nn.Parameter(torch.full((G,), variance, **like).log())
-        self.q_mean = nn.Parameter(torch.zeros(G, n_outputs, M, **like) if q_mean is None else q_mean.clone())
-        self.q_tril = nn.Parameter(q_scale * torch.eye(M, **like).expand(G, n_outputs, M, M).contiguous())
+        self.log_lengthscale = nn.Parameter(inducing.new_full((G, D if ard else 1), lengthscale).log())
+        self.log_variance = nn.Parameter(inducing.new_full((G,), variance).log())
+        self.q_mean = nn.Parameter(inducing.new_zeros(G, n_outputs, M) if q_mean is None else q_mean.clone())
+        self.q_tril = nn.Parameter((q_scale * torch.eye(M).to(inducing)).repeat(G, n_outputs, 1, 1))
         if learn_mean:
-            self.mean_weight = nn.Parameter(torch.zeros(G, D, n_outputs, **like))
-            self.mean_bias = nn.Parameter(torch.zeros(G, n_outputs, 1, **like))
+            self.mean_weight = nn.Parameter(inducing.new_zeros(G, D, n_outputs))
+            self.mean_bias = nn.Parameter(inducing.new_zeros(G, n_outputs, 1))
         else:
             self.register_buffer("mean_weight", None if mean_weight is None else mean_weight.clone())
             self.mean_bias = None  # type: ignore[assignment]

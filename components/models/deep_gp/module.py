@@ -30,6 +30,14 @@ class Noise:
     likelihood: Tensor | None  # [S, T, n, C], likelihoods without a closed form
 
 
+def pooled(parts: list[Predictive]) -> Predictive:
+    """One mixture over the samples of several (dimension S)."""
+    gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
+    if gaussian:
+        return GaussianMixture(torch.cat([p.mu for p in gaussian]), torch.cat([p.v for p in gaussian]))
+    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
+
+
 class MultiTaskDGP(nn.Module):
     """A deep GP of several tasks under the doubly stochastic variational approximation.
 
@@ -54,7 +62,9 @@ class MultiTaskDGP(nn.Module):
         self.n_tasks, self.pass_inputs, self.process_names = n_tasks, pass_inputs, process_names
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
-    def _noise(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> Noise:
+    def noise_on(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> Noise:
+        """Noise of S samples at x [B, D] for the labels of a layout."""
+
         def draw(shape: tuple[int, ...]) -> Tensor | None:
             if not shape[-1]:
                 return None
@@ -66,7 +76,7 @@ class MultiTaskDGP(nn.Module):
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Noise:
         """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
-        return self._noise(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
+        return self.noise_on(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
 
     def features(self, x: Tensor, noise: Noise) -> tuple[Tensor, float]:
         """Samples of Λ^t [S, T, n, D] at x [B, D], and the largest jitter needed."""
@@ -109,13 +119,11 @@ class MultiTaskDGP(nn.Module):
         chunk = max(1, min(n_samples, PREDICTION_ELEMENTS // (most * x.shape[0])))
         parts: list[Predictive] = []
         for start in range(0, n_samples, chunk):
-            noise = self._noise(x, layout, min(chunk, n_samples - start), generator)
+            noise = self.noise_on(x, layout, min(chunk, n_samples - start), generator)
             features, _ = self.features(x, noise)
             mean, variance, _ = self.top(features)
             parts.append(self.likelihood.predictive(mean, variance, noise.likelihood))
-        if isinstance(parts[0], GaussianMixture):
-            return GaussianMixture(torch.cat([p.mu for p in parts]), torch.cat([p.v for p in parts]))
-        return Categorical(torch.cat([p.logits for p in parts]))
+        return pooled(parts)
 
     # ---- what figures and natural gradients ask for ------------------------------------------------------------------
     def layers(self) -> dict[str, GPLayer]:

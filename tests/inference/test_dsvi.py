@@ -1,0 +1,136 @@
+"""Doubly stochastic VI: it learns, resumes bit for bit, and each of its options does what it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from runner.rng import Streams
+from tests.small_problems import classes, component, real, resumed, tensors, train
+
+MODEL = {"n_inducing": 10, "inner_dim": 2}
+
+
+def dsvi(**changes):
+    return component("inference", "dsvi", **changes)
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
+@pytest.mark.parametrize("options", [{}, {"natural_layers": "all", "noise_warmup": 4, "schedule": "cosine"}])
+def test_resumed_run_is_bit_identical(name, options, tmp_path):
+    problem, model = real(batch_size=16), component("model", name, **MODEL)
+    whole, rng = train(dsvi(**options), model, problem, 7)
+    again, rng_again = resumed(dsvi(**options), model, problem, 7, 3, tmp_path)
+    assert len(tensors(whole)) == len(tensors(again)) > 10
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert torch.equal(rng.noise.get_state(), rng_again.noise.get_state())
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
+def test_it_learns(name):
+    problem, model = real(n=80, missing=0.3), component("model", name, n_inducing=20, inner_dim=3)
+    inference = dsvi(lr=0.03)
+    start, _ = train(inference, model, problem, 0)
+    end, rng = train(inference, model, problem, 300)
+    before = problem.score(inference.posterior(start), rng)
+    after = problem.score(inference.posterior(end), rng)
+    assert after["rmse"] < 0.6 * before["rmse"]
+    assert after["nlpp"] < before["nlpp"]
+
+
+def test_it_learns_classes():
+    problem, model = classes(n=80, n_tasks=2), component("model", "smdgp", n_inducing=20, inner_dim=3)
+    inference = dsvi(lr=0.03)
+    end, rng = train(inference, model, problem, 200)
+    assert problem.score(inference.posterior(end), rng)["accuracy"] > 0.7
+
+
+def test_schedules():
+    cosine = dsvi(lr=0.1, schedule="cosine", decay_steps=100, decay_factor=0.2)
+    assert cosine.learning_rate(1) == pytest.approx(0.1)
+    assert cosine.learning_rate(51) == pytest.approx(0.06)
+    assert cosine.learning_rate(101) == pytest.approx(0.02) == pytest.approx(cosine.learning_rate(1000))
+    step = dsvi(lr=0.1, schedule="step", decay_steps=100, decay_factor=0.5)
+    assert [step.learning_rate(k) for k in (1, 100, 101, 201)] == pytest.approx([0.1, 0.1, 0.05, 0.025])
+    assert dsvi(lr=0.1).learning_rate(10**6) == 0.1
+
+
+def test_noise_warmup_holds_the_noise_and_nothing_else():
+    problem, model = real(), component("model", "smdgp", **MODEL)
+    inference = dsvi(noise_warmup=3)
+    start, _ = train(inference, model, problem, 0)
+    held, _ = train(inference, model, problem, 3)
+    free, _ = train(inference, model, problem, 4)
+    noise = [s["module"].likelihood.raw_noise for s in (start, held, free)]
+    assert torch.equal(noise[0], noise[1])
+    assert not torch.equal(noise[0], noise[2])
+    means = [s["module"].layers()["top"].q_mean for s in (start, held)]
+    assert not torch.equal(*means)
+
+
+def test_one_full_natural_step_of_a_shallow_model_is_its_optimum():
+    """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u) vanishes."""
+    problem, model = real(), component("model", "smdgp", depth=0, **{**MODEL, "inner_dim": 1})
+    inference = dsvi(natural_layers="top", natural_gamma=1.0, lr=1e-12)
+    state, _ = train(inference, model, problem, 0)
+    module = state["module"]
+    state, first = inference.step(state, problem.train, Streams(0))
+    module.zero_grad()
+    terms = module.elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
+    terms["elbo"].backward()
+    assert terms["elbo"] > first["elbo"]
+    layer = module.layers()["top"]
+    assert layer.q_mean.grad.abs().max() < 1e-7
+    assert layer.q_tril.grad.abs().max() < 1e-7
+    half = dsvi(natural_layers="top", natural_gamma=0.5, lr=1e-12)
+    other, _ = train(half, model, problem, 1)
+    other_terms = other["module"].elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
+    assert other_terms["elbo"] < terms["elbo"] - 1e-3, "half a step is not enough"
+
+
+def test_natural_gradients_climb_faster():
+    problem, model = real(n=60), component("model", "smdgp", **MODEL)
+    bounds = {}
+    for layers in ("none", "top"):
+        inference = dsvi(natural_layers=layers, natural_gamma=0.3)
+        state, _ = train(inference, model, problem, 25)
+        module = state["module"]
+        noise = module.draw_noise(problem.train, 100, torch.Generator().manual_seed(0))
+        bounds[layers] = float(module.elbo(problem.train, noise)["elbo"].detach())
+    assert bounds["top"] > bounds["none"] + 5
+
+
+def test_natural_parameters_are_not_adams():
+    problem, model = real(), component("model", "mmdgp", **MODEL)
+    for layers, expected in (("none", 0), ("top", 2), ("all", 6)):
+        state, _ = train(dsvi(natural_layers=layers), model, problem, 0)
+        held = sum(len(g["params"]) for g in state["optimizer"].param_groups)
+        assert len(list(state["module"].parameters())) - held == expected
+
+
+def test_clipping_bounds_what_adam_sees():
+    problem, model = real(), component("model", "smdgp", **MODEL)
+    inference = dsvi(clip_norm=1e-3)
+    state, rng = train(inference, model, problem, 0)
+    state, info = inference.step(state, problem.train, rng)
+    assert info["grad_norm"] > 1e-3
+    total = torch.stack([p.grad.norm() for p in state["module"].parameters() if p.grad is not None]).norm()
+    assert float(total) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_info_is_detached_and_complete():
+    problem, model = real(), component("model", "smdgp", **MODEL)
+    state, rng = train(dsvi(), model, problem, 0)
+    _, info = dsvi().step(state, problem.train, rng)
+    assert {"elbo", "log_likelihood", "kl", "jitter", "lr"} <= set(info)
+    assert not any(isinstance(v, torch.Tensor) and v.requires_grad for v in info.values())
+
+
+def test_predictions_repeat_with_the_generator():
+    problem, model = real(), component("model", "mmdgp", **MODEL)
+    inference = dsvi(n_predict=4)
+    state, _ = train(inference, model, problem, 1)
+    posterior = inference.posterior(state)
+    a, b = (posterior.predict(problem.test.x, torch.Generator().manual_seed(7)) for _ in range(2))
+    assert torch.equal(a.mu, b.mu)
+    assert a.mu.shape == (4, 40, 2)

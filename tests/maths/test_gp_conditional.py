@@ -1,0 +1,140 @@
+"""The whitened batched conditional against eqs. (3.5) to (3.9) with loops, unwhitened, and the exact GP."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.interfaces import NumericalTrouble
+from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.kernels import kernel
+from components.maths.sparse_gp import sparse_conditional
+
+JITTER = 1e-6
+
+
+def drawn(G=2, Q=2, M=4, N=5, D=3, common=True, ard=True):
+    g = torch.Generator().manual_seed(1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    x = normal(N, D) if common else normal(G, N, D)
+    C = normal(G, Q, M, M).tril()
+    return x, normal(G, M, D), 0.5 + normal(G, D if ard else 1).abs(), normal(G, Q, M), C
+
+
+def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
+    """Mean and variance of one process at one input, unwhitened, by explicit inverses."""
+    one = torch.ones((), dtype=x.dtype)
+    Kzz = kernel(Z, Z, lengthscale, one, shape)
+    Kzz = Kzz - torch.diag(Kzz.diagonal()) + torch.eye(len(Z), dtype=x.dtype) * (1 + jitter)  # eq. (3.5)
+    Kzx = kernel(Z, x[None], lengthscale, one, shape)
+    alpha = torch.linalg.inv(Kzz) @ Kzx  # eq. (3.9)
+    L = torch.linalg.cholesky(Kzz)
+    mu_u, S_u = L @ m, L @ C @ C.T @ L.T  # the whitened q(v) as a q(u)
+    mean = alpha.T @ mu_u  # eq. (3.7), averaged over q(u)
+    bar = one - alpha.T @ Kzz @ alpha  # eq. (3.8)
+    return float(mean), float(bar + alpha.T @ S_u @ alpha)  # eq. (2.65)
+
+
+@pytest.mark.parametrize("shape", ["matern12", "matern32", "matern52", "squared_exponential"])
+@pytest.mark.parametrize("common", [True, False])
+@pytest.mark.parametrize("ard", [True, False])
+def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
+    x, Z, lengthscale, m, C = drawn(common=common, ard=ard)
+    mean, variance, used = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
+    assert used == JITTER
+    for g in range(2):
+        for q in range(2):
+            for n in range(5):
+                point = x[n] if common else x[g, n]
+                mu, v = literal(point, Z[g], lengthscale[g], m[g, q], C[g, q], shape)
+                # Matérn-1/2 sees √r², and r² as a difference of squares is exact to 1e-15 only.
+                tolerance = 1e-6 if shape == "matern12" else 1e-10
+                assert float(mean[g, q, n]) == pytest.approx(mu, rel=tolerance, abs=tolerance)
+                assert float(variance[g, q, n]) == pytest.approx(v, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("Q", [1, 3])
+@pytest.mark.parametrize("common", [True, False])
+@pytest.mark.parametrize("ard", [True, False])
+def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
+    inputs = [t.requires_grad_() for t in drawn(Q=Q, M=3, N=3, common=common, ard=ard)]
+
+    def moments(x, Z, lengthscale, m, C):
+        return sparse_conditional(x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3)[:2]
+
+    assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
+
+
+def test_prior_q_gives_prior_marginals():
+    """q(v) = N(0, I) is the prior: mean 0 and variance 1 everywhere."""
+    x, Z, lengthscale, m, C = drawn()
+    eye = torch.eye(4, dtype=torch.float64).expand_as(C).contiguous()
+    mean, variance, _ = sparse_conditional(x, Z, lengthscale**-2, 0 * m, eye, "matern52", JITTER)
+    assert mean.abs().max() == 0
+    assert torch.allclose(variance, torch.ones_like(variance), atol=1e-12)
+
+
+def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
+    g = torch.Generator().manual_seed(0)
+    X = torch.randn(8, 2, generator=g, dtype=torch.float64)
+    y = torch.randn(8, generator=g, dtype=torch.float64)
+    new = torch.randn(5, 2, generator=g, dtype=torch.float64)
+    one, length, s2 = torch.ones((), dtype=torch.float64), torch.full((1,), 1.3, dtype=torch.float64), 0.2
+    K = kernel(X, X, length, one, "matern52")
+    eye = torch.eye(8, dtype=torch.float64)
+    inverse = torch.linalg.inv(K + s2 * eye)
+    L = torch.linalg.cholesky(K + 1e-12 * eye)
+    Linv = torch.linalg.inv(L)
+    S = Linv @ (K - K @ inverse @ K) @ Linv.T
+    C = torch.linalg.cholesky(0.5 * (S + S.T))
+    m = Linv @ K @ inverse @ y
+    mean, variance, _ = sparse_conditional(
+        new, X[None], length[None] ** -2, m[None, None], C[None, None], "matern52", 1e-12
+    )
+    k = kernel(new, X, length, one, "matern52")
+    assert torch.allclose(mean[0, 0], k @ inverse @ y, atol=1e-8)
+    assert torch.allclose(variance[0, 0], 1 - ((k @ inverse) * k).sum(1), atol=1e-8)
+
+
+def test_a_wrong_conditional_fails_the_same_check():
+    """The variance without its S term differs from the literal one by far more than the tolerance above."""
+    x, Z, lengthscale, m, C = drawn()
+    _, variance, _ = sparse_conditional(x, Z, lengthscale**-2, m, 0 * C, "matern52", JITTER)
+    _, v = literal(x[0], Z[0], lengthscale[0], m[0, 0], C[0, 0], "matern52")
+    assert abs(float(variance[0, 0, 0]) - v) > 1e-3
+
+
+def test_float32_agrees_with_float64():
+    args = drawn(M=20, N=30)
+    exact = sparse_conditional(args[0], args[1], args[2] ** -2, *args[3:], "matern52", 1e-4)[:2]
+    args32 = [a.float() for a in args]
+    single = sparse_conditional(args32[0], args32[1], args32[2] ** -2, *args32[3:], "matern52", 1e-4)[:2]
+    for a, b in zip(exact, single, strict=True):
+        assert b.dtype == torch.float32
+        assert ((a - b.double()).abs() / (1 + a.abs())).max() < 1e-3
+
+
+def test_jitter_is_raised_as_far_as_needed_and_reported():
+    good = torch.eye(3, dtype=torch.float64).expand(2, 3, 3)
+    assert jittered_cholesky(good, 1e-6)[1] == 1e-6
+    singular = torch.ones(2, 3, 3, dtype=torch.float64) - 3e-5 * torch.eye(3, dtype=torch.float64)
+    L, used = jittered_cholesky(singular, 1e-6)
+    assert used == pytest.approx(1e-4)
+    assert torch.allclose(L @ L.mT, singular + 1e-4 * torch.eye(3), atol=1e-12)
+
+
+def test_hopeless_matrices_name_quantity_and_key():
+    with pytest.raises(
+        NumericalTrouble, match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter"
+    ):
+        jittered_cholesky(-torch.eye(3), 1e-6, "K_zz of top")
+    with pytest.raises(NumericalTrouble, match="K_zz of top is not finite"):
+        jittered_cholesky(torch.full((3, 3), torch.nan), 1e-6, "K_zz of top")
+
+
+def test_triangular_inverse():
+    L = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).tril() + 3 * torch.eye(4)
+    assert torch.allclose(triangular_inverse(L) @ L, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-12)

@@ -1,0 +1,97 @@
+"""Gaussian divergences against their definitions, and natural gradients against autograd."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
+
+from components.interfaces import NumericalTrouble
+from components.maths.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
+from components.maths.natural_gradient import covariance_gradient, natural_step
+
+
+def drawn(*lead: int, M: int = 4, seed: int = 0):
+    g = torch.Generator().manual_seed(seed)
+    m = torch.randn(*lead, M, generator=g, dtype=torch.float64)
+    below = 0.3 * torch.randn(*lead, M, M, generator=g, dtype=torch.float64).tril(-1)
+    return m, below + torch.diag_embed(0.5 + torch.rand(*lead, M, generator=g, dtype=torch.float64))
+
+
+def test_whitened_kl():
+    m, C = drawn(2, 3)
+    prior = MultivariateNormal(torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64))
+    exact = kl_divergence(MultivariateNormal(m, scale_tril=C), prior).sum()
+    assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
+    C[..., 0, 0] *= -1  # the sign of a diagonal element leaves S, and so the divergence, as they were
+    assert kl_whitened(m, C) == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_whitening_leaves_the_divergence_unchanged():
+    """KL[N(Lm, LSLᵀ) ‖ N(0, LLᵀ)] = KL[N(m, S) ‖ N(0, I)]."""
+    m, C = drawn()
+    _, L = drawn(seed=1)
+    unwhitened = kl_gaussian(L @ m, L @ C, torch.zeros_like(m), L)
+    assert float(unwhitened) == pytest.approx(float(kl_whitened(m, C)), rel=1e-10)
+
+
+def test_general_and_diagonal_kl():
+    (m, C), (m0, C0) = drawn(3), drawn(3, seed=1)
+    exact = kl_divergence(MultivariateNormal(m, scale_tril=C), MultivariateNormal(m0, scale_tril=C0))
+    assert torch.allclose(kl_gaussian(m, C, m0, C0), exact)
+    v, v0 = C.diagonal(dim1=-2, dim2=-1) ** 2, C0.diagonal(dim1=-2, dim2=-1) ** 2
+    assert torch.allclose(kl_diagonal(m, v, m0, v0), kl_divergence(Normal(m, v.sqrt()), Normal(m0, v0.sqrt())).sum())
+    assert torch.allclose(kl_diagonal(m, v, 0.0, 2.0), kl_divergence(Normal(m, v.sqrt()), Normal(0.0, 2.0**0.5)).sum())
+
+
+def test_gradient_in_the_covariance_from_the_gradient_in_its_factor():
+    _, C = drawn(2)
+    C.requires_grad_()
+    S = C @ C.mT
+    (dC,) = torch.autograd.grad(torch.sin(S).sum(), C)
+    assert torch.allclose(covariance_gradient(C.detach(), dC.tril()), torch.cos(S), atol=1e-12)
+
+
+def conjugate(m, C, A, y, s2):
+    """Negative bound of y = A v + N(0, s²), v ~ N(0, I)."""
+    S = C @ C.mT
+    fit = ((y - A @ m) ** 2).sum() + torch.trace(A @ S @ A.T)
+    return 0.5 * (fit / s2 + len(y) * math.log(2 * math.pi * s2)) + kl_whitened(m, C)
+
+
+def test_one_full_step_reaches_a_conjugate_posterior():
+    m, C = drawn()
+    g = torch.Generator().manual_seed(2)
+    A, y, s2 = (
+        torch.randn(7, 4, generator=g, dtype=torch.float64),
+        torch.randn(7, generator=g, dtype=torch.float64),
+        0.3,
+    )
+    m, C = torch.nn.Parameter(m), torch.nn.Parameter(C)
+    conjugate(m, C, A, y, s2).backward()
+    C.grad.tril_()
+    natural_step(m, C, 1.0)
+    S = torch.linalg.inv(torch.eye(4, dtype=torch.float64) + A.T @ A / s2)
+    assert torch.allclose(C @ C.T, S, atol=1e-10)
+    assert torch.allclose(m, S @ A.T @ y / s2, atol=1e-10)
+    evidence = MultivariateNormal(
+        torch.zeros(7, dtype=torch.float64), A @ A.T + s2 * torch.eye(7, dtype=torch.float64)
+    ).log_prob(y)
+    assert -float(conjugate(m, C, A, y, s2).detach()) == pytest.approx(float(evidence), rel=1e-10)
+
+
+def test_a_step_that_would_leave_the_cone_is_halved():
+    """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4 down."""
+    m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
+    m.grad, C.grad = torch.zeros(2), -2 * 1.2 * torch.eye(2)
+    natural_step(m, C, 1.0)
+    assert torch.allclose(C @ C.T, torch.eye(2) / (1 - 2.4 * 0.25))
+
+
+def test_a_hopeless_step_names_the_key():
+    m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
+    m.grad, C.grad = torch.zeros(2), torch.full((2, 2), torch.nan)
+    with pytest.raises(NumericalTrouble, match="natural_gamma"):
+        natural_step(m, C, 1.0)

@@ -1,0 +1,220 @@
+"""The bound of the multi-task deep GPs against eqs. (3.12) to (3.14) evaluated literally, and as an estimator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.distributions import MultivariateNormal, kl_divergence
+
+from components.maths.kernels import kernel
+from components.models.deep_gp.layout import Layout
+from components.models.deep_gp.module import MultiTaskDGP, Noise
+from components.problems.supervised import Batch
+from runner.rng import Streams
+from tests.small_problems import component, real
+
+SMALL = {"inner_dim": 2, "n_inducing": 6}
+
+
+def perturbed(name: str, problem, **changes) -> MultiTaskDGP:
+    """A built model with every parameter moved at random, so that nothing is zero or equal by initialisation."""
+    module = component("model", name, **{**SMALL, **changes}).build(problem, Streams(0))
+    g = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter_name, p in module.named_parameters():
+            noise = 0.3 * torch.randn(p.shape, generator=g, dtype=p.dtype)
+            p.add_(noise.tril() if parameter_name.endswith("q_tril") else noise)
+    return module
+
+
+def dense_process(layer, group: int, q: int, x: torch.Tensor) -> tuple[float, float]:
+    """Mean and variance at one input x [D] of one process, by the unwhitened equations with explicit inverses."""
+    Z, length = layer.inducing[group], layer.log_lengthscale[group].exp()
+    s2 = layer.log_variance[group].exp()
+    K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(len(Z), dtype=Z.dtype)
+    k = kernel(Z, x[None], length, s2, layer.shape)[:, 0]
+    alpha = torch.linalg.inv(K) @ k  # eq. (3.9)
+    L = torch.linalg.cholesky(K)
+    m, S = L @ layer.q_mean[group, q], L @ layer.q_tril[group, q] @ layer.q_tril[group, q].T @ L.T
+    mean = alpha @ m  # eq. (3.7) under q(u), zero prior mean
+    variance = s2 - alpha @ K @ alpha + alpha @ S @ alpha  # eqs. (3.8) and (2.65)
+    if layer.mean_weight is not None:
+        mean = mean + x @ layer.mean_weight[group, :, q]
+    return float(mean), float(variance)
+
+
+def dense_kl(layer) -> float:
+    """Σ KL[q(u) ‖ p(u)] over the layer's processes, unwhitened: the last three sums of eq. (3.12)."""
+    total = 0.0
+    for group in range(layer.q_mean.shape[0]):
+        Z, length, s2 = layer.inducing[group], layer.log_lengthscale[group].exp(), layer.log_variance[group].exp()
+        K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(len(Z), dtype=Z.dtype)
+        L = torch.linalg.cholesky(K)
+        for q in range(layer.n_outputs):
+            m, C = L @ layer.q_mean[group, q], L @ layer.q_tril[group, q]
+            S = C @ C.T
+            posterior = MultivariateNormal(m, covariance_matrix=0.5 * (S + S.T))
+            total += float(kl_divergence(posterior, MultivariateNormal(torch.zeros_like(m), covariance_matrix=K)))
+    return total
+
+
+@torch.no_grad()
+def literal_bound(module: MultiTaskDGP, batch: Batch, noise: Noise) -> float:
+    """Eq. (3.14), one label, one sample and one process at a time."""
+    layers, layout = module.layers(), noise.layout
+    g_noise, h_noise = noise.levels[0]
+    S, J = g_noise.shape[0], 0 if h_noise is None else h_noise.shape[-1]
+    s2 = module.likelihood.noise_variance
+    total = 0.0
+    for t in range(module.n_tasks):
+        observed = batch.mask[:, t].nonzero().flatten().tolist()
+        for place, n in enumerate(observed):
+            row = n if layout.rows is None else int(layout.rows[t, place])
+            assert row == n
+            for s in range(S):
+                features = []
+                for i in range(g_noise.shape[-1]):  # shared processes g_i at x_n
+                    mean, variance = dense_process(layers["shared 1"], i, 0, batch.x[n])
+                    features.append(mean + math.sqrt(variance) * float(g_noise[s, n, i]))
+                for j in range(J):  # task-specific processes h_j^t at x_n
+                    mean, variance = dense_process(layers["specific 1"], t * J + j, 0, batch.x[n])
+                    features.append(mean + math.sqrt(variance) * float(h_noise[s, t, place, j]))
+                if module.pass_inputs:
+                    features += batch.x[n].tolist()
+                lam = torch.tensor(features, dtype=batch.x.dtype)
+                mean, variance = dense_process(layers["top"], t, 0, lam)  # q(f|λ), eq. (3.13)
+                y, noise_t = float(batch.y[n, t]), float(s2[t])
+                log_density = -0.5 * (math.log(2 * math.pi * noise_t) + (y - mean) ** 2 / noise_t)
+                total += (log_density - 0.5 * variance / noise_t) / S
+    return batch.scale * total - sum(dense_kl(layer) for layer in layers.values())
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp"])
+@pytest.mark.parametrize("changes", [{}, {"inner_mean": "linear", "pass_inputs": True, "inner_ard": True}])
+def test_bound_is_equation_3_14(name, changes):
+    problem = real(n=9, n_inputs=3)
+    extra = {"specific_dim": 2} if name == "mmdgp" else {}
+    module = perturbed(name, problem, **changes, **extra)
+    batch = replace(problem.train, scale=3.0)
+    noise = module.draw_noise(batch, 2, torch.Generator().manual_seed(0))
+    terms = module.elbo(batch, noise)
+    literal = literal_bound(module, batch, noise)
+    assert float(terms["elbo"].detach()) == pytest.approx(literal, rel=1e-7)
+    assert float((terms["log_likelihood"] - terms["kl"]).detach()) == pytest.approx(literal, rel=1e-7)
+    # The check can fail: without one process's divergence the two differ by far more than rounding.
+    assert abs(literal - float(terms["log_likelihood"].detach())) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
+def test_missing_labels_do_not_count(name):
+    problem = real(n=12)
+    module = perturbed(name, problem)
+    batch = problem.train
+    noise = module.draw_noise(batch, 3, torch.Generator().manual_seed(0))
+    first = module.elbo(batch, noise)["elbo"]
+    other = replace(batch, y=torch.where(batch.mask, batch.y, 1e6))
+    gradients = torch.autograd.grad(first, list(module.parameters()), retain_graph=True, allow_unused=True)
+    assert all(torch.isfinite(g).all() for g in gradients if g is not None), "NaN labels spoil no gradient"
+    assert torch.equal(module.elbo(other, noise)["elbo"], first)
+    wrong = replace(batch, y=torch.where(batch.mask, batch.y + 1.0, batch.y))
+    assert not torch.equal(module.elbo(wrong, noise)["elbo"], first)
+
+
+def test_rows_without_any_label_do_not_count():
+    problem = real(n=12)
+    module = perturbed("mmdgp", problem)
+    batch = problem.train
+    noise = module.draw_noise(batch, 2, torch.Generator().manual_seed(0))
+    longer = Batch(
+        torch.cat([batch.x, torch.full((2, 3), 7.0, dtype=batch.x.dtype)]),
+        torch.cat([batch.y, torch.zeros(2, 2, dtype=batch.y.dtype)]),
+        torch.cat([batch.mask, torch.zeros(2, 2, dtype=torch.bool)]),
+        batch.scale,
+    )
+    shared = torch.cat([noise.levels[0][0], torch.ones(2, 2, 2, dtype=batch.x.dtype)], 1)
+    same = Noise(Layout.of(longer.mask, batch.x.dtype), [[shared, noise.levels[0][1]]], None)
+    assert torch.allclose(module.elbo(longer, same)["elbo"], module.elbo(batch, noise)["elbo"], rtol=1e-12)
+
+
+def parts_of(batch: Batch, size: int) -> list[tuple[torch.Tensor, Batch]]:
+    n = batch.x.shape[0]
+    rows = torch.randperm(n, generator=torch.Generator().manual_seed(0)).split(size)
+    return [(r, Batch(batch.x[r], batch.y[r], batch.mask[r], n / len(r))) for r in rows]
+
+
+def noise_of_rows(noise: Noise, part: Batch, rows: torch.Tensor) -> Noise:
+    """The noise of some rows of the whole batch, laid out for those rows alone."""
+    layout = Layout.of(part.mask, part.x.dtype)
+    shared, specific = noise.levels[0]
+    own = None
+    if specific is not None:
+        by_label = specific.new_zeros(specific.shape[0], *part.mask.shape, specific.shape[-1])  # [S, b, T, J]
+        whole = noise.layout
+        for t in range(whole.n_tasks):
+            for b, row in enumerate(rows.tolist()):
+                places = [] if whole.rows is None else (whole.rows[t] == row) & (whole.weight[t] > 0)
+                if part.mask[b, t]:
+                    by_label[:, b, t] = specific[:, t, places][:, 0]
+        own = torch.stack([by_label[:, layout.rows[t], t] for t in range(whole.n_tasks)], 1)
+    return Noise(layout, [[None if shared is None else shared[:, rows], own]], None)
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])
+def test_minibatch_bounds_average_to_the_whole(name):
+    """Over a partition into equal batches, with the same noise for each row, the mean is exact: it is unbiased."""
+    problem = real(n=12)
+    module = perturbed(name, problem)
+    noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(1))
+    whole = module.elbo(problem.train, noise)["elbo"]
+    bounds = [module.elbo(part, noise_of_rows(noise, part, rows))["elbo"] for rows, part in parts_of(problem.train, 4)]
+    assert torch.allclose(torch.stack(bounds).mean(), whole, rtol=1e-10)
+    unscaled = [
+        module.elbo(replace(part, scale=1.0), noise_of_rows(noise, part, rows))["elbo"]
+        for rows, part in parts_of(problem.train, 4)
+    ]
+    assert not torch.allclose(torch.stack(unscaled).mean(), whole, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["mmdgp", "cmdgp"])
+def test_bound_is_unbiased_in_the_number_of_samples(name):
+    """E over noise of the bound is the same whatever S: z-test between S = 1 and S = 20."""
+    problem = real(n=8)
+    module = perturbed(name, problem)
+    g = torch.Generator().manual_seed(3)
+
+    def draws(S: int, repeats: int) -> torch.Tensor:
+        with torch.no_grad():
+            return torch.stack(
+                [module.elbo(problem.train, module.draw_noise(problem.train, S, g))["elbo"] for _ in range(repeats)]
+            )
+
+    one, many = draws(1, 600), draws(20, 60)
+    se = (one.var() / len(one) + many.var() / len(many)).sqrt()
+    assert abs(float((one.mean() - many.mean()) / se)) < 4
+    assert one.std() > 2.5 * many.std(), "the noise matters, so the test can fail"
+    assert abs(float((1.02 * one.mean() - many.mean()) / se)) > 4
+
+
+@pytest.mark.parametrize("name", ["smdgp", "mmdgp", "cmdgp", "idgp"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_gradients_are_those_of_finite_differences(name, depth):
+    problem = real(n=8)
+    module = perturbed(name, problem, depth=depth, inner_mean="linear", top_mean="linear", pass_inputs=True)
+    noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(0))
+    module.elbo(problem.train, noise)["elbo"].backward()
+    g = torch.Generator().manual_seed(9)
+    for parameter_name, p in module.named_parameters():
+        direction = torch.randn(p.shape, generator=g, dtype=p.dtype)
+        direction = direction.tril() if parameter_name.endswith("q_tril") else direction
+        values = []
+        for step in (1e-5, -2e-5):
+            with torch.no_grad():
+                p.add_(step * direction)
+                values.append(float(module.elbo(problem.train, noise)["elbo"]))
+        with torch.no_grad():
+            p.add_(1e-5 * direction)
+        slope = (values[0] - values[1]) / 2e-5
+        assert float((p.grad * direction).sum()) == pytest.approx(slope, rel=2e-4, abs=2e-4), parameter_name
