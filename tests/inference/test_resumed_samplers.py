@@ -1,0 +1,54 @@
+"""A filter or a chain that is stopped, checkpointed and poured into fresh objects ends as if it had never stopped."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from filter_play import component, load
+
+from runner import checkpoint
+
+SEQUENCE = ("wiener_velocity", {"n_steps": 30, "replicates": 3}, "linear_gaussian_ssm")
+DENSITY = ("mixture_of_gaussians_2d", {}, "target_density")
+
+
+def setup(dataset, keys, model, inference, options):
+    problem, rng = load(dataset, seed=4, **keys)
+    if problem.kind == "sequence":
+        problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    method = component("inference", inference, **options)
+    return problem, rng, method, method.init(component("model", model).build(problem, rng), problem, rng)
+
+
+def go(problem, rng, method, state, start, stop):
+    for _, batch in problem.batches(rng, start, stop):
+        state, _ = method.step(state, batch, rng)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("what", "inference", "options"),
+    [
+        (SEQUENCE, "kalman", {}),
+        (SEQUENCE, "bootstrap_filter", {"particles": 50, "resample_below": 0.5}),
+        (SEQUENCE, "beta_bootstrap_filter", {"particles": 50}),
+        (DENSITY, "sgld", {"burn_in": 5, "thinning": 3, "decay": 0.6}),
+    ],
+)
+@pytest.mark.parametrize("stopped", [3, 17])
+def test_resumed_is_bit_identical(tmp_path, what, inference, options, stopped):
+    problem, rng, method, state = setup(*what, inference, options)
+    whole = problem.score(method.posterior(go(problem, rng, method, state, 0, 30)), rng)
+
+    problem, rng, method, state = setup(*what, inference, options)
+    state = go(problem, rng, method, state, 0, stopped)
+    checkpoint.save_checkpoint(tmp_path, state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"})
+
+    problem, rng, method, state = setup(*what, inference, options)
+    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
+    state, streams = checkpoint.restore(facts, tensors, state)
+    rng.restore(streams)
+    resumed = problem.score(method.posterior(go(problem, rng, method, state, stopped, 30)), rng)
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        assert torch.equal(torch.as_tensor(value), torch.as_tensor(resumed[name])), name
