@@ -1,0 +1,184 @@
+"""Tab completion: the candidates, and the scripts inside real shells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components import registry
+from runner.catalogue import CONF, options
+from runner.cli import COMMANDS
+from runner.completion import SCRIPTS, candidates, main
+from runner.mistakes import ConfigError
+
+GAME = "runner +experiment=friend_or_foe"
+
+
+def words(line: str) -> list[str]:
+    return [text for text, _ in candidates(line)]
+
+
+# ---- candidates -------------------------------------------------------------------------------------------------------
+def test_the_first_word_is_a_command_or_an_override():
+    found = words("runner ")
+    assert set(COMMANDS) <= set(found)
+    assert {"+experiment=", "model=", "model.", "seed=", "hydra/launcher="} <= set(found)
+    assert words("runner comp") == ["compare", "completion"]
+    assert "list" not in words("runner seed=1 ")
+
+
+def test_groups_complete_to_their_names():
+    assert words("runner +experiment=friend") == ["+experiment=friend_or_foe"]
+    assert words("runner inference=") == [f"inference={name}" for name in options("inference")]
+    assert words("runner hydra/sweeper=") == ["hydra/sweeper=basic", "hydra/sweeper=optuna"]
+    assert "hydra/launcher=joblib" in words("runner hydra/launcher=")
+    assert words("runner ~att") == ["~attacker"]
+
+
+def test_a_sweep_completes_its_last_value():
+    assert words("runner -m inference=q_learning,fpq") == ["inference=q_learning,fpq_learning"]
+
+
+def test_keys_are_those_of_the_component_chosen():
+    keys = [k for k in yaml.safe_load((CONF / "inference" / "level_k.yaml").read_text()) if k != "name"]
+    assert words(f"{GAME} inference.") == [f"inference.{key}=" for key in keys]
+    assert words(f"{GAME} inference=q_learning inference.g") == ["inference.gamma="]
+    assert words("runner inference.") != words(f"{GAME} inference.")  # nothing chosen: the keys of all
+    assert {"inference.gamma=", "inference.step_size="} <= set(words("runner inference."))
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (f"{GAME} inference.policy=", ["epsilon_greedy", "softmax"]),
+        ("runner dtype=", ["float64", "float32"]),
+        ("runner smoke=", ["true", "false"]),
+        ("runner debug=", ["overfit", "profile", "null"]),
+        ("runner device=", ["cpu", "cuda"]),
+        ("runner dataset.split=test", ["test_file"]),
+        ("runner seed=", []),
+        (f"{GAME} inference.nonsense=", []),
+        ("runner nonsense.key=", []),
+    ],
+)
+def test_values_are_the_members_of_a_choice(line, values):
+    key = line.split()[-1].partition("=")[0]
+    assert words(line) == [f"{key}={value}" for value in values]
+
+
+def test_arguments_of_the_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("outputs/toy/aaaa1111", "elsewhere/toy/bbbb2222"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "run.json").write_text("{}")
+    assert words("runner list ") == [*registry.ROLES, "experiment", "study", "published"]
+    assert words("runner show inference/level") == ["inference/level_k"]
+    assert "inference/" in words("runner show ")
+    assert words("runner resume ") == ["aaaa1111"]
+    assert words("runner compare aaaa1111 a") == ["aaaa1111"]
+    assert words("runner compare --output-dir elsewhere ") == ["bbbb2222"]
+    assert words("runner resume --output-dir=elsewhere b") == ["bbbb2222"]
+    assert words("runner report ") == options("study")
+    assert words("runner data ") == ["list", "fetch", "verify"]
+    assert "sarcos" in words("runner data fetch ")
+    assert words("runner completion ") == ["bash", "zsh", "fish"]
+    assert words("runner ui --po") == ["--port"]
+    assert words("runner --cfg ") == ["job", "hydra", "all"]
+    assert "--multirun" in words("runner --mu")
+    assert words("runner doctor ") == []
+
+
+@pytest.mark.parametrize(
+    "line", ["", "runner", "runner =", "runner +", "runner a=b=c", "runner list x y z ", "runner ,"]
+)
+def test_strange_lines_do_no_harm(line):
+    assert all(isinstance(word, str) for word in words(line))
+
+
+def test_every_candidate_of_a_line_begins_as_the_word_does():
+    for line in (GAME + " inf", "runner d", "runner model=m", "runner dataset.n"):
+        found = words(line)
+        assert found
+        assert all(word.startswith(line.split()[-1]) for word in found)
+
+
+# ---- the command ------------------------------------------------------------------------------------------------------
+def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
+    monkeypatch.setenv("SHELL", "/usr/bin/zsh")
+    assert main(["completion"]) == 0
+    assert capsys.readouterr().out == SCRIPTS["zsh"]
+    with pytest.raises(ConfigError, match="completion: tcsh is not one of bash, zsh, fish"):
+        main(["completion", "tcsh"])
+
+
+def test_it_imports_neither_torch_nor_hydra():
+    code = (
+        "import sys; from runner.completion import main; main(['completion', 'query', 'runner model=']); "
+        "sys.exit(bool({'torch', 'hydra', 'omegaconf', 'pydantic'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+# ---- in the shells ----------------------------------------------------------------------------------------------------
+def shell(name: str, script: str, tmp_path: Path) -> list[str]:
+    """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up files."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    stub = tmp_path / "runner"
+    stub.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runner.cli "$@"\n')
+    stub.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
+    done = subprocess.run([name, *quiet, "-c", script], capture_output=True, text=True, env=environment, timeout=60)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "replies"),
+    [
+        ("runner +experiment=friend", ["friend_or_foe"]),  # bash replaces what follows "="
+        ("runner inference=q_learning,fpq", ["q_learning,fpq_learning"]),
+        ("runner show inference/level", ["inference/level_k"]),
+        ("runner compl", ["completion"]),
+        ("runner dtype=", ["float64", "float32"]),
+    ],
+)
+def test_in_bash(line, replies, tmp_path):
+    script = f"""
+        eval "$(runner completion bash)"
+        COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
+        complete -p runner >&2 && _runner_complete runner
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    assert shell("bash", script, tmp_path) == replies
+
+
+def test_in_fish(tmp_path):
+    script = (
+        "runner completion fish | source; complete -C 'runner +experiment=friend'; complete -C 'runner completion '"
+    )
+    found = [line.split("\t")[0] for line in shell("fish", script, tmp_path)]
+    assert found == ["+experiment=friend_or_foe", "bash", "fish", "zsh"]
+
+
+def test_in_zsh(tmp_path):
+    """``compadd`` works only inside the completion system: a stand-in shows what it would be given."""
+    script = """
+        compdef() { :; }
+        compadd() { echo "${(P)@[-1]}"; }
+        _files() { echo files; }
+        eval "$(runner completion zsh)"
+        words=(runner +experiment=friend); CURRENT=2; PREFIX=+experiment=friend
+        _runner_complete
+        words=(runner ''); words[2]=+exp; PREFIX=+exp
+        _runner_complete
+        words=(runner doctor ''); CURRENT=3; PREFIX=''
+        _runner_complete
+    """
+    assert shell("zsh", script, tmp_path) == ["+experiment=friend_or_foe", "+experiment=", "files"]
