@@ -1,0 +1,241 @@
+"""``runner study <name>`` and ``runner rerun --failed <study>``: every run of a table or figure, in parallel, until done."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from runner import snapshot as snapshots
+from runner.console import announce, complain, out
+from runner.job_pool import Going, JobPool
+from runner.mistakes import ConfigError, nearest
+from runner.snapshot import FrozenRun, Snapshot
+from runner.study_definition import load_study
+
+FAILED = ("failed", "diverged", "crashed")
+SHOWN = 8  # refused runs that are printed
+
+
+def state(snapshot: Snapshot, run: FrozenRun) -> str:
+    """The record's state, but ``crashed`` for a run that says it is running and that no process holds."""
+    recorded = snapshot.state(run)
+    if recorded not in ("running", "pending"):
+        return recorded
+    try:
+        with (snapshot.folder(run) / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return "running"
+    except OSError:
+        pass
+    return "crashed"
+
+
+def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+    """The runs that ``--only key=value,…`` leaves, each signature once.
+
+    Raises:
+        ConfigError: a key that no run has, or nothing is left.
+    """
+    rows = {row.name: row for row in snapshot.study.rows}
+    runs = [run for run in snapshot.runs if not run.refused]
+    for text in only:
+        key, _, values = text.partition("=")
+        wanted = set(values.split(","))
+
+        def of(run: FrozenRun, key: str = key) -> str | None:
+            row = rows[run.row]
+            facts = {"model": row.model, "preset": row.preset, "row": row.name, "label": row.label}
+            facts |= {"experiment": row.experiment}
+            facts |= {k: str(v) for k, v in run.cell.items()}
+            facts |= {k.split(".")[-1]: str(v) for k, v in run.cell.items()}
+            if key not in facts:
+                raise ConfigError(f"--only {key}=…: no such key{nearest(key, facts)}")
+            return facts[key]
+
+        left = [run for run in runs if of(run) in wanted]
+        if not left:
+            raise ConfigError(f"--only {text}: no run left{nearest(values, {str(of(r)) for r in runs})}")
+        runs = left
+    return list({run.signature: run for run in runs}.values())
+
+
+def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
+    """States of a study's runs: one line per row, one column per cell."""
+    cells = list(dict.fromkeys(" ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items()) for run in runs))
+    table = Table(title=f"study {snapshot.name}, frozen {snapshot.taken}", title_justify="left")
+    table.add_column("")
+    for cell in cells:
+        table.add_column(cell)
+    by = {(run.row, " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())): run for run in runs}
+    for row in dict.fromkeys(run.row for run in runs):
+        shown = (state(snapshot, by[row, cell]) if (row, cell) in by else "" for cell in cells)
+        table.add_row(row, *(f"[green]{s}" if s == "done" else f"[red]{s}" if s in FAILED else s for s in shown))
+    return table
+
+
+def _progress(snapshot: Snapshot, going: Going) -> str:
+    """The last step that a run has written down."""
+    path = snapshot.folder(going.run) / "metrics.jsonl"
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            lines = file.read().decode(errors="ignore").strip().splitlines()
+        last = lines[-1]
+        step = last.split('"step": ', 1)[1].split(",", 1)[0]
+        replicate = last.split('"replicate": ', 1)[1].split(",", 1)[0]
+        return f"replicate {int(replicate) + 1}, step {step}"
+    except (OSError, IndexError, ValueError):
+        return "starting"
+
+
+class Display:
+    """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
+
+    def __init__(self, snapshot: Snapshot, total: int):
+        self.snapshot = snapshot
+        self.counts: Counter[str] = Counter()
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=40), MofNCompleteColumn(), TimeElapsedColumn()
+        )
+        self.task = self.progress.add_task(f"study {snapshot.name}", total=total)
+        self.live = Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
+        self.drawn = 0.0
+
+    def poll(self, going: list[Going]) -> None:
+        """Draws the runs under way, twice a second."""
+        if self.live is None or time.monotonic() - self.drawn < 0.5:
+            return
+        self.drawn = time.monotonic()
+        lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in list(going)]
+        self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
+
+    def ended(self, run: FrozenRun, code: int, seconds: float, log: Path) -> None:
+        """One line per run that ended, with the reason and the log of one that failed."""
+        now = state(self.snapshot, run)
+        # A process that ended badly without a word in the record: a crash, or a refusal before it began.
+        now = now if code == 0 or now in ("failed", "diverged", "interrupted", "crashed", "running") else "failed"
+        self.counts[now] += 1
+        self.progress.advance(self.task)
+        facts = self.snapshot.facts(run) or {}
+        why = "" if now == "done" else facts.get("error") or f"exit code {code}"
+        line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
+        out.print(line, style="red" if now in FAILED else None, markup=False)
+
+
+def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, pool: Any = JobPool) -> int:
+    """Runs what is given; the exit code of the command."""
+    if any(run.config.get("tracking") for run in runs):
+        from runner.tracking import create_store
+
+        try:
+            create_store(snapshot.output_dir)
+        except Exception as error:
+            # Each run says so itself when it cannot reach MLflow; a study must not die of it.
+            complain(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+    display = Display(snapshot, len(runs))
+    going = pool(snapshot, jobs, display.ended, display.poll)
+    if display.live:
+        display.live.start()
+    try:
+        going.go(runs)
+    finally:
+        if display.live:
+            display.live.stop()
+    counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
+    out.print(f"study {snapshot.name}: {counts or 'nothing was run'}", markup=False)
+    if going.stopped_by is not None:
+        out.print(f"stopped; go on with: runner study {snapshot.name}", markup=False)
+        return 128 + going.stopped_by
+    return 1 if any(display.counts[s] for s in FAILED) else 0
+
+
+def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
+    """The study's snapshot, taken now if there is none."""
+    name = given.name or Path(given.study).stem
+    found = None if given.fresh else snapshots.load(name, output_dir)
+    if found is not None:
+        if given.overrides and given.overrides != found.extra:
+            raise ConfigError(
+                f"study {name} was frozen with {' '.join(found.extra) or 'no overrides'}; "
+                f"give another name (--as …), or take a new snapshot (--fresh)"
+            )
+        return found
+    study = load_study(given.study)
+
+    def watch(runs: list[Any]) -> Any:
+        for i, run in enumerate(runs):
+            if out.is_terminal:
+                out.print(f"composing {i + 1}/{len(runs)}", end="\r")
+            yield run
+
+    taken = snapshots.take(study, name, given.overrides, output_dir, watch)
+    refused = [run for run in taken.runs if run.refused]
+    if refused:
+        lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
+        more = [f"… and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
+        announce(
+            f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out", "\n".join(lines + more)
+        )
+    out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
+    return taken
+
+
+def main(argv: list[str]) -> int:
+    """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
+    again = argv[0] == "rerun"
+    parser = argparse.ArgumentParser(
+        prog=f"runner {argv[0]}",
+        description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
+    )
+    parser.add_argument("study", help="name of a file in conf/study, or a path to one")
+    parser.add_argument("overrides", nargs="*", help="overrides of every run, e.g. dataset.split=test_file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once (default: one per core)")
+    parser.add_argument("--failed", action="store_true", help="only runs that failed, diverged or crashed")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE,…", help="only these runs, e.g. model=igp"
+    )
+    parser.add_argument("--as", dest="name", help="name of the snapshot and the report (default: the study's)")
+    parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
+    parser.add_argument("--status", action="store_true", help="show the state of every run and stop")
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    given = parser.parse_intermixed_args(argv[1:])
+    if again and not given.failed:
+        raise ConfigError("rerun: say which runs with --failed")
+    if given.jobs < 1:
+        raise ConfigError(f"--jobs {given.jobs}: must be ≥ 1")
+    output_dir = Path(given.output_dir).resolve()
+    if again and snapshots.load(given.name or Path(given.study).stem, output_dir) is None:
+        raise ConfigError(
+            f"study {given.study} was never launched under {output_dir}; start it with: runner study {given.study}"
+        )
+    snapshot = _snapshot(given, output_dir)
+    runs = chosen(snapshot, given.only)
+    if given.status:
+        out.print(status(snapshot, [run for run in snapshot.runs if run.refused or run in runs]))
+        return 0
+    states = {run.signature: state(snapshot, run) for run in runs}
+    wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
+    left = [run for run in runs if states[run.signature] in wanted]
+    counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
+    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {given.jobs} at a time", markup=False)
+    diverged = sum(s == "diverged" for s in states.values())
+    if diverged and not given.failed:
+        out.print(
+            f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
+        )
+    code = launch(snapshot, left, given.jobs) if left else 0
+    if code <= 1:
+        out.print(f"report   runner report {snapshot.name}", markup=False)
+    return code

@@ -1,0 +1,161 @@
+"""A study: the runs, the tables and the figures that together reproduce something printed (``conf/study/*.yaml``).
+
+rows     one per line of the table: a model under a preset, that is an experiment and what it overrides
+grid     keys and values whose every combination is run for each row (seed: pooled, others: columns)
+tables   what is laid out, beside which published table; columns are values of a grid key, or metrics by name
+figures  learning curves
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
+
+from runner.mistakes import ConfigError, nearest
+from runner.published import CONF
+
+POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Row(_Strict):
+    """One line of the tables."""
+
+    label: str  # as printed
+    model: str  # name in the published table
+    preset: str  # as published | tuned: which settings
+    experiment: str
+    overrides: list[str] = []
+    grid: dict[str, list[Any]] | None = None  # in place of the study's
+
+    @property
+    def name(self) -> str:
+        """Unique in a study."""
+        return f"{self.label}, {self.preset}" if self.preset else self.label
+
+
+class TableSpec(_Strict):
+    """One table of the report."""
+
+    name: str
+    title: str
+    better: Literal["lower", "higher"]
+    columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
+    metric: str | None = None  # with a grid key: the metric of every cell
+    published: str | None = None
+    not_comparable: str | None = None  # why nothing here can be compared with what is printed
+    digits: PositiveInt = 2
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TableSpec:
+        if isinstance(self.columns, str) == (self.metric is None):
+            raise ValueError(f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics")
+        return self
+
+
+class FigureSpec(_Strict):
+    """A learning curve of some metrics over a grid key."""
+
+    name: str
+    x: str
+    metrics: list[str]
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+
+
+class StudyDefinition(_Strict):
+    """The whole of ``conf/study/<name>.yaml``."""
+
+    name: str
+    description: str
+    replicates: PositiveInt | None = None  # of every run; None: what each experiment says
+    overrides: list[str] = []  # of every run
+    grid: dict[str, list[Any]] = {}
+    rows: list[Row]
+    tables: list[TableSpec]
+    figures: list[FigureSpec] = []
+    reference: str | None = None  # row with which the others are compared, replicate by replicate
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StudyDefinition:
+        names = [row.name for row in self.rows]
+        if len(set(names)) < len(names):
+            raise ValueError(f"rows: {next(n for n in names if names.count(n) > 1)} occurs twice")
+        if self.reference is not None and self.reference not in names:
+            raise ValueError(f"reference: {self.reference} is not a row{nearest(self.reference, names)}")
+        for table in self.tables:
+            extra = [k for k in self.grid if k not in (POOLED, table.columns)]
+            if extra:
+                raise ValueError(f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}")
+        for figure in self.figures:
+            for name in figure.rows or []:
+                if name not in names and name not in {row.label for row in self.rows}:
+                    raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
+        return self
+
+    def drawn(self, figure: FigureSpec) -> list[Row]:
+        """The rows that a figure shows."""
+        return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
+
+    def columns(self, table: TableSpec) -> list[str]:
+        """Column headings of a table, in order."""
+        if isinstance(table.columns, dict):
+            return list(table.columns)
+        values = [v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])]
+        return [str(v) for v in dict.fromkeys(values)]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a study before it is composed."""
+
+    row: str
+    cell: dict[str, Any]  # grid key -> value
+    overrides: list[str]
+
+    @property
+    def name(self) -> str:
+        """Unique in a study."""
+        return " ".join([self.row, *(f"{k.split('.')[-1]}={v}" for k, v in self.cell.items())])
+
+
+def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
+    """Every run of a study, column by column, so that a whole column is there before the next begins; ``extra`` are
+    overrides of this launch, which have the last word."""
+    runs = []
+    for row in study.rows:
+        grid = study.grid if row.grid is None else row.grid
+        for position, values in enumerate(itertools.product(*grid.values())):
+            cell = dict(zip(grid, values, strict=True))
+            replicates = [] if study.replicates is None else [f"replicates={study.replicates}"]
+            cells = [f"{k}={v}" for k, v in cell.items()]
+            overrides = [f"+experiment={row.experiment}", *replicates, *study.overrides, *row.overrides, *cells, *extra]
+            runs.append((position, Planned(row.name, cell, overrides)))
+    yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
+
+
+def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
+    """The study ``conf/study/<name>.yaml``, or the file itself where ``name`` ends in .yaml.
+
+    Raises:
+        ConfigError: there is none, or it does not read as one.
+    """
+    path = Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml"
+    if not path.is_file():
+        raise ConfigError(f"study {name}: no such study{nearest(name, (p.stem for p in folder.glob('*.yaml')))}")
+    try:
+        return StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{first['msg']}") from None
+    except (yaml.YAMLError, TypeError) as error:
+        raise ConfigError(f"{path.name}: {str(error).splitlines()[0]}") from None

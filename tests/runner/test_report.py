@@ -1,0 +1,230 @@
+"""Reports on records made by hand: verdicts, bold type, empty cells, and files that stand on their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from runner import report, snapshot
+from runner.mistakes import ConfigError
+from runner.published import CONF
+from runner.report import main
+from runner.results import lay, step_times
+from runner.snapshot import FrozenRun, Snapshot
+from runner.study_definition import StudyDefinition, load_study
+
+SIZES = [100, 1000]
+STUDY = StudyDefinition.model_validate(
+    {
+        "name": "small",
+        "description": "Two <sizes> & three models.",
+        "replicates": 6,
+        "grid": {"dataset.n_train": SIZES},
+        "rows": [
+            {"label": "sMDGP", "model": "smdgp", "preset": "as published", "experiment": "a"},
+            {"label": "sMDGP", "model": "smdgp", "preset": "tuned", "experiment": "b"},
+            {"label": "iGP", "model": "igp", "preset": "tuned", "experiment": "c"},
+            {"label": "iRF", "model": "irf", "preset": "", "experiment": "d"},
+        ],
+        "reference": "sMDGP, tuned",
+        "tables": [
+            {"name": "nlpp", "title": "NLPP", "columns": "dataset.n_train", "metric": "nlpp", "better": "lower",
+             "published": "boustati_table_3_1"},
+        ],
+        "figures": [{"name": "curve", "x": "dataset.n_train", "metrics": ["nlpp"]}],
+    }
+)  # fmt: skip
+NOISE = np.array([-0.03, 0.02, 0.01, -0.02, 0.03, -0.01])
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A frozen study of eight runs, none of them started."""
+    runs = [
+        FrozenRun(
+            f"{row.name} n_train={n}",
+            row.name,
+            {"dataset.n_train": n},
+            [],
+            row.experiment,
+            f"{row.experiment}{n}",
+            "sarcos",
+        )
+        for row in STUDY.rows
+        for n in SIZES
+    ]
+    frozen = Snapshot("small", STUDY, "2026-01-01", "0123456789abcdef", [], runs, tmp_path)
+    snapshot.save(frozen)
+    return frozen
+
+
+def record(study, experiment, n, nlpp=None, **changes):
+    """Writes run.json of one run, as the loop would."""
+    values = [float(v) for v in (nlpp if nlpp is not None else [])]
+    facts = {
+        "state": "done", "experiment": experiment, "signature": f"{experiment}{n}", "data": "sarcos", "choice": {},
+        "seed": 0, "replicates": len(values), "smoke": False, "vectorised": False, "started": "", "ended": "",
+        "seconds": 3600.0, "finished": {}, "result": {"nlpp": values}, "error": None, "threads": 1,
+        "git": {"sha": "f" * 40, "diff": ""}, "versions": {"python": "3.11.7", "torch": "2.13.0"},
+        "hardware": {"cpu": "a processor"},
+    }  # fmt: skip
+    folder = study.output_dir / experiment / f"{experiment}{n}"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(facts | changes))
+    return folder
+
+
+def cells(study, table=0):
+    laid = lay(study.study, study)[table]
+    return {(row.name, cell.column): cell for row, line in laid.rows for cell in line}
+
+
+def test_agrees_better_worse_not_run_not_published(study):
+    record(study, "a", 1000, 0.20 + NOISE)  # published 0.15(0.1)
+    record(study, "b", 1000, -0.20 + NOISE)
+    record(study, "c", 1000, 1.60 + NOISE)  # published 1.28(0.07)
+    record(study, "d", 1000, 0.50 + NOISE)
+    found = cells(study)
+    se = NOISE.std(ddof=1) / np.sqrt(6)
+    assert found["sMDGP, as published", "1000"].verdict.word == "agrees"
+    assert found["sMDGP, as published", "1000"].verdict.in_se == pytest.approx(0.05 / np.hypot(0.1, se))
+    assert found["sMDGP, tuned", "1000"].verdict.word == "better"
+    assert found["iGP, tuned", "1000"].verdict.word == "worse"
+    assert found["iRF", "1000"].verdict.word == "not published"
+    assert str(found["iGP, tuned", "100"].verdict) == "not run"
+
+
+def test_other_data_are_never_compared(study):
+    record(study, "a", 1000, 0.15 + NOISE, data="sarcos-test-file")
+    record(study, "b", 1000, 0.15 + NOISE, data="sarcos-sim")
+    found = cells(study)
+    verdict = found["sMDGP, as published", "1000"].verdict
+    assert str(verdict) == "not comparable (other data: sarcos-test-file)"
+    assert verdict.in_se is not None  # shown beside all the same
+    assert str(found["sMDGP, tuned", "1000"].verdict) == "not comparable (other data: sarcos-sim)"
+    assert not any(c.bold for c in found.values())  # two kinds of data: none is best
+
+
+def test_reasons_of_cells_without_a_verdict(study):
+    record(study, "a", 100, state="failed", error="step 3: Cholesky failed")
+    record(study, "a", 1000, 0.15 + NOISE, smoke=True)
+    record(study, "b", 100, [1.0], state="interrupted", error="interrupted at step 7", replicates=6,
+           finished={"0": {"nlpp": 1.2}, "1": {"nlpp": 1.3}})  # fmt: skip
+    record(study, "b", 1000, [0.1], replicates=1)
+    record(study, "c", 100, [1.0, 1.1, float("nan"), 1.2])
+    found = cells(study)
+    assert str(found["sMDGP, as published", "100"].verdict) == "not run (failed: step 3: Cholesky failed)"
+    assert str(found["sMDGP, as published", "1000"].verdict) == "not comparable (a smoke run)"
+    assert str(found["sMDGP, tuned", "100"].verdict) == "not comparable (2 of 6 replicates so far)"
+    assert found["sMDGP, tuned", "100"].summary.mean == pytest.approx(1.25)
+    assert str(found["sMDGP, tuned", "1000"].verdict) == "not comparable (one replicate has no standard error)"
+    assert found["iGP, tuned", "100"].verdict.why == "1 of 4 replicates not finite, left out"
+
+
+def test_a_published_table_that_can_never_be_compared_says_so(study):
+    folder = record(study, "a", 1000, 0.1 + NOISE)
+    lines = []
+    for replicate in range(2):
+        for step in (1, 10, 20, 30, 40):
+            seconds = 5.0 + 0.004 * step + (100 if step >= 30 else 0)  # an evaluation between 20 and 30
+            lines.append({"step": step, "replicate": replicate, "time": seconds, "phase": "train", "metrics": {}})
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert step_times(folder) == {0: pytest.approx(4.0), 1: pytest.approx(4.0)}
+    table = {
+        "name": "cost", "title": "Time", "columns": {"milliseconds": "milliseconds_per_step"}, "better": "lower",
+        "published": "boustati_table_a_3",
+    }  # fmt: skip
+    definition = study.study.model_dump() | {"grid": {}, "tables": [table], "figures": []}
+    timed = FrozenRun("x", "sMDGP, as published", {}, [], "a", "a1000", "sarcos")
+    again = replace(study, study=StudyDefinition.model_validate(definition), runs=[timed])
+    cell = cells(again)["sMDGP, as published", "milliseconds"]
+    assert cell.summary.mean == pytest.approx(4.0)
+    assert str(cell.verdict) == "not comparable (timed on another machine)"
+
+
+def test_bold_and_paired_differences(study):
+    record(study, "a", 1000, 0.30 + NOISE)
+    record(study, "b", 1000, 0.10 + NOISE)
+    record(study, "c", 1000, 0.10 + NOISE + np.array([1, -1, 2, -2, 0.5, -0.4]) * 1e-3)
+    found = cells(study)
+    assert [found[name, "1000"].bold for name in ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")] == [
+        False,
+        True,
+        True,
+    ]
+    against = found["sMDGP, as published", "1000"].against
+    assert against.difference == pytest.approx(0.2)
+    assert against.p_worse == pytest.approx(1 / 64)
+    assert found["sMDGP, tuned", "1000"].against is None
+
+
+def test_seeds_are_pooled(tmp_path):
+    pooled = STUDY.model_copy(update={"grid": {"dataset.n_train": [1000], "seed": [0, 1]}, "tables": STUDY.tables[:1]})
+    runs = [
+        FrozenRun(f"r{s}", "iGP, tuned", {"dataset.n_train": 1000, "seed": s}, [], "c", f"c{s}", "sarcos")
+        for s in (0, 1)
+    ]
+    study = Snapshot("small", pooled, "", "", [], runs, tmp_path)
+    record(study, "c", 0, [1.0, 2.0])
+    record(study, "c", 1, [3.0, 6.0], seed=1)
+    assert cells(study)["iGP, tuned", "1000"].values == {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 3.0, (1, 1): 6.0}
+
+
+def test_the_files_of_a_report(study, tmp_path, capsys):
+    record(study, "a", 1000, 0.20 + NOISE)
+    record(study, "b", 100, 1.10 + NOISE)
+    record(study, "b", 1000, -0.20 + NOISE)
+    record(study, "c", 1000, 1.60 + NOISE, data="sarcos")
+    assert main(["report", "small", "--output-dir", str(tmp_path)]) == 0
+    folder = tmp_path / "small" / "report"
+    assert {p.name for p in folder.iterdir()} == {
+        "small.html", "small.md", "small.csv", "small_replicates.csv", "curve.png", "table_nlpp.png",
+    }  # fmt: skip
+    assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
+
+    html = (folder / "small.html").read_text()
+    assert not re.search(r"""(src|href|url\()\s*=?\s*["']?(https?:)?//""", html)  # nothing is fetched from anywhere
+    assert "<script" not in html
+    assert "data:image/png;base64," in html
+    assert "Two &lt;sizes&gt; &amp; three models." in html
+    assert "<b>-0.20(0.01)</b>" in html
+    assert "1.28(0.07)" in html  # as printed
+
+    markdown = (folder / "small.md").read_text()
+    assert "| iGP | tuned | 1000 | 1.28(0.07) | 1.6000(0.0097) | 6 | +4.5 | worse |" in markdown
+    assert "![NLPP against n_train, mean ± SE; data: sarcos](curve.png)" in markdown
+    assert "\n\n\n" not in markdown
+
+    rows = list(csv.DictReader((folder / "small.csv").open()))
+    assert len(rows) == 4 * 2
+    worse = next(r for r in rows if r["model"] == "igp" and r["column"] == "1000")
+    assert float(worse["mean"]) == pytest.approx(1.6)
+    assert (worse["verdict"], worse["published"], worse["runs"]) == ("worse", "1.28(0.07)", "c/c1000")
+    assert len(list(csv.DictReader((folder / "small_replicates.csv").open()))) == 24
+
+
+def test_a_report_can_be_written_elsewhere_and_before_any_run(tmp_path):
+    assert main(["report", "sarcos_table", "--output-dir", str(tmp_path), "--to", str(tmp_path / "docs")]) == 0
+    text = (tmp_path / "docs" / "sarcos_table.md").read_text()
+    assert "Nothing has been run yet" in text
+    assert "not run<br><sub>0.15(0.1)</sub>" in text
+    with pytest.raises(ConfigError, match="did you mean sarcos_table"):
+        main(["report", "sarcos_tabel", "--output-dir", str(tmp_path)])
+
+
+@pytest.mark.parametrize("path", sorted((CONF / "study").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_study_reads_and_finds_its_published_numbers(path):
+    study = load_study(path.stem)
+    assert study.name == path.stem
+    assert report.TEMPLATES.is_dir()
+    for laid in lay(study, None):
+        assert laid.published is not None
+        assert laid.columns
+        for row, line in laid.rows:
+            if row.model in laid.published.values:
+                assert all(cell.number is not None for cell in line)
