@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,13 @@ def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
     entry = next((e for e in registry.catalogue(role) if e.name == name), None)
     if entry is None:
         raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
-    class_name = component_class(role, name, entry.file)
-    return entry, declared(class_name, entry.file) if class_name else Declared()
+    return entry, _declared(entry)
+
+
+@cache
+def _declared(entry: registry.Entry) -> Declared:
+    class_name = component_class(entry.role, entry.name, entry.file)
+    return declared(class_name, entry.file) if class_name else Declared()
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -120,11 +126,11 @@ def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
     for other in ("dataset", "model", "inference"):
         if other == role or role == "attacker" or {role, other} == {"dataset", "inference"}:
             continue
-        names = [n for n in registry.names(other) if _fits(**_pair(role, own, other, describe(other, n)[1]))]
+        names = [e.name for e in registry.catalogue(other) if _fits(**_pair(role, own, other, _declared(e)))]
         out.append((other, ", ".join(names) or "none yet"))
     if role == "attacker":
         kinds = _set(own.facts.get("kinds"))
-        names = [n for n in registry.names("dataset") if describe("dataset", n)[1].facts.get("kind") in kinds]
+        names = [e.name for e in registry.catalogue("dataset") if _declared(e).facts.get("kind") in kinds]
         out.append(("dataset", ", ".join(names) or "none yet"))
     return out
 
