@@ -134,7 +134,7 @@ class Display:
         out.print(line, style="red" if now in FAILED else None, markup=False)
 
 
-def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, pool: Any = JobPool) -> int:
+def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
     """Runs what is given; the exit code of the command."""
     if any(run.config.get("tracking") for run in runs):
         from runner.tracking import create_store
@@ -145,7 +145,7 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, pool: Any = Job
             # Each run says so itself when it cannot reach MLflow; a study must not die of it.
             complain(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
     display = Display(snapshot, len(runs))
-    going = pool(snapshot, jobs, display.ended, display.poll)
+    going = JobPool(snapshot, jobs, display.ended, display.poll)
     if display.live:
         display.live.start()
     try:

@@ -156,6 +156,9 @@ def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"])
-        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{first['msg']}") from None
+        what = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            what = "unknown key" + (nearest(where, StudyDefinition.model_fields) if len(first["loc"]) == 1 else "")
+        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
     except (yaml.YAMLError, TypeError) as error:
         raise ConfigError(f"{path.name}: {str(error).splitlines()[0]}") from None
