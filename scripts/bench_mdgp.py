@@ -94,7 +94,7 @@ def settings(M: int, P: int) -> DeepGPSettings:
         inner_dim=P, depth=1, tied=False, inner_kernel="matern52", inner_ard=False, inner_lengthscale=10.0,
         inner_variance=1.0, inner_mean="zero", inner_q_scale=0.5, inner_q_mean=1.0, top_kernel="matern52",
         top_lengthscale=3.0, top_variance=1.0, top_mean="zero", top_q_scale=0.5, pass_inputs=False, n_inducing=M,
-        inducing="rows", noise_variance=0.1, link="probit", quadrature_nodes=20, jitter=JITTER,
+        inducing="rows", inducing_by_task=True, noise_variance=0.1, link="probit", quadrature_nodes=20, jitter=JITTER,
     )  # fmt: skip
 
 

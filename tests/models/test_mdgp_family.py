@@ -140,7 +140,8 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
 def test_coregionalised_top_of_rank_one_is_the_exact_icm():
     """cov(f^t(x), f^s(x')) = a_t a_s k(x, x'), any labels missing: the bound reaches the evidence of that GP."""
     problem = real(n=14)
-    module = component("model", "cmdgp", depth=0, n_inducing=14, rank=1, jitter=1e-10).build(problem, Streams(0))
+    module = component("model", "cmdgp", depth=0, n_inducing=14, inducing_by_task=False, rank=1, jitter=1e-10)
+    module = module.build(problem, Streams(0))
     batch, layer = problem.train, module.layers()["top"]
     t, n = batch.mask.T.nonzero(as_tuple=True)
     a = module.top.mixing.detach()[:, 0, 0]
@@ -219,6 +220,20 @@ def test_inducing_inputs_are_rows_capped_at_the_data_or_centroids():
     again = component("model", "smdgp", inducing="kmeans", n_inducing=4).build(problem, Streams(0))
     assert centroids.inducing_inputs()["shared 1"].shape == (10, 4, 3)
     assert torch.equal(centroids.inducing_inputs()["shared 1"], again.inducing_inputs()["shared 1"])
+
+
+def test_inducing_inputs_of_a_task_are_its_own_rows():
+    problem = real(n=30, n_tasks=3)
+    module = component("model", "mmdgp", n_inducing=12, specific_dim=1).build(problem, Streams(0))
+    Z = module.inducing_inputs()["specific 1"]  # [T, M, D]
+    for t in range(3):
+        own = problem.train.x[problem.train.mask[:, t]]
+        found = (Z[t][:, None] == own).all(-1).any(-1)
+        assert found.sum() == min(12, len(own))
+        assert len(torch.unique(Z[t], dim=0)) == 12
+    same = component("model", "mmdgp", n_inducing=12, inducing_by_task=False).build(problem, Streams(0))
+    Z = same.inducing_inputs()
+    assert torch.equal(Z["specific 1"], Z["shared 1"][:1].expand(3, -1, -1))
 
 
 def test_linear_mean_functions():

@@ -30,16 +30,34 @@ class Specific:
     variance: float
 
 
-def initial_rows(x: Tensor, settings: DeepGPSettings, generator: torch.Generator) -> Tensor:
-    """min(M, N) inducing inputs [M, D]: rows of x [N, D] drawn without replacement, or k-means centroids."""
-    M = min(settings.n_inducing, x.shape[0])
-    if settings.inducing == "rows":
+def chosen(x: Tensor, M: int, method: str, generator: torch.Generator) -> Tensor:
+    """min(M, N) inducing inputs: rows of x [N, D] drawn without replacement, or k-means centroids."""
+    M = min(M, x.shape[0])
+    if method == "rows":
         return x[torch.randperm(x.shape[0], generator=generator)[:M].to(x.device)]
     from sklearn.cluster import KMeans  # slow to import, rarely wanted
 
     seed = int(torch.randint(2**31, (), generator=generator))
     centres = KMeans(M, n_init=1, random_state=seed).fit(x.cpu().double().numpy()).cluster_centers_
     return torch.as_tensor(centres).to(x)
+
+
+def initial_inputs(problem: Supervised, settings: DeepGPSettings, generator: torch.Generator) -> tuple[Tensor, Layout]:
+    """Where inducing inputs start: M for the shared processes, then M for each task, and which of them a task has.
+
+    With ``inducing_by_task`` a task's are chosen among its own rows, then, where those are too few, among the others."""
+    x = problem.train.x
+    shared = chosen(x, settings.n_inducing, settings.inducing, generator)
+    M = shared.shape[0]
+    if not settings.inducing_by_task:
+        rows = torch.arange(M, device=x.device).expand(problem.n_tasks, M)
+        return shared, Layout(problem.n_tasks, M, rows, None, None)
+    own = []
+    for observed in problem.train.mask.T:
+        mine = chosen(x[observed], M, settings.inducing, generator)
+        own.append(torch.cat([mine, chosen(x[~observed], M - mine.shape[0], "rows", generator)]))
+    rows = M + torch.arange(problem.n_tasks * M, device=x.device).view(-1, M)
+    return torch.cat([shared, *own]), Layout(problem.n_tasks, M, rows, None, None)
 
 
 def linear_map(x: Tensor, n_outputs: int) -> Tensor:
@@ -70,9 +88,9 @@ class _Builder:
         self.settings, self.problem, self.generator = settings, problem, rng.init
         self.T = problem.n_tasks
         self.likelihood = likelihood_of(settings, problem)
-        self.rows = initial_rows(problem.train.x, settings, rng.init)  # [M, D]
-        self.layout = Layout.full(self.T, self.rows.shape[0])
-        self.features: Features = (self.rows.unsqueeze(0), None)
+        self.inputs, self.layout = initial_inputs(problem, settings, rng.init)  # [M + T · M or M, D]
+        self.M, self.D = self.layout.n_rows, self.inputs.shape[1]
+        self.features: Features = (self.inputs.unsqueeze(0), None)
         self.pass_inputs = settings.pass_inputs and settings.depth > 0  # at depth 0 the top layer sees them anyway
 
     def inner(
@@ -80,7 +98,7 @@ class _Builder:
     ) -> GPLayer:
         """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless they are tied."""
         s = self.settings
-        M, D = Z.shape[1:]
+        M, D = self.M, Z.shape[2]
         per_group = dim if s.tied else 1
         if not s.tied:
             Z = Z.repeat_interleave(dim, 0)
@@ -100,13 +118,22 @@ class _Builder:
             jitter=s.jitter,
         )
 
+    def by_task(self) -> Tensor:
+        """Λ^t at each task's initial inputs, [T, M, D]."""
+        return joined(self.features, self.layout)[0]
+
+    def in_turn(self, Z: Tensor) -> Tensor:
+        """One set for all tasks, [1, M, D]: the first from the first task, the second from the second, and so on."""
+        places = torch.arange(self.M, device=Z.device)
+        return Z[places % self.T, places].unsqueeze(0)
+
     def top(self, n_groups: int, n_outputs: int) -> GPLayer:
-        """The top layer on Λ^t at the initial rows; one group for each task, or one for them all."""
+        """The top layer, starting from Λ^t at the initial inputs; one group for each task, or one for them all."""
         s = self.settings
-        Z = joined(self.features, self.layout)[0]  # [T, M, D]
+        Z = self.by_task()
         if self.pass_inputs:
-            Z = torch.cat([Z, self.rows.expand(self.T, -1, -1)], -1)
-        Z = Z if n_groups == self.T else Z.mean(0, keepdim=True)
+            Z = torch.cat([Z, self.inputs[self.layout.rows]], -1)
+        Z = Z if n_groups == self.T else self.in_turn(Z)
         return GPLayer(
             "top",
             Z.contiguous(),
@@ -123,7 +150,7 @@ class _Builder:
 
     def module(self, levels: list, top: Top, names: list[str]) -> MultiTaskDGP:
         s = self.settings
-        inputs = [f"x{i + 1}" for i in range(self.rows.shape[1])]
+        inputs = [f"x{i + 1}" for i in range(self.D)]
         names = (names if s.depth else inputs) + (inputs if self.pass_inputs else [])
         return MultiTaskDGP(levels, top, self.likelihood, self.T, self.pass_inputs, names)
 
@@ -141,9 +168,9 @@ def shared_and_specific(
             assert g is not None
             weight = linear_map(problem.train.x if depth == 1 else g[0], n_shared)
             length, variance = settings.inner_lengthscale, settings.inner_variance
-            shared = b.inner(f"shared {depth}", g, 1, n_shared, length, variance, weight)
+            shared = b.inner(f"shared {depth}", g[:, : b.M], 1, n_shared, length, variance, weight)
         if specific is not None:
-            Z = joined(b.features, b.layout)[0]  # [T, M, D]
+            Z = b.by_task()
             # Above the first level a task's own features go through; the shared ones do so in their own layer.
             own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[:, -specific.dim :]
             weight = linear_map(problem.train.x, specific.dim) if depth == 1 else own_features
@@ -161,20 +188,18 @@ def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_ba
     b = _Builder(settings, problem, rng)
     levels = []
     for depth in range(1, settings.depth + 1):
-        g, h = b.features
-        Z = g if h is None else h.mean(1)  # tasks start from nearly the same features
-        assert Z is not None
+        Z = b.inputs[None, : b.M] if depth == 1 else b.in_turn(b.by_task())
         weight = linear_map(problem.train.x if depth == 1 else Z[0], n_base)
         base = b.inner(f"shared {depth}", Z, 1, n_base, settings.inner_lengthscale, settings.inner_variance, weight)
         K = settings.inner_dim
         # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.
-        mixing = torch.eye(K, n_base, dtype=b.rows.dtype) + 0.1 * torch.randn(
-            b.T, K, n_base, generator=rng.init, dtype=b.rows.dtype
+        mixing = torch.eye(K, n_base, dtype=b.inputs.dtype) + 0.1 * torch.randn(
+            b.T, K, n_base, generator=rng.init, dtype=b.inputs.dtype
         )
-        level = Coregionalised(base, mixing.to(b.rows.device), depth == 1)
+        level = Coregionalised(base, mixing.to(b.inputs.device), depth == 1)
         b.features = level.propagated(b.features, b.layout, rng.init)
         levels.append(level)
     C = b.likelihood.outputs
-    A = torch.randn(b.T, C, rank, generator=rng.init, dtype=b.rows.dtype) / rank**0.5
+    A = torch.randn(b.T, C, rank, generator=rng.init, dtype=b.inputs.dtype) / rank**0.5
     names = [f"λ{i + 1}" for i in range(settings.inner_dim)]
-    return b.module(levels, CoregionalisedTop(b.top(1, rank), A.to(b.rows.device)), names)
+    return b.module(levels, CoregionalisedTop(b.top(1, rank), A.to(b.inputs.device)), names)

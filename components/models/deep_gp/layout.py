@@ -31,7 +31,7 @@ class Layout:
     n_tasks: int
     n_rows: int  # n: the longest task's number of rows
     rows: Tensor | None  # [T, n] rows of the batch; None: every task sees every row, in order
-    inverse: Tensor | None  # [B, K] places (t · n + position) of each row, T · n where there are fewer than K
+    inverse: Tensor | None  # [B, K] places (t · n + position) of each row, T · n beyond its last; None: autograd's own
     weight: Tensor | None  # [T, n] 1 where there is a label, 0 in the padding; None: 1 everywhere
 
     @classmethod
@@ -60,7 +60,7 @@ class Layout:
         """[S, B, P] -> [S, T, n, P]."""
         if self.rows is None:
             return g.unsqueeze(1).expand(-1, self.n_tasks, -1, -1)
-        return _GatherRows.apply(g, self.rows, self.inverse)
+        return g[:, self.rows] if self.inverse is None else _GatherRows.apply(g, self.rows, self.inverse)
 
     def labels(self, y: Tensor) -> Tensor:
         """[B, T] -> [T, n]; 0 in the padding, whatever stands there for a missing label (NaN would spoil gradients)."""

@@ -30,6 +30,7 @@ class DeepGPSettings(BaseModel):
     pass_inputs: bool
     n_inducing: PositiveInt
     inducing: Literal["rows", "kmeans"]
+    inducing_by_task: bool
     noise_variance: PositiveFloat
     link: Literal["probit", "logit"]
     quadrature_nodes: PositiveInt
