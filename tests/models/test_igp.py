@@ -154,16 +154,19 @@ def test_shared_ard_is_own_ard_with_equal_lengthscales():
     assert float(shared.elbo(p.train, None)["elbo"]) == pytest.approx(float(own.elbo(p.train, None)["elbo"]), abs=1e-10)
 
 
+@torch.no_grad()
 def test_hyperprior_literally():
     p = problem()
-    module = exact(p, ard="own", hyperprior=0.5, lengthscale=2.0, variance=3.0, noise_variance=0.2)
+    module = exact(p, ard="own", hyperprior=0.5, lengthscale=2.0, variance=3.0, noise_variance=0.2, mean="linear")
     scatter_parameters(module)
     total = 0.0
     for t in range(3):
         total -= 0.5 * (math.log(float(module.likelihood.noise_variance[t]) / 0.2) / 0.5) ** 2
         total -= 0.5 * (math.log(float(module.covariance.log_variance[t].exp()) / 3.0) / 0.5) ** 2
+        total -= 0.5 * (float(module.mean.bias[t]) / 0.5) ** 2
         for d in range(4):
             total -= 0.5 * (math.log(float(module.covariance.log_lengthscale[t, d].exp()) / 2.0) / 0.5) ** 2
+            total -= 0.5 * 4 * (float(module.mean.weight[t, d]) / 0.5) ** 2
     terms = module.elbo(p.train, None)
     assert float(terms["elbo"] - terms["log_likelihood"]) == pytest.approx(total, abs=1e-9)
 

@@ -110,9 +110,9 @@ class ExactGP(nn.Module):
         return terms | {"jitter": torch.tensor(jitter)}
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters under independent log-normals around their initial values, + constant."""
+        """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
         noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
-        return self.covariance.log_hyperprior(scale) - 0.5 * noise.square().sum()
+        return self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale) - 0.5 * noise.square().sum()
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     @torch.no_grad()

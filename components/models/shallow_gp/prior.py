@@ -34,6 +34,15 @@ class MeanFunction(nn.Module):
         bias = self.bias[task]
         return bias if self.weight is None else (self.weight[task] * x).sum(-1) + bias
 
+    def log_hyperprior(self, scale: float) -> Tensor | float:
+        """b_t ~ N(0, s²) and w_td ~ N(0, s²/D), so that w_tᵀ x of standardised inputs has variance s²; up to a constant."""
+        if self.bias is None:
+            return 0.0
+        squares = self.bias.square().sum()
+        if self.weight is not None:
+            squares = squares + self.weight.shape[1] * self.weight.square().sum()
+        return -0.5 * squares / scale**2
+
 
 def _log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
     """log N(ln v | ln v₀, s²) up to a constant, summed."""

@@ -94,8 +94,8 @@ class SparseGP(nn.Module):
         return terms | {"jitter": torch.tensor(jitter)}
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters under independent log-normals around their initial values, + constant."""
-        log_prior = self.covariance.log_hyperprior(scale)
+        """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
+        log_prior = self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale)
         if isinstance(self.likelihood, Gaussian):
             noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
             log_prior = log_prior - 0.5 * noise.square().sum()
