@@ -21,10 +21,9 @@ from components.maths.kernels import Shape, correlation, lift_centres, lift_inpu
 
 class _SparseConditional(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, z_centres, z_inputs, x_inputs, m, C, shape, jitter, name):
+    def forward(ctx, z_centres, z_inputs, x_inputs, m, C, shape, jitter, name, slopes):
         """z_centres, z_inputs [G, M, E]; x_inputs [N, E] or [G, N, E]; m [G, Q, M]; C [G, Q, M, M]."""
         G, Q, M = m.shape
-        slopes = any(ctx.needs_input_grad)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
         kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, whatever the rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
@@ -72,7 +71,7 @@ class _SparseConditional(torch.autograd.Function):
             dz_centres = torch.baddbmm(torch.bmm(dr2zx, x_inputs), dr2zz, z_inputs)
             if ctx.needs_input_grad[2]:
                 dx_inputs = torch.bmm(dr2zx.mT, z_centres)
-        return dz_centres, dz_inputs, dx_inputs, dm, dC, None, None, None
+        return dz_centres, dz_inputs, dx_inputs, dm, dC, None, None, None, None
 
 
 def sparse_conditional(
@@ -91,4 +90,5 @@ def sparse_conditional(
     isotropic = w.shape[-1] == 1
     z_inputs = lift_inputs(Z, isotropic)
     x_inputs = lift_inputs(x, isotropic)
-    return _SparseConditional.apply(lift_centres(Z, w), z_inputs, x_inputs, m, C, shape, jitter, name)
+    slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
+    return _SparseConditional.apply(lift_centres(Z, w), z_inputs, x_inputs, m, C, shape, jitter, name, slopes)

@@ -93,10 +93,12 @@ class Softmax(nn.Module):
         return []
 
     def expected_log_prob(self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
+        assert noise is not None
         logits = (mean + variance.sqrt() * noise).log_softmax(-1)
         return logits.gather(-1, y.expand(logits.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
     def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
+        assert noise is not None
         return Categorical((mean + variance.sqrt() * noise).transpose(1, 2))  # [S, B, T, C]
 
 

@@ -115,7 +115,7 @@ class MultiTaskDGP(nn.Module):
     def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
         layout = Layout.full(self.n_tasks, x.shape[0])
-        most = max(layer.q_mean.shape[0] * layer.q_mean.shape[2] for layer in self.layers().values())
+        most = max(layer.q_mean.numel() for layer in self.layers().values())
         chunk = max(1, min(n_samples, PREDICTION_ELEMENTS // (most * x.shape[0])))
         parts: list[Predictive] = []
         for start in range(0, n_samples, chunk):
