@@ -49,7 +49,7 @@ def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[
         at90 = 100 * float((own <= 0.9).double().mean())
         _line(ax, levels, coverage_curve(own, levels), t, f"{name}: {at90:.0f} %")
     ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
-    ax.legend(title="inside the 90 % interval", title_fontsize=9, loc="upper left", fontsize=8.5, frameon=False)
+    ax.legend(title="inside the 90 % interval", title_fontsize=9, loc="best", fontsize=8.5, frameon=False)
     return _diagonal(figure, ax)
 
 
@@ -69,7 +69,7 @@ def _reliability(predictive: Categorical, y: Tensor, mask: Tensor, names: list[s
         below.stairs(share.numpy(), edges.numpy(), color=PALETTE[t % len(PALETTE)], linewidth=1.4)
     ax.set_ylabel("frequency of class 1" if binary else "accuracy")
     below.set(xlabel="predicted probability of class 1" if binary else "confidence", ylabel="fraction\nof rows")
-    ax.legend(loc="upper left", fontsize=8.5, frameon=False)
+    ax.legend(loc="best", fontsize=8.5, frameon=False)
     return _diagonal(figure, ax)
 
 

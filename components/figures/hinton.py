@@ -18,6 +18,7 @@ KINDS = {  # first letter of a process's name -> colour, label in the legend
     "h": (PALETTE[1], "task-specific process"),
     "x": ("0.45", "input passed on"),
 }
+MOST_COLUMNS = 40  # with more, the inputs passed on share one
 
 
 def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[str]) -> Figure:
@@ -28,7 +29,7 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     n_tasks, n_processes = weights.shape
     largest = float(weights.max())
     cell = 0.36  # inches
-    figure, (ax,) = new_figure(width=cell * n_processes + 1.7, height=cell * n_tasks + 1.35)
+    figure, (ax,) = new_figure(width=max(cell * n_processes + 1.7, 4.2), height=cell * n_tasks + 1.2)
     ax.set(xlim=(-0.5, n_processes - 0.5), ylim=(n_tasks - 0.5, -0.5), aspect="equal")
     ax.grid(False)
     for spine in ax.spines.values():
@@ -42,8 +43,10 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
         for t in range(n_tasks):
             side = 0.92 * (float(weights[t, d]) / largest) ** 0.5 if largest > 0 else 0.0
             ax.add_patch(Rectangle((d - side / 2, t - side / 2), side, side, facecolor=KINDS[name[0]][0], linewidth=0))
-    letters = {"λ": r"\lambda"}
-    ax.set_xticks(range(n_processes), [f"${letters.get(n[0], n[0])}_{{{n[1:]}}}$" for n in process_names])
+    letters = {"λ": r"\lambda", "Σ": r"\Sigma"}
+    ax.set_xticks(
+        range(n_processes), [f"${letters.get(n[0], n[0])}_{{{letters.get(n[1:], n[1:])}}}$" for n in process_names]
+    )
     ax.set_yticks(range(n_tasks), task_names)
     ax.tick_params(length=0)
     present = dict.fromkeys(KINDS[name[0]] for name in process_names)
@@ -63,7 +66,8 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
 def hinton(problem, posterior, rng: Rng) -> dict[str, Figure]:
     """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two colours.
 
-    Nothing is drawn unless the posterior's module has ``ard_weights`` and ``process_names``.
+    Inputs passed on to the top layer are a third kind, and one column, their sum, where they are many.  Nothing is
+    drawn unless the posterior's module has ``ard_weights`` and ``process_names``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
     module: Any = getattr(posterior, "module", None)
@@ -71,5 +75,10 @@ def hinton(problem, posterior, rng: Rng) -> dict[str, Figure]:
         return {}
     with torch.no_grad():
         weights = module.ard_weights()  # [T, D]
-    names = problem.task_names or [f"task {t + 1}" for t in range(weights.shape[0])]
-    return {"hinton": hinton_diagram(weights, module.process_names, names)}
+    names, processes = problem.task_names, list(module.process_names)
+    inputs = torch.tensor([name[0] == "x" for name in processes])
+    if len(processes) > MOST_COLUMNS and inputs.any():
+        weights = torch.cat([weights.cpu()[:, ~inputs], weights.cpu()[:, inputs].sum(1, keepdim=True)], 1)
+        processes = [name for name in processes if name[0] != "x"] + ["xΣ"]
+    names = names or [f"task {t + 1}" for t in range(weights.shape[0])]
+    return {"hinton": hinton_diagram(weights, processes, names)}

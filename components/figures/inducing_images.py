@@ -18,12 +18,13 @@ def _process(n_groups: int, weights: Tensor) -> int:
 
 
 def inducing_images(problem, posterior, rng: Rng, n_images: int = 4) -> dict[str, Figure]:
-    """The inducing images that moved most: as they started, then in the shared and in each task's own processes.
+    """The inducing images that moved most, before and after, of the shared and of each task's own processes.
 
-    Where processes have inducing images of their own, those of the process to which the task gives the largest ARD
-    weight are shown (for the shared ones, the largest summed over tasks).  A row has one grey scale, so that images can
-    be compared along it; the number is the root mean square change of its pixels.  Nothing is drawn unless inputs are
-    images and the posterior's module has ``inducing_inputs`` and ``initial_inducing_inputs``.
+    Where all start from the same images, one column shows them before.  Where processes have inducing images of their
+    own, those of the process to which the task gives the largest ARD weight are shown (for the shared ones, the largest
+    summed over tasks).  Every image has its own grey scale, from its 1st to its 99th percentile; the number is the root
+    mean square change of its pixels.  Nothing is drawn unless inputs are images and the posterior's module has
+    ``inducing_inputs`` and ``initial_inducing_inputs``.
 
     Source: Boustati (2021), Fig 3.4."""
     module: Any = getattr(posterior, "module", None)
@@ -34,36 +35,44 @@ def inducing_images(problem, posterior, rng: Rng, n_images: int = 4) -> dict[str
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]
     shared, own = ([d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h"))
-    panels: list[tuple[str, Tensor]] = []  # title, inducing images [M, D] now
-    before: Tensor | None = None
+    owners: list[tuple[str, Tensor, Tensor]] = []  # title, inducing images [M, D] before and after
     if "shared 1" in now:
         group = _process(len(now["shared 1"]), weights[:, shared].sum(0))
-        before = start["shared 1"][group]
-        panels.append(("shared", now["shared 1"][group]))
+        owners.append(("shared", start["shared 1"][group], now["shared 1"][group]))
     if "specific 1" in now:
         per_task = len(now["specific 1"]) // problem.n_tasks
         for t, name in enumerate(problem.task_names):
             group = t * per_task + _process(per_task, weights[t, own])
-            before = start["specific 1"][group] if before is None else before  # every layer starts from the same images
-            panels.append((f"own: {name}".replace("background", "bg"), now["specific 1"][group]))
-    if before is None:
+            title = f"own: {name}".replace("background", "bg")
+            owners.append((title, start["specific 1"][group], now["specific 1"][group]))
+    if not owners:
         return {}
-    change = torch.stack([z - before for _, z in panels]).square().mean(-1).sqrt().cpu()  # [panels, M]
-    chosen = change.mean(0).argsort(descending=True)[:n_images].tolist()
+    change = torch.stack(
+        [(after - before).square().mean(-1).sqrt() for _, before, after in owners]
+    ).cpu()  # [owners, M]
+    together = all(torch.equal(before, owners[0][1]) for _, before, _ in owners)
+    if together:
+        change_for_order = change.mean(0).expand_as(change)
+        columns = [("before", owners[0][1], 0, False), *((n, after, i, True) for i, (n, _, after) in enumerate(owners))]
+    else:
+        change_for_order = change
+        columns = [
+            c for i, (n, b, a) in enumerate(owners) for c in ((f"{n}\nbefore", b, i, False), ("after", a, i, True))
+        ]
+    order = change_for_order.argsort(descending=True, stable=True)[:, :n_images]  # [owners, rows]
 
-    columns_of = [("before", before), *panels]
-    figure, axes = new_figure(len(chosen), len(columns_of), width=1.45, height=1.55)
-    for row, m in enumerate(chosen):
-        images = [z[m].reshape(problem.image_shape).cpu() for _, z in columns_of]
-        low, high = min(0.0, *(float(i.min()) for i in images)), max(1.0, *(float(i.max()) for i in images))
-        for column, image in enumerate(images):
-            ax = axes[row * len(columns_of) + column]
-            ax.imshow(image, cmap="gray", vmin=low, vmax=high, interpolation="nearest")
+    figure, axes = new_figure(order.shape[1], len(columns), width=1.45, height=1.6)
+    for row in range(order.shape[1]):
+        for column, (title, z, owner, moved) in enumerate(columns):
+            ax, m = axes[row * len(columns) + column], int(order[owner, row])
+            image = z[m].reshape(problem.image_shape).cpu().double()
+            low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
+            ax.imshow(image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest")
             ax.set(xticks=[], yticks=[])
             for spine in ax.spines.values():
                 spine.set_visible(False)
             if row == 0:
-                ax.set_title(columns_of[column][0], fontsize=9)
-            if column:
-                ax.set_xlabel(f"changed by {float(change[column - 1, m]):.2f}", fontsize=7, color="0.35", labelpad=2)
+                ax.set_title(title, fontsize=9)
+            if moved:
+                ax.set_xlabel(f"changed by {float(change[owner, m]):.2f}", fontsize=7, color="0.35", labelpad=2)
     return {"inducing_images": figure}

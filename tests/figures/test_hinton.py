@@ -62,6 +62,16 @@ def test_of_every_deep_gp(model, letters):
     assert "".join(label.get_text()[1] for label in figure.axes[0].get_xticklabels()).replace("\\", "λ") == letters
 
 
+def test_many_inputs_passed_on_share_one_column():
+    problem, rng = real(n_inputs=50), Streams(0)
+    module = component("model", "smdgp", inner_dim=2, n_inducing=8, pass_inputs=True).build(problem, rng)
+    figure = hinton(problem, SimpleNamespace(module=module), rng)["hinton"]
+    assert len(squares(figure)) == 2 * 3
+    areas = [s.get_width() ** 2 for s in squares(figure)]
+    assert areas[4] / areas[0] == pytest.approx(50), "equal weights at the start: the sum of 50 against one"
+    assert figure.axes[0].get_xticklabels()[-1].get_text() == r"$x_{\Sigma}$"
+
+
 def test_nothing_without_weights():
     assert hinton(real(), SimpleNamespace(), Streams(0)) == {}
     assert hinton(real(), SimpleNamespace(module=torch.nn.Linear(1, 1)), Streams(0)) == {}

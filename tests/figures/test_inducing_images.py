@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,11 @@ from tests.small_problems import classes, component, real
 
 def built(model="mmdgp", **changes):
     problem = replace(classes(n=40, n_inputs=16, n_tasks=2), image_shape=(4, 4), task_names=["one", "two"])
-    settings = {"inner_dim": 3, "n_inducing": 8} | ({"specific_dim": 2} if model == "mmdgp" else {}) | changes
+    settings = (
+        {"inner_dim": 3, "n_inducing": 8, "inducing_by_task": False}
+        | ({"specific_dim": 2} if model == "mmdgp" else {})
+        | changes
+    )
     return problem, component("model", model, **settings).build(problem, Streams(0))
 
 
@@ -49,13 +54,13 @@ def test_before_shared_and_own_of_the_process_with_the_largest_weight(tied):
             assert torch.allclose(pictures[row, column], z[m])
 
 
-def test_a_row_has_one_grey_scale_and_names_the_change():
+def test_every_image_has_its_own_grey_scale_and_names_its_change():
     problem, module = built()
     with torch.no_grad():
         module.layers()["shared 1"].inducing += 0.5
     _, _, figure = shown(problem, module)
-    limits = [ax.images[0].get_clim() for ax in figure.axes[:4]]
-    assert len(set(limits)) == 1
+    for ax in figure.axes[:4]:
+        assert ax.images[0].get_clim() == pytest.approx(np.quantile(ax.images[0].get_array().filled(), [0.01, 0.99]))
     assert [ax.get_xlabel() for ax in figure.axes[1:4]] == ["changed by 0.50", "changed by 0.00", "changed by 0.00"]
 
 
@@ -64,6 +69,18 @@ def test_a_row_has_one_grey_scale_and_names_the_change():
 )
 def test_models_with_one_kind_of_process(model, titles):
     assert shown(*built(model))[0] == titles
+
+
+def test_images_that_start_apart_are_shown_in_pairs_each_in_its_own_order():
+    problem, module = built(inducing_by_task=True)
+    with torch.no_grad():
+        for layer in module.layers().values():
+            layer.inducing += 0.1 * torch.randn(layer.inducing.shape, generator=Streams(0).noise, dtype=torch.float64)
+    titles, pictures, figure = shown(problem, module)
+    assert titles == ["shared\nbefore", "after", "own: one\nbefore", "after", "own: two\nbefore", "after"]
+    changes = (pictures[:, 1::2] - pictures[:, ::2]).square().mean(-1).sqrt()  # [rows, owners]
+    assert (changes[:-1] >= changes[1:]).all()
+    assert [ax.get_xlabel() for ax in figure.axes[1:6:2]] == [f"changed by {c:.2f}" for c in changes[0].tolist()]
 
 
 def test_deeper_models_show_their_first_level():
