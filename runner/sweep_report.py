@@ -14,6 +14,7 @@ from runner.search_space import written
 if TYPE_CHECKING:
     from optuna import Study
 
+ENDINGS = {"PRUNED": "pruned", "FAIL": "failed"}
 SHOWN = 10  # trials in the table
 
 
@@ -24,12 +25,12 @@ def _params(params: dict[str, Any]) -> str:
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
     """One line as soon as a trial has ended."""
     frozen = study.get_trials(deepcopy=False)[trial]
-    if frozen.value is not None:
+    if frozen.state.name == "COMPLETE" and frozen.value is not None:
         outcome = number(frozen.value)
     else:
         facts = frozen.user_attrs
         why = f"at step {facts['pruned at']}" if "pruned at" in facts else facts.get("failure", "")[:120]
-        outcome = f"{frozen.state.name.lower()} ({why})"
+        outcome = f"{ENDINGS.get(frozen.state.name)} ({why})"
     out.print(f"trial {trial}  {outcome}  {_params(params)}", markup=False)
 
 
@@ -42,14 +43,15 @@ def show_best(study: Study, folder: Path, objective: str | None, fixed: list[str
     columns = ("number", "value", "params", "state", "user_attrs", "datetime_start", "duration")
     study.trials_dataframe(attrs=columns).to_csv(folder / "trials.csv", index=False)
     done = [t for t in trials if t.state == TrialState.COMPLETE]
-    counts = {s.name.lower(): sum(t.state == s for t in trials) for s in (TrialState.PRUNED, TrialState.FAIL)}
+    counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
     if not done:
         out.print(f"study {study.study_name}: no trial was completed{others}", markup=False)
         return None
     upward = study.direction.name == "MAXIMIZE"
     done.sort(key=lambda t: t.value if t.value is not None else 0.0, reverse=upward)
-    table = Table(title=f"study {study.study_name}: {len(done)} trials completed{others}", title_justify="left")
+    out.print(f"study {study.study_name}: {len(done)} trials completed{others}", markup=False)
+    table = Table()
     table.add_column("trial", justify="right")
     table.add_column(objective or "objective", justify="right")
     for name in done[0].params:

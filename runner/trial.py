@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.app import FAILURES
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -25,7 +25,7 @@ def identity(store: BaseStorage, study: str, number: int) -> int:
 def failure(value: Any, overrides: list[str]) -> str:
     """What went wrong in a job: its exception, or what the application noted for these overrides."""
     if isinstance(value, BaseException):
-        return str(value)
+        return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
     noted = Path(os.environ.get(FAILURES) or os.devnull)
     for text in reversed(noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []):
         line = json.loads(text)
@@ -64,10 +64,12 @@ def report_to_trial(
     study.pruner = pruner(*rule)
 
     def report(step: int, metrics: Mapping[str, float]) -> None:
-        key = objective or next(iter(metrics))
+        key = objective or next(iter(metrics), "")
         value = metrics.get(key)
-        if value is None:
-            raise ConfigError(f"objective={key}: not a metric of this run{nearest(key, metrics)}")
+        if (
+            value is None
+        ):  # a burn-in gives no scores yet; a name that never comes is a mistake that the run's end tells
+            return
         store.set_trial_intermediate_value(trial_id, step, float(value))
         if (steps is None or step < steps or loops > 1) and study.pruner.prune(study, store.get_trial(trial_id)):
             store.set_trial_user_attr(trial_id, "pruned at", step)  # how the sweeper knows, whatever the job returns

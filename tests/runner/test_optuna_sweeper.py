@@ -241,8 +241,10 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     report(10, {"loss": 5.0})
     with pytest.raises(Pruned):  # replicates still to come: the trial is given up
         report_to_trial("loss", loops=5, steps=10, run="r")(10, {"loss": 5.0})
-    with pytest.raises(ConfigError, match="objective=los: not a metric of this run, did you mean loss"):
-        report_to_trial("los", loops=1, steps=10, run="r")(10, {"loss": 5.0})
+    before = study.trials[2].intermediate_values
+    report_to_trial("ess", loops=5, steps=10, run="r")(9, {"loss": 5.0})  # no such score yet
+    report_to_trial(None, loops=5, steps=10, run="r")(9, {})
+    assert study.trials[2].intermediate_values == before
 
 
 def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
