@@ -116,6 +116,7 @@ def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
     assert f"best     {best['value']:.4g} with x=" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_resumed_sweep_goes_on_as_if_undisturbed(sweep, tmp_path):
     sweep(quadratic, X, Y, "hydra.sweeper.n_trials=3", "hydra.sweeper.startup_trials=2")
     study = sweep(quadratic, X, Y, "hydra.sweeper.n_trials=6", "hydra.sweeper.startup_trials=2")
@@ -146,6 +147,7 @@ def test_an_interrupted_trial_is_launched_again_with_the_same_values(sweep):
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 4
 
 
+@pytest.mark.slow
 def test_failed_trials_do_not_stop_a_sweep(sweep):
     def fragile(cfg: DictConfig) -> float:
         if cfg.x < 0:
@@ -172,6 +174,7 @@ def test_the_users_own_mistake_stops_a_sweep(sweep, tmp_path):
         sweep(quadratic, "z=interval(0,1)", "hydra.sweeper.study_name=other")
 
 
+@pytest.mark.slow
 def test_another_space_under_the_same_name_is_refused(sweep):
     sweep(quadratic, X, "hydra.sweeper.n_trials=2")
     with pytest.raises(ConfigError, match="begun with another fixed"):
@@ -180,6 +183,7 @@ def test_another_space_under_the_same_name_is_refused(sweep):
         sweep(quadratic, "x=interval(0, 1)", "hydra.sweeper.n_trials=3")
 
 
+@pytest.mark.slow
 def test_a_study_in_use_is_refused(sweep, tmp_path):
     study = sweep(quadratic, X, "hydra.sweeper.n_trials=1")
     import socket
@@ -205,6 +209,7 @@ def test_tpe_beats_random_on_a_quadratic():
     assert best("tpe") < 0.5 * best("random")  # 13.8 against 61.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["median", "hyperband"])
 def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
     reached: dict[float, int] = {}
@@ -252,6 +257,7 @@ def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
     assert report_to_trial(None, 1, 10, "r") is None
 
 
+@pytest.mark.slow
 def test_parallel_jobs_report_from_their_own_processes(sweep):
     study = sweep(
         quadratic_with_process, X, "hydra.sweeper.n_trials=4", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2",

@@ -1,0 +1,69 @@
+"""Launchers: the same sweep one after the other, in parallel processes, through submitit, and on a local Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_module
+
+
+@pytest.mark.parametrize(
+    ("launcher", "target"),
+    [
+        ("local", "BasicLauncher"),
+        ("basic", "BasicLauncher"),
+        ("joblib", "JoblibLauncher"),
+        ("slurm", "SlurmLauncher"),
+        ("slurm_local", "LocalLauncher"),
+    ],
+)
+def test_launchers_by_name(launcher, target):
+    with initialize_config_module("conf", version_base="1.3"):
+        cfg = compose("config", overrides=[f"hydra/launcher={launcher}"], return_hydra_config=True)
+    assert cfg.hydra.launcher._target_.endswith(target)
+
+
+def test_a_preempted_slurm_job_is_submitted_again():
+    with initialize_config_module("conf", version_base="1.3"):
+        cfg = compose("config", overrides=["hydra/launcher=slurm"], return_hydra_config=True)
+    assert cfg.hydra.launcher.max_num_timeout > 0  # its run goes on from the checkpoint
+    assert cfg.hydra.launcher.cpus_per_task == 1
+
+
+def sweep(output_dir: Path, *arguments: str) -> list[dict]:
+    """Records of ``runner -m +experiment=mog smoke=true seed=0,1 …``."""
+    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=mog", "smoke=true", "seed=0,1", "tracking=false"]
+    done = subprocess.run([*command, f"output_dir={output_dir}", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = [json.loads(path.read_text()) for path in output_dir.glob("mog/*/run.json")]
+    return sorted(facts, key=lambda f: f["seed"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "slurm_local", "ray"])
+def test_every_launcher_gives_the_same_numbers(tmp_path, launcher):
+    if launcher == "ray" and importlib.util.find_spec("hydra_plugins.hydra_ray_launcher") is None:
+        pytest.skip("hydra-ray-launcher is an optional extra: pip install 'bayes-runner[ray]'")
+    expected = sweep(tmp_path / "one after the other")
+    found = sweep(tmp_path / launcher, f"hydra/launcher={launcher}")
+    assert [f["state"] for f in found] == ["done", "done"]
+    assert [f["result"] for f in found] == [f["result"] for f in expected]
+    assert {f["threads"] for f in found} == {1}
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_leaves_the_others(tmp_path):
+    """In parallel processes a failure comes back as a message, never as a broken pool."""
+    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=mog", "smoke=true", "tracking=false"]
+    command += [f"output_dir={tmp_path}", "inference.thinning=10,-1,5", "hydra/launcher=joblib"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "inference.thinning=-1: out of range, must be > 0" in done.stderr + done.stdout
+    assert "1 of the sweep's jobs failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(list(tmp_path.glob("mog/*/run.json"))) == 2
