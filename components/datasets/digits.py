@@ -57,7 +57,7 @@ class Digits(Dataset):
             return Batch(x[rows].to(setting.device), y[rows].to(setting.device), mask, 1.0)
 
         return Supervised(
-            name="digits",
+            name=self.name,
             target="classes",
             train=batch(order[self.n_test : self.n_test + n_train]),
             test=batch(order[: self.n_test]),

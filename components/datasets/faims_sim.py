@@ -153,7 +153,7 @@ class FaimsSim(Dataset):
             return Batch(rows, y.to(setting.device), mask.to(setting.device), 1.0)
 
         return Supervised(
-            name="faims-sim",
+            name=self.name,
             target="binary",
             train=batch(np.flatnonzero(in_training)),
             test=batch(np.flatnonzero(~in_training)),

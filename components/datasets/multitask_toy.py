@@ -82,7 +82,7 @@ class MultitaskToy(Dataset):
             return Batch(x, y, mask.to(setting.device), 1.0)
 
         return Supervised(
-            name="multitask-toy",
+            name=self.name,
             target="real",
             train=batch(x, y, mask),
             test=batch(x_test, (y_test - y_mean) / y_std, torch.ones_like(y_test, dtype=torch.bool)),

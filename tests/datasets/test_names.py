@@ -1,0 +1,30 @@
+"""The name that enters a run's signature is the name of the data that are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from components.interfaces import Setting
+from runner.rng import Streams
+from tests.small_problems import component
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("multitask_toy", {"n_train": 2}),
+        ("digits", {}),
+        ("faims_sim", {"n_df": 4, "n_cv": 16}),
+        ("mnist_variations", {"n_train": 2, "n_test": 2, "offline": "always"}),
+    ],
+)
+def test_announced_and_loaded_names_agree(name, changes):
+    dataset = component("dataset", name, **changes)
+    problem = dataset.load(Streams(0), SETTING)
+    assert problem.name == dataset.identity(SETTING.data_dir, SETTING.offline)
+    assert problem.describe()["data"] == problem.name
