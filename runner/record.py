@@ -191,6 +191,9 @@ class Record:
         path = self.folder / "metrics.jsonl"
         if not path.exists():
             return
+        if self._lines is not None:  # the file is about to be replaced: lines written on to the old one would be lost
+            self._lines.close()
+            self._lines = None
         kept = [line for line in read_lines(self.folder) if (line["replicate"], line["step"]) <= (replicate, step)]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
 
