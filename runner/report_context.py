@@ -104,7 +104,7 @@ def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dic
     versions = ({k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done)
     return [
         ("data", each(f["data"] for f in done)),
-        ("replicates", pooled(study)),
+        ("replicates", pooled(study, [f["replicates"] for f in done])),
         ("runs", ", ".join(f"{n} {state}" for state, n in states.items()) + f"; {hours:.1f} h of computing"),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(snapshot.extra) or "none"),

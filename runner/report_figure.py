@@ -18,6 +18,8 @@ def table_figure(laid: Laid) -> Figure:
     n_rows, n_columns = len(laid.rows), len(laid.columns)
     width, height = LABEL + COLUMN * n_columns, LINE * (n_rows + 2.6)
     figure, (ax,) = new_figure(1, 1, width=width, height=height)
+    figure.set_layout_engine("none")  # everything is placed in inches
+    ax.set_position((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
     y = 0.35

@@ -154,8 +154,8 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None) -> list[Laid]:
     return laid
 
 
-def pooled(study: StudyDefinition) -> str:
+def pooled(study: StudyDefinition, replicates: list[int]) -> str:
     """How replicates came about, in words."""
+    counts = " or ".join(str(n) for n in sorted(set(replicates)))
     seeds = study.grid.get(POOLED)
-    repeats = f"{study.replicates} replicates a run" if study.replicates else "each experiment's own replicates"
-    return f"{repeats}, seeds {', '.join(map(str, seeds))} pooled" if seeds else repeats
+    return f"{counts} a run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")

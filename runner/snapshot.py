@@ -71,8 +71,8 @@ def location(name: str, output_dir: Path) -> Path:
     return output_dir / "studies" / name / "snapshot.yaml"
 
 
-def _frozen(planned: Planned, output_dir: Path) -> FrozenRun:
-    """Composes and validates one run, as ``runner`` would."""
+def _frozen(planned: Planned, name: str, output_dir: Path) -> FrozenRun:
+    """Composes and validates one run, as ``runner`` would; one without an experiment is recorded under the study's."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -81,7 +81,8 @@ def _frozen(planned: Planned, output_dir: Path) -> FrozenRun:
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:
-        job = prepare(*compose([*planned.overrides, f"output_dir={output_dir}"]))
+        cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
+        job = prepare(cfg, experiment or name, explicit)
     except (ConfigError, DataUnavailable, HydraException, OmegaConfBaseException) as error:
         return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
@@ -94,19 +95,17 @@ def take(
     output_dir: Path,
     watch: Callable[[list[Planned]], Any] = lambda runs: runs,
 ) -> Snapshot:
-    """Composes every run and writes the snapshot.
+    """Composes every run.
 
     Raises:
         ConfigError: no run at all can be composed.
     """
     from runner.record import code_version
 
-    runs = [_frozen(planned, output_dir) for planned in watch(list(plan(study, extra)))]
+    runs = [_frozen(planned, study.name, output_dir) for planned in watch(list(plan(study, extra)))]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
-    snapshot = Snapshot(name, study, now(), code_version().get("sha", ""), extra, runs, output_dir)
-    save(snapshot)
-    return snapshot
+    return Snapshot(name, study, now(), code_version().get("sha", ""), extra, runs, output_dir)
 
 
 def save(snapshot: Snapshot) -> None:

@@ -74,7 +74,7 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
     """States of a study's runs: one line per row, one column per cell."""
     cells = list(dict.fromkeys(" ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items()) for run in runs))
-    table = Table(title=f"study {snapshot.name}, frozen {snapshot.taken}", title_justify="left")
+    table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
     table.add_column("")
     for cell in cells:
         table.add_column(cell)
@@ -98,6 +98,12 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
         return f"replicate {int(replicate) + 1}, step {step}"
     except (OSError, IndexError, ValueError):
         return "starting"
+
+
+def _last_line(log: Path) -> str:
+    """What a process said last, for one that left no reason in its record."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else "it said nothing"
 
 
 class Display:
@@ -129,7 +135,7 @@ class Display:
         self.counts[now] += 1
         self.progress.advance(self.task)
         facts = self.snapshot.facts(run) or {}
-        why = "" if now == "done" else facts.get("error") or f"exit code {code}"
+        why = "" if now == "done" else facts.get("error") or f"exit code {code}: {_last_line(log)}"
         line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
         out.print(line, style="red" if now in FAILED else None, markup=False)
 
@@ -186,9 +192,12 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
         lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
         more = [f"… and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
         announce(
-            f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out", "\n".join(lines + more)
+            f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out",
+            "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
-    out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
+    if not given.status:
+        snapshots.save(taken)
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
     return taken
 
 

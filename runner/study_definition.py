@@ -33,9 +33,10 @@ class Row(_Strict):
     label: str  # as printed
     model: str  # name in the published table
     preset: str  # as published | tuned: which settings
-    experiment: str
+    experiment: str | None = None  # None: composed by hand from overrides
     overrides: list[str] = []
     grid: dict[str, list[Any]] | None = None  # in place of the study's
+    cells: dict[str, dict[Any, list[str]]] = {}  # grid key -> value -> overrides of those cells alone
 
     @property
     def name(self) -> str:
@@ -83,6 +84,16 @@ class StudyDefinition(_Strict):
     tables: list[TableSpec]
     figures: list[FigureSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
+
+    @model_validator(mode="after")
+    def _cells_exist(self) -> StudyDefinition:
+        for row in self.rows:
+            grid = self.grid if row.grid is None else row.grid
+            for key, values in row.cells.items():
+                wrong = [v for v in values if v not in grid.get(key, [])]
+                if wrong:
+                    raise ValueError(f"row {row.name}: cells has {key}={wrong[0]}, which is not in its grid")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> StudyDefinition:
@@ -137,7 +148,9 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
             cell = dict(zip(grid, values, strict=True))
             replicates = [] if study.replicates is None else [f"replicates={study.replicates}"]
             cells = [f"{k}={v}" for k, v in cell.items()]
-            overrides = [f"+experiment={row.experiment}", *replicates, *study.overrides, *row.overrides, *cells, *extra]
+            own = [o for k, v in cell.items() for o in row.cells.get(k, {}).get(v, [])]
+            experiment = [f"+experiment={row.experiment}"] if row.experiment else []
+            overrides = [*experiment, *replicates, *study.overrides, *row.overrides, *cells, *own, *extra]
             runs.append((position, Planned(row.name, cell, overrides)))
     yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
 

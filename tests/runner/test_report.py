@@ -228,3 +228,11 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
         for row, line in laid.rows:
             if row.model in laid.published.values:
                 assert all(cell.number is not None for cell in line)
+
+
+def test_times_of_every_replicate_are_in_the_record(make_job):
+    from runner.loop import run
+
+    job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
+    run(job)
+    assert set(step_times(job.folder)) == {0, 1}

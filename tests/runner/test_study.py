@@ -112,6 +112,19 @@ def test_a_plan_is_every_combination_column_by_column():
     ]  # fmt: skip
 
 
+def test_a_row_may_override_some_cells_and_name_no_experiment():
+    row = {
+        "label": "SGLD",
+        "model": "sgld",
+        "preset": "",
+        "overrides": ["model=m"],
+        "cells": {"steps": {80: ["seed=9"]}},
+    }
+    definition = DEFINITION | {"rows": [row], "grid": {"steps": [60, 80]}, "overrides": []}
+    runs = list(plan(StudyDefinition.model_validate(definition), []))
+    assert [r.overrides for r in runs] == [["model=m", "steps=60"], ["model=m", "steps=80", "seed=9"]]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -119,6 +132,7 @@ def test_a_plan_is_every_combination_column_by_column():
         ({"reference": "SGLD, smal"}, "SGLD, smal is not a row, did you mean SGLD, small?"),
         ({"grid": {"inference.lr": [1]}}, "grid key inference.lr is neither its columns nor seed"),
         ({"tables": [{"name": "t", "title": "t", "columns": "steps", "better": "lower"}]}, "a grid key with one metric"),
+        ({"rows": [{**DEFINITION["rows"][0], "cells": {"steps": {7: []}}}]}, "cells has steps=7, which is not in its grid"),
         ({"descripton": "typed wrongly"}, "bad.yaml: descripton: unknown key, did you mean description?"),
     ],
 )  # fmt: skip
@@ -135,8 +149,11 @@ def test_an_unknown_study_names_the_nearest():
         load_study("sarcos_tabel")
 
 
-def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, capsys):
-    arguments = ["study", str(path), "--status", "--output-dir", str(tmp_path)]
+def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "launch", lambda *_: 0)
+    arguments = ["study", str(path), "--output-dir", str(tmp_path)]
+    assert study.main([*arguments, "--status"]) == 0
+    assert snapshot.load("two", tmp_path) is None  # looking freezes nothing
     assert study.main(arguments) == 0
     frozen = snapshot.load("two", tmp_path)
     assert len(frozen.runs) == 5
@@ -155,10 +172,11 @@ def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, capsys):
     assert all(r.config["inference"]["burn_in"] == 5 for r in snapshot.load("other", tmp_path).runs)
 
 
-def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, capsys):
+def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(study, "launch", lambda *_: 0)
     rows = [*DEFINITION["rows"], {"label": "HMC", "model": "hmc", "preset": "", "experiment": "no_such"}]
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows, "grid": {"steps": [60]}}))
-    assert study.main(["study", str(path), "--status", "--output-dir", str(tmp_path)]) == 0
+    assert study.main(["study", str(path), "--output-dir", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "1 of 3 runs cannot be composed" in said
     assert "HMC steps=60" in said
