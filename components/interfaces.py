@@ -105,6 +105,7 @@ class Model(Component):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
     offers: ClassVar[frozenset[str]]  # names of the capabilities below, in snake case
+    differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
     def build(self, problem: Any, rng: Rng) -> Any:
         raise TypeError(f"{type(self).__name__} has no build")
@@ -131,6 +132,8 @@ class Attacker(Component):
 
     kinds: ClassVar[frozenset[str]]
     action: ClassVar[Literal["evasion", "contamination", "adversary"]]
+    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
+    follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Literal["white box", "grey box", "black box"]] = "white box"
 
 

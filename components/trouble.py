@@ -21,3 +21,7 @@ class NumericalTrouble(ArithmeticError):
     def __init__(self, quantity: str, mend: str):
         super().__init__(f"{quantity}; {mend}")
         self.quantity, self.mend = quantity, mend
+
+
+class Misfit(ValueError):
+    """A config value that only the data, or a built model, could show to be wrong; the message names the key and the mend."""

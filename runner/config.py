@@ -201,6 +201,16 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"attacker={attacker.name} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
         )
+    if attacker is not None and attacker.targets is not None and target not in attacker.targets:
+        needed = " or ".join(sorted(attacker.targets))
+        raise ConfigError(
+            f"attacker={attacker.name} needs {needed} labels, those of dataset={dataset.name} are {target}"
+        )
+    if attacker is not None and attacker.follows_gradient and not model.differentiable:
+        names = _fitting("attacker", lambda a: kind in a.kinds and not a.follows_gradient)
+        raise ConfigError(
+            f"attacker={attacker.name} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
+        )
     if kind == "game" and attacker is None:
         names = _fitting("attacker", lambda a: kind in a.kinds)
         raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")

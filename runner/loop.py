@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from components.interfaces import DataUnavailable, NumericalTrouble, Setting
-from components.trouble import SimulatedData
+from components.trouble import Misfit, SimulatedData
 from runner import checkpoint, console
 from runner.config import Job
 from runner.mistakes import ConfigError, RunFailure
@@ -288,6 +288,9 @@ class Run:
             failure = disk_failure(error, record.folder)
             ending["error"] = str(failure)
             raise failure from None
+        except Misfit as error:
+            ending["error"] = str(error)
+            raise ConfigError(str(error)) from None
         except (ConfigError, RunFailure, DataUnavailable) as error:
             ending["error"] = str(error)
             raise

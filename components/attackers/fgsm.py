@@ -26,6 +26,8 @@ class FGSM(Attacker):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Literal["white box"]] = "white box"
 
     eps: list[NonNegativeFloat]

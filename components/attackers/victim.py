@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.trouble import Misfit
+
 
 @dataclass(frozen=True)
 class Victim:
@@ -31,7 +33,7 @@ class Victim:
             x = x.detach().requires_grad_(True)
             total = self.log_prob(x, y, generator).sum()
             if not total.requires_grad:
-                raise ValueError(
+                raise Misfit(
                     "attacker: it follows the gradient of the victim in its input, and this model has none; "
                     "attack a model made of a network or a Gaussian process"
                 )

@@ -22,7 +22,7 @@ from components.figures.inducing_images import inducing_images
 from components.interfaces import Dataset, Kind, Rng, Setting, Target
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
 
 TASKS = ["standard", "random background", "image background"]
 FILES = [
@@ -92,7 +92,7 @@ def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
         if patch.std() >= min_std:
             accepted.append(patch)
         elif tried >= 1000 * (len(accepted) + 1):
-            raise ValueError(f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it")
+            raise Misfit(f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it")
     return np.stack(accepted)
 
 

@@ -12,6 +12,7 @@ from components.interfaces import Inference, Info, Rng
 from components.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class Fit(Inference):
 
     def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
         if problem.batch_size is not None and problem.batch_size < problem.n:
-            raise ValueError(
-                "dataset.batch_size: inference=fit learns from all rows at once; set dataset.batch_size=null"
-            )
+            raise Misfit("dataset.batch_size: inference=fit learns from all rows at once; set dataset.batch_size=null")
         return {"estimator": model, "fitted": None}
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:

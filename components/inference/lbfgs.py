@@ -14,6 +14,7 @@ from components.interfaces import Inference, Info, NumericalTrouble, Rng, State
 from components.maths.strong_wolfe import Trial, strong_wolfe
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 CURVATURE_FLOOR = 1e-10  # pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
 
@@ -97,7 +98,7 @@ class LBFGS(Inference):
         first = flat(parameters)
         starts = [first]
         if self.restarts > 1 and not hasattr(module, "hyperparameters"):
-            raise ValueError(
+            raise Misfit(
                 f"inference.restarts={self.restarts}: {type(module).__name__} does not say which parameters to draw "
                 "anew; use inference.restarts=1"
             )

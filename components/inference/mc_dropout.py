@@ -14,6 +14,7 @@ from components.interfaces import Inference, Info, Network, Rng
 from components.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class MCDropout(Inference):
 
     def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
         if not getattr(model, "dropout", 1.0) > 0:
-            raise ValueError("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
+            raise Misfit("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
         parameters = model.parameters()  # type: ignore[attr-defined]
         return {"network": model, "optimizer": optimizer_of(parameters, self.optimizer, self.lr, self.momentum)}
 

@@ -17,6 +17,7 @@ from components.attackers.victim import Victim
 from components.figures.security_curve import security_curve_figure
 from components.interfaces import Attacker, Rng
 from components.predictive import Categorical
+from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from components.problems.supervised import Supervised
@@ -46,7 +47,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
         ValueError: the labels are real-valued.
     """
     if problem.target == "real":
-        raise ValueError(
+        raise Misfit(
             f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
         )
     test, victim = problem.test, Victim(posterior, problem.bounds)

@@ -15,6 +15,7 @@ from components.interfaces import Model, Rng
 from components.predictive import Categorical, GaussianMixture, Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 TINY = 1e-6  # smallest residual variance: no prediction is certain
 
@@ -39,7 +40,7 @@ class Forests(nn.Module):
         for t in range(self.n_tasks):
             seen = batch.mask[:, t].cpu().numpy()
             if not seen.any():
-                raise ValueError(f"task {t}: no training label, a forest needs one; raise dataset.n_train")
+                raise Misfit(f"task {t}: no training label, a forest needs one; raise dataset.n_train")
             y = batch.y[:, t].detach().cpu().numpy()[seen]
             forest = kind(bootstrap=True, random_state=seed + t, n_jobs=1, **self.options).fit(x[seen], y)
             forests.append(forest)
@@ -126,6 +127,7 @@ class IRF(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    differentiable: ClassVar[bool] = False
 
     trees: PositiveInt
     max_features: Annotated[float, Field(gt=0, le=1)]

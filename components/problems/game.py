@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.interfaces import Attacker, Kind, Rng
 from components.metrics import games
+from components.trouble import Misfit
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Game:
             ValueError: the game has none.
         """
         if self.attacker is None:
-            raise ValueError("attacker: a game needs an adversary; add attacker=exponential_smoother")
+            raise Misfit("attacker: a game needs an adversary; add attacker=exponential_smoother")
         return self.attacker
 
     def opening(self) -> dict[str, Any]:

@@ -53,6 +53,16 @@ MISTAKES = [
     ([GAME, "attacker=fgsm"], "attacker=fgsm cannot attack a game problem (dataset=friend_or_foe); attackers that can: "
      "exponential_smoother"),
     ([GAME, "debug=overfit", "tracking=false"], "debug=overfit: needs a supervised problem, dataset=friend_or_foe is a game"),
+    (["+experiment=digits_fgsm", "model=irf", "inference=fit"], "attacker=fgsm follows a gradient, and model=irf has "
+     "none; attackers that need none: none yet"),
+    (["+experiment=sarcos_mann2_as_published", "attacker=fgsm"], "attacker=fgsm needs binary or classes labels, those "
+     "of dataset=sarcos are real"),
+    (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
+     "models that do: cgp, cmdgp, idgp"),
+    (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
+     "model=mlp: map"),
+    (["+experiment=digits_fgsm", "model=irf", "inference=fit", "~attacker", "tracking=false"], "dataset.batch_size: "
+     "inference=fit learns from all rows at once; set dataset.batch_size=null"),
     # Hydra's own
     ([GAME, "hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs: the basic launcher has no such key; choose one with "
      "hydra/launcher="),

@@ -12,6 +12,7 @@ from components.figures.hinton import hinton
 from components.figures.predictions import predictions
 from components.interfaces import Rng, Setting
 from components.problems.supervised import Batch, Supervised
+from components.trouble import Misfit
 
 Array = NDArray[np.float64]
 JOINTS = 7
@@ -60,7 +61,7 @@ def partly_labelled(
     """
     pool = len(train[0])
     if n_train > pool:
-        raise ValueError(f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}")
+        raise Misfit(f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}")
     rows = torch.randperm(pool, generator=rng.data)[:n_train]
     mask = observed_labels(pool, labels_per_row, rng.data)[:n_train]
     x, y = torch.tensor(train[0][rows.numpy()]), torch.tensor(train[1][rows.numpy()])

@@ -14,6 +14,7 @@ from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels, by_task
 from components.models.shallow_gp.prior import Coregionalised, Independent, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
+from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from components.interfaces import Rng
@@ -93,5 +94,5 @@ def shallow_gp(
         inducing = _inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(mean, covariance, likelihood, inducing, *last)
     if not isinstance(likelihood, Gaussian):
-        raise ValueError(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
+        raise Misfit(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
     return ExactGP(mean, covariance, likelihood, labels if independent else labels.together(), *last)
