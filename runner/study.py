@@ -54,10 +54,10 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
         key, _, values = text.partition("=")
         wanted = set(values.split(","))
 
-        def of(run: FrozenRun, key: str = key) -> str | None:
+        def of(run: FrozenRun, key: str = key) -> str:
             row = rows[run.row]
             facts = {"model": row.model, "preset": row.preset, "row": row.name, "label": row.label}
-            facts |= {"experiment": row.experiment}
+            facts |= {"experiment": run.experiment}
             facts |= {k: str(v) for k, v in run.cell.items()}
             facts |= {k.split(".")[-1]: str(v) for k, v in run.cell.items()}
             if key not in facts:
