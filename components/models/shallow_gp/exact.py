@@ -84,9 +84,9 @@ class ExactGP(nn.Module):
         self._conditioned: tuple[Tensor, Conditioned] | None = None
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
-    def _system(self) -> tuple[Tensor, Tensor, Tensor]:
-        """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of the training labels."""
-        x, y, task, mask = self.labels.x, self.labels.y, self.labels.task, self.labels.mask
+    def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
+        """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of labels."""
+        x, y, task, mask = labels.x, labels.y, labels.task, labels.mask
         K = self.covariance.matrix(x, task, x, task)
         diagonal = self.likelihood.noise_variance[task]
         residual = y - self.mean(x, task)
@@ -99,10 +99,14 @@ class ExactGP(nn.Module):
     def draw_noise(self, batch: Any, n_samples: int, generator: torch.Generator) -> None:
         """None: nothing is sampled."""
 
+    def log_marginal(self, labels: Labels) -> tuple[Tensor, float]:
+        """log p(y) of labels, in nats, and the jitter needed."""
+        log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter)
+        return log_density.sum() - 0.5 * math.log(2 * math.pi) * labels.total, jitter
+
     def elbo(self, batch: Any, noise: Any) -> dict[str, Tensor]:
         """log p(y) of all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
-        log_density, jitter = _LogGaussian.apply(*self._system(), self.jitter)
-        marginal = log_density.sum() - 0.5 * math.log(2 * math.pi) * self.labels.total
+        marginal, jitter = self.log_marginal(self.labels)
         terms = {"elbo": marginal, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
         if self.hyperprior is not None:
             terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
@@ -121,15 +125,21 @@ class ExactGP(nn.Module):
         # By value: tensors' version counters do not see every optimizer (fused Adam).
         now = torch.cat([p.reshape(-1) for p in self.parameters()])
         if self._conditioned is None or not torch.equal(self._conditioned[0], now):
-            K, diagonal, residual = self._system()
-            L, _ = _factor(K, diagonal, self.jitter)
-            beta = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
-            self._conditioned = now, Conditioned(L, beta)
+            self._conditioned = now, self.condition_on(self.labels)
         return self._conditioned[1]
+
+    def condition_on(self, labels: Labels) -> Conditioned:
+        """The same for any labels."""
+        K, diagonal, residual = self._system(labels)
+        L, _ = _factor(K, diagonal, self.jitter)
+        return Conditioned(L, torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0])
 
     def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
-        known, labels = self.condition(), self.labels
+        return self.predict_given(self.condition(), self.labels, x)
+
+    def predict_given(self, known: Conditioned, labels: Labels, x: Tensor) -> Predictive:
+        """The same from labels that ``known`` was computed from."""
         points, tasks = everywhere(x, self.covariance.n_tasks)
         K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
         A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*

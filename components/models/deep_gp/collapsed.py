@@ -1,0 +1,155 @@
+"""A two-layer multi-task deep GP whose top layer is integrated out: only the inner layer is variational."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from components.maths.cholesky import jittered_cholesky
+from components.maths.gaussian_kl import kl_diagonal
+from components.maths.kernels import Shape, kernel
+from components.models.deep_gp.module import pooled
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.prior import Coregionalised
+from components.predictive import Predictive
+
+if TYPE_CHECKING:
+    from components.models.shallow_gp.labels import Labels
+
+
+class InnerFunctions(nn.Module):
+    """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I), with q(v) diagonal.
+
+    The projection of a GP on its inducing inputs: a draw of v is a whole function, the same at training and at test
+    inputs, which the exact layer above needs (marginals drawn row by row would be noise on its inputs)."""
+
+    def __init__(
+        self,
+        inducing: Tensor,  # [M, D]
+        n_functions: int,
+        *,
+        shape: Shape,
+        lengthscale: float,
+        variance: float,
+        q_mean: Tensor,  # [I, M]
+        q_scale: float,
+        mean_weight: Tensor | None,  # [D, I]; None: zero mean function
+        jitter: float,
+    ):
+        super().__init__()
+        self.shape, self.jitter, self.initial = shape, jitter, (lengthscale, variance)
+        self.inducing = nn.Parameter(inducing.clone())
+        self.register_buffer("initial_inducing", inducing.clone())
+        self.log_lengthscale = nn.Parameter(inducing.new_full((inducing.shape[1],), math.log(lengthscale)))
+        self.log_variance = nn.Parameter(inducing.new_full((), math.log(variance)))
+        self.q_mean = nn.Parameter(q_mean.clone())
+        self.log_q_scale = nn.Parameter(inducing.new_full((n_functions, inducing.shape[0]), math.log(q_scale)))
+        self.register_buffer("mean_weight", mean_weight)
+
+    def forward(self, x: Tensor, v: Tensor) -> tuple[Tensor, float]:
+        """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter that κ(Z, Z) needed."""
+        lengthscale, unit = self.log_lengthscale.exp(), x.new_ones(())
+        Z = self.inducing
+        L, used = jittered_cholesky(kernel(Z, Z, lengthscale, unit, self.shape), self.jitter, "K_zz of the inner layer")
+        weights = torch.linalg.solve_triangular(L.T, v.T, upper=True)  # L⁻ᵀ vᵀ [M, I]
+        rows = x.reshape(-1, x.shape[-1])
+        g = torch.exp(0.5 * self.log_variance) * (kernel(rows, Z, lengthscale, unit, self.shape) @ weights)
+        if isinstance(self.mean_weight, Tensor):
+            g = g + rows @ self.mean_weight
+        return g.reshape(*x.shape[:-1], -1), used
+
+    def drawn(self, eps: Tensor) -> Tensor:
+        """v = m + s ∘ ε."""
+        return self.q_mean + self.log_q_scale.exp() * eps
+
+    def kl(self) -> Tensor:
+        """KL[q(v) ‖ N(0, I)], in nats."""
+        return kl_diagonal(self.q_mean, (2 * self.log_q_scale).exp(), 0.0, 1.0)
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
+        lengthscale, variance = self.initial
+        squares = (self.log_lengthscale - math.log(lengthscale)).square().sum()
+        return -0.5 * (squares + (self.log_variance - math.log(variance)).square()) / scale**2
+
+
+class CollapsedMDGP(nn.Module):
+    """ELBO = E_q(v)[log p(y | Λ_v)] − KL[q(v) ‖ p(v)], with log p(y | Λ) the exact log marginal likelihood of the top.
+
+    Λ_v(x) = g_v(x), or (g_v(x), x) where inputs are passed on.  It is never below the bound of a sparse top layer with
+    the same inner one, and leaves no variational parameters of the top to be optimised.
+
+    Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out what is Gaussian.
+    """
+
+    def __init__(self, inner: InnerFunctions, top: ExactGP, pass_inputs: bool, hyperprior: float | None):
+        super().__init__()
+        self.inner, self.top = inner, top
+        self.pass_inputs, self.hyperprior = pass_inputs, hyperprior
+
+    def draw_noise(self, batch: Any, n_samples: int, generator: torch.Generator) -> Tensor:
+        """ε [S, I, M]."""
+        m = self.inner.q_mean
+        return torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
+
+    def features(self, x: Tensor, eps: Tensor) -> tuple[Tensor, float]:
+        """Λ_v at x [..., D] for one ε [I, M]."""
+        g, jitter = self.inner(x, self.inner.drawn(eps))
+        return (torch.cat([g, x], -1) if self.pass_inputs else g), jitter
+
+    def _labels(self, eps: Tensor) -> tuple[Labels, float]:
+        features, jitter = self.features(self.top.labels.x, eps)
+        return replace(self.top.labels, x=features), jitter
+
+    def elbo(self, batch: Any, noise: Tensor) -> dict[str, Tensor]:
+        """The bound for all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
+        total, most = torch.zeros((), dtype=noise.dtype, device=noise.device), 0.0
+        for eps in noise:
+            labels, inner_jitter = self._labels(eps)
+            marginal, jitter = self.top.log_marginal(labels)
+            total, most = total + marginal, max(most, jitter, inner_jitter)
+        log_likelihood, kl = total / noise.shape[0], self.inner.kl()
+        terms = {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
+        if self.hyperprior is not None:
+            log_prior = self.top.log_hyperprior(self.hyperprior) + self.inner.log_hyperprior(self.hyperprior)
+            terms |= {"log_hyperprior": log_prior, "elbo": terms["elbo"] + log_prior}
+        return terms | {"jitter": torch.tensor(most)}
+
+    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*, y) as a mixture over draws of v, of every task at x [B, D]; differentiable in x."""
+        parts = []
+        for eps in self.draw_noise(None, n_samples, generator):
+            with torch.no_grad():
+                labels, _ = self._labels(eps)
+                known = self.top.condition_on(labels)
+            parts.append(self.top.predict_given(known, labels, self.features(x, eps)[0]))
+        return pooled(parts)
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise, which ``noise_warmup`` holds."""
+        return self.top.noise_parameters()
+
+    # ---- what figures ask for ----------------------------------------------------------------------------------------
+    @property
+    def process_names(self) -> list[str]:
+        functions = [f"g{i + 1}" for i in range(self.inner.q_mean.shape[0])]
+        inputs = [f"x{d + 1}" for d in range(self.inner.inducing.shape[1])]
+        return functions + (inputs if self.pass_inputs else [])
+
+    def shared_processes(self) -> list[bool]:
+        """Every function is shared by the tasks."""
+        return [True] * len(self.process_names)
+
+    @torch.no_grad()
+    def ard_weights(self) -> Tensor:
+        """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top has the same for all."""
+        weights = torch.exp(-2 * self.top.covariance.log_lengthscale)
+        return weights.expand(self.top.covariance.n_tasks, -1).clone()
+
+    @property
+    def coregionalised(self) -> bool:
+        return isinstance(self.top.covariance, Coregionalised)
