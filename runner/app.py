@@ -35,6 +35,9 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
 
 def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> tuple[int, float | None, str]:
     """(exit code, objective, message) of one job; ``explicit`` as in ``config.prepare``."""
+    from runner.memory import keep_freed_memory
+
+    keep_freed_memory()
     # torch is imported here, after composition.
     from components.interfaces import DataUnavailable, NumericalTrouble
     from runner import config, console

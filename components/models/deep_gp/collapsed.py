@@ -25,7 +25,10 @@ class InnerFunctions(nn.Module):
     """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I), with q(v) diagonal.
 
     The projection of a GP on its inducing inputs: a draw of v is a whole function, the same at training and at test
-    inputs, which the exact layer above needs (marginals drawn row by row would be noise on its inputs)."""
+    inputs, which the exact layer above needs (marginals drawn row by row would be noise on its inputs).  The inducing
+    inputs are part of this prior, not of the approximation: they stay where they are, or they would be overfitted."""
+
+    inducing: Tensor
 
     def __init__(
         self,
@@ -42,8 +45,7 @@ class InnerFunctions(nn.Module):
     ):
         super().__init__()
         self.shape, self.jitter, self.initial = shape, jitter, (lengthscale, variance)
-        self.inducing = nn.Parameter(inducing.clone())
-        self.register_buffer("initial_inducing", inducing.clone())
+        self.register_buffer("inducing", inducing.clone())
         self.log_lengthscale = nn.Parameter(inducing.new_full((inducing.shape[1],), math.log(lengthscale)))
         self.log_variance = nn.Parameter(inducing.new_full((), math.log(variance)))
         self.q_mean = nn.Parameter(q_mean.clone())
