@@ -38,7 +38,9 @@ def main() -> int:
             reached = goal is None or median >= goal
             worst = max(worst, int(not reached))
             verdict = "" if goal is None else ("reached" if reached else "MISSED")
-            table.add_row(name, found["peer"], case, f"{median:.2f}x", f"{low:.2f} to {high:.2f}", f"{goal or ''}", verdict)
+            table.add_row(
+                name, found["peer"], case, f"{median:.2f}x", f"{low:.2f} to {high:.2f}", f"{goal or ''}", verdict
+            )
     out.print(table)
     return worst
 

@@ -58,7 +58,7 @@ MISTAKES = [
     (["+experiment=sarcos_mann2_as_published", "attacker=fgsm"], "attacker=fgsm needs binary or classes labels, those "
      "of dataset=sarcos are real"),
     (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
-     "models that do: cgp, cmdgp, idgp"),
+     "models that do: cgp, cmdgp, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
      "model=mlp: map"),
     (["+experiment=digits_fgsm", "model=irf", "inference=fit", "~attacker", "tracking=false"], "dataset.batch_size: "
