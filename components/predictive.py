@@ -83,6 +83,7 @@ Predictive = GaussianMixture | Categorical
 
 def concatenate(parts: list[Predictive]) -> Predictive:
     """Joins predictives of consecutive chunks of inputs (dimension B)."""
-    if isinstance(parts[0], GaussianMixture):
-        return GaussianMixture(torch.cat([p.mu for p in parts], 1), torch.cat([p.v for p in parts], 1))
-    return Categorical(torch.cat([p.logits for p in parts], 1))
+    gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
+    if gaussian:
+        return GaussianMixture(torch.cat([p.mu for p in gaussian], 1), torch.cat([p.v for p in gaussian], 1))
+    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)], 1))

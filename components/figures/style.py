@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
-_STYLE = {
+_STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
