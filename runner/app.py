@@ -14,9 +14,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from runner import CONF
-from runner.mistakes import ConfigError, RunFailure
-
-FAILURES = "RUNNER_FAILURES"  # file to which the jobs of a sweep, in whatever process, add what went wrong
+from runner.mistakes import FAILURES, ConfigError, RunFailure
 
 
 def objective(result: dict[str, list[float]], name: str | None) -> float:
@@ -41,7 +39,8 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
     # torch is imported here, after composition.
     from components.interfaces import DataUnavailable, NumericalTrouble
     from runner import config, console
-    from runner.loop import Interrupted, Pruned, run
+    from runner.loop import Pruned, run
+    from runner.signals import Interrupted
 
     try:
         job = config.prepare(cfg, experiment, explicit)

@@ -62,8 +62,8 @@ def run(argv: list[str]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.app import FAILURES, main
-    from runner.mistakes import ConfigError
+    from runner.app import main
+    from runner.mistakes import FAILURES, ConfigError
     from runner.optuna_sweeper import register
 
     register()

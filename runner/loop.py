@@ -8,8 +8,6 @@ for step, batch in problem.batches(rng, start, stop):
 from __future__ import annotations
 
 import dataclasses
-import math
-import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,69 +21,26 @@ from components.interfaces import DataUnavailable, NumericalTrouble, Setting
 from components.trouble import Misfit, SimulatedData
 from runner import checkpoint, console
 from runner.config import Job
+from runner.divergence import check_finite
 from runner.mistakes import ConfigError, RunFailure
 from runner.outputs import write_artefacts
 from runner.record import Record, disk_failure, now
 from runner.rng import Streams
+from runner.signals import Interrupted, noted_signals
 from runner.tracking import Mirror
 
 PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
-WATCHED = ("elbo", "loss", "log_likelihood", "log_joint")  # information that must stay finite
-RATES = ("lr", "learning_rate", "step_size", "epsilon")  # keys to lower when it does not
 PROFILED = 20
 Scores = dict[str, Any]
-
-
-class Interrupted(Exception):
-    """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
-
-    def __init__(self, signum: int, step: int):
-        super().__init__(f"interrupted at step {step}; the same command goes on from there")
-        self.code = 128 + signum
 
 
 class Pruned(Exception):
     """A sweep gave this run up after an evaluation."""
 
 
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """The signals received, so that a step is finished and checkpointed before the run stops."""
-    received: list[int] = []
-
-    def note(signum: int, _frame: Any) -> None:
-        if received and signum == signal.SIGINT:
-            raise KeyboardInterrupt
-        received.append(signum)
-
-    try:
-        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever runs us handles signals
-        yield received
-        return
-    try:
-        yield received
-    finally:
-        for s, handler in before.items():
-            signal.signal(s, handler)
-
-
 def plain(values: dict[str, Any]) -> Scores:
     """Tensors as numbers, or as lists where replicates are a dimension."""
     return {k: v.detach().cpu().tolist() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-
-
-def _check_finite(info: Scores, job: Job) -> None:
-    for name in WATCHED:
-        value = info.get(name)
-        if value is None:
-            continue
-        if not all(math.isfinite(v) for v in (value if isinstance(value, list) else [value])):
-            rate = next((r for r in RATES if hasattr(job.inference, r)), None)
-            mend = (
-                f"lower inference.{rate} (now {getattr(job.inference, rate)})" if rate else "check the model's scales"
-            )
-            raise NumericalTrouble(f"{name} is {value}", mend)
 
 
 class Run:
@@ -191,7 +146,7 @@ class Run:
                     saving = step % settings.checkpoint_every == 0 or step == total or bool(received)
                     if step % settings.record_every == 0 or saving or step == 1:
                         shown = plain(info)
-                        _check_finite(shown, self.job)
+                        check_finite(shown, self.job)
                         record.line(step, replicate, before + time.monotonic() - began, "train", shown)
                         live[0].update(step, replicate, {k: _mean(v) for k, v in shown.items()})
                 except NumericalTrouble as error:
@@ -265,7 +220,7 @@ class Run:
         record.save(state="running", error=None, vectorised=self.job.dataset.vectorised)
         ending: dict[str, Any] = {"state": "failed"}
         try:
-            with _signals() as received:
+            with noted_signals() as received:
                 for replicate in range(self.loops):
                     if str(replicate) not in record.facts["finished"]:
                         scores = self.replicate(replicate, received, live)

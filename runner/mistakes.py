@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+FAILURES = "RUNNER_FAILURES"  # names the file to which the jobs of a sweep, in whatever process, add what went wrong
+
 
 class ConfigError(Exception):
     """A mistake in what was asked for, found before any work."""

@@ -203,7 +203,7 @@ class OptunaSweeper(Sweeper):
     def _launch(self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]) -> None:
         from optuna.trial import TrialState
 
-        from runner.loop import Interrupted
+        from runner.signals import Interrupted
         from runner.sweep_report import show_trial
 
         jobs = []

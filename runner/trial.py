@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.app import FAILURES
-from runner.mistakes import ConfigError
+from runner.mistakes import FAILURES, ConfigError
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
