@@ -133,7 +133,7 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
         out = dict(base)
         for key, value in over.items():
             here = f"{path}.{key}" if path else key
-            if here in explicit:
+            if here in explicit and not isinstance(value, dict):  # model=smdgp chooses a model, not its keys
                 continue
             out[key] = (
                 merge(out[key], value, here) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
