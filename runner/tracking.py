@@ -20,6 +20,7 @@ from runner.atomic import write_text
 from runner.record import mean_se, read, read_lines
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # its news of migrations would break into the display
 # MLflow would retry an unreachable server for minutes; the record on disk makes that pointless.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
