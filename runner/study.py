@@ -73,7 +73,8 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
 def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
     """States of a study's runs: one line per row, one column per cell."""
-    cells = list(dict.fromkeys(" ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items()) for run in runs))
+    in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
+    cells = list(dict.fromkeys(" ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items()) for run in in_order))
     table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
     table.add_column("")
     for cell in cells:

@@ -120,8 +120,9 @@ class StudyDefinition(_Strict):
         """Column headings of a table, in order."""
         if isinstance(table.columns, dict):
             return list(table.columns)
-        values = [v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])]
-        return [str(v) for v in dict.fromkeys(values)]
+        values = list(dict.fromkeys(v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])))
+        # A row with a grid of its own may come first: numbers are put in order, words stay in that of the YAML.
+        return [str(v) for v in (sorted(values) if all(isinstance(v, int | float) for v in values) else values)]
 
 
 @dataclass(frozen=True)
