@@ -1,0 +1,25 @@
+"""smoke=true applies the experiment's overrides; what the user set stays, what the user swapped keeps its own keys."""
+
+from __future__ import annotations
+
+
+def test_the_users_value_stays(make_job):
+    job = make_job("+experiment=sarcos_mdgp", "smoke=true", "dataset.n_train=33")
+    assert job.dataset.n_train == 33
+    assert job.dataset.n_test == 100
+    assert job.settings.steps == 6
+
+
+def test_a_component_that_was_swapped_is_made_small_too(make_job):
+    job = make_job("+experiment=sarcos_mdgp", "smoke=true", "model=smdgp")
+    assert job.model.n_inducing == 10
+    assert job.notes == ["model=smdgp has no top: the experiment's own values are left out"]
+
+
+def test_a_key_the_user_set_is_never_left_out_silently(make_job):
+    import pytest
+
+    from runner.mistakes import ConfigError
+
+    with pytest.raises(ConfigError, match=r"model\.tpo: unknown key"):
+        make_job("+experiment=sarcos_mdgp", "model=smdgp", "+model.tpo=independent")
