@@ -95,7 +95,7 @@ def test_stopping_ends_the_server_and_its_own_processes():
         assert runner.stdout is not None
         grandchild = int(runner.stdout.readline())
         runner.send_signal(number)
-        assert runner.wait(timeout=20) == 0
+        assert runner.wait(timeout=120) == 0
         for _ in range(100):
             if not alive(grandchild):
                 break
