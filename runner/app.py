@@ -50,8 +50,8 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
             console.out.print(
                 f"done already, {going.record.facts['ended']}: this is its record; fresh=true runs it again"
             )
-        if going.mirror and going.mirror.pushed.get("state") != "done":
-            going.mirror.push()
+            if going.mirror and going.mirror.pushed.get("state") != "done":
+                going.mirror.push()  # a run that just ended has pushed already
         console.result(job, result, *printed(job))
         console.whereabouts(going.record.folder, going.mirror)
         return 0, objective(result, job.settings.objective), ""

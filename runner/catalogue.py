@@ -14,14 +14,13 @@ from typing import Any
 
 import yaml
 
-import conf
 from components import registry
+from runner import CONF
 from runner.declarations import Declared, component_class, declared
 from runner.mistakes import ConfigError, nearest
 from runner.tables import print_table
 from runner.yaml_comments import Key, read_file
 
-CONF = Path(conf.__path__[0])
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 CONFIG = "config"  # `runner show config`: the run-level keys
 Row = tuple[str, ...]

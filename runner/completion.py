@@ -16,7 +16,8 @@ from pathlib import Path
 import yaml
 
 from components import registry
-from runner.catalogue import CONF, GROUPS, chosen, options
+from runner import CONF
+from runner.catalogue import GROUPS, chosen, options
 from runner.declarations import component_class, declared
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file

@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from runner import CONF
 from runner.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
 from runner.tracking import tracking_uri
 
@@ -96,12 +97,11 @@ def identities(data_dir: Path) -> Findings:
     """The name under which each dataset with files would record its results now, without downloading anything."""
     import yaml
 
-    import conf
     from components import registry
     from components.trouble import DataUnavailable
 
     for name in registry.names("dataset"):
-        path = Path(conf.__path__[0]) / "dataset" / f"{name}.yaml"
+        path = CONF / "dataset" / f"{name}.yaml"
         cls: Any = registry.get("dataset", name)
         if "identity" not in vars(cls) or not path.exists():
             continue

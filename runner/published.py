@@ -11,10 +11,9 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-import conf
+from runner import CONF
 from runner.mistakes import ConfigError, nearest
 
-CONF = Path(str(conf.__file__)).parent
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 
 

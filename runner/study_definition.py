@@ -17,8 +17,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
+from runner import CONF
 from runner.mistakes import ConfigError, nearest
-from runner.published import CONF
 
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 

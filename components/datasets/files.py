@@ -253,3 +253,22 @@ def _reachable(urls: Iterable[str]) -> set[str]:
         thread.join(max(0.0, deadline - time.monotonic()))
     _unreachable.update(wanted - answered)
     return {url for url, host in hosts.items() if host not in _unreachable}
+
+
+@cache
+def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> str | None:
+    """Why files cannot be had; None: they can.
+
+    Asked once per process: a file that arrives later must not make a run's data differ from its signature.
+
+    Raises:
+        DamagedFile: one is there and is not what it should be, which is never passed over in silence.
+    """
+    try:
+        for path in paths:
+            locate(data_dir, path, offline)
+    except DamagedFile:
+        raise
+    except DataUnavailable as error:
+        return str(error)
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import warnings
 from pathlib import Path
@@ -15,14 +14,14 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits, load_sample_images
 
-from components.datasets.files import locate
+from components.datasets.files import locate, why_unavailable
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.inducing_images import inducing_images
 from components.interfaces import Dataset, Kind, Rng, Setting, Target
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.trouble import DataUnavailable, Misfit, SimulatedData
 
 TASKS = ["standard", "random background", "image background"]
 FILES = [
@@ -45,19 +44,6 @@ def read_idx(path: Path) -> np.ndarray:
     rank = content[3]
     shape = np.frombuffer(content, ">i4", rank, 4)
     return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
-
-
-@functools.cache
-def _why_unavailable(data_dir: Path, offline: bool) -> str | None:
-    """Why MNIST cannot be had; None: it can.  Asked once per process, so that data and signature cannot differ."""
-    try:
-        for path in FILES:
-            locate(data_dir, path, offline)
-    except DamagedFile:
-        raise  # never passed over in silence
-    except DataUnavailable as error:
-        return str(error)
-    return None
 
 
 def enlarged_digits() -> tuple[Images, Images]:
@@ -143,7 +129,7 @@ class MnistVariations(Dataset):
             DataUnavailable: MNIST cannot be had and ``offline`` is error."""
         if self.offline == "always":
             return STAND_IN
-        why = _why_unavailable(Path(data_dir), offline)
+        why = why_unavailable(Path(data_dir), tuple(FILES), offline)
         if why is not None and self.offline == "error":
             raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
         return REGENERATED if why is None else STAND_IN
@@ -183,7 +169,7 @@ class MnistVariations(Dataset):
             arrays = [read_idx(locate(setting.data_dir, path, setting.offline)) for path in FILES]
             return (arrays[0], arrays[1]), (arrays[2], arrays[3])
         if self.offline != "always":
-            why = _why_unavailable(setting.data_dir, setting.offline)
+            why = why_unavailable(setting.data_dir, tuple(FILES), setting.offline)
             warnings.warn(
                 f"OTHER DATA: MNIST cannot be had, scikit-learn's 8 × 8 digits take its place, at most "
                 f"{STAND_IN_TRAIN // 3} training images per task; everything is recorded as {name} and compares with "

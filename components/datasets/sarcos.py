@@ -12,11 +12,11 @@ from scipy.io import loadmat
 
 from components.datasets.arm.protocol import JOINTS, Array, partly_labelled, some_rows
 from components.datasets.arm.simulation import simulated_rows
-from components.datasets.files import locate
+from components.datasets.files import locate, why_unavailable
 from components.interfaces import Dataset, Kind, Rng, Setting, Target
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DataUnavailable, SimulatedData
 
 INPUTS = 21
 TRAIN_ROWS, TEST_ROWS = 44_484, 4_449
@@ -27,21 +27,6 @@ FILES = {
     "simulated": (),
 }
 NAMES = {"official": "sarcos", "test_file": "sarcos-test-file", "simulated": "sarcos-sim"}
-
-
-@functools.cache
-def _why_unavailable(data_dir: Path, split: str, offline: bool) -> str | None:
-    """Why the files of a split cannot be had; None: they can.
-
-    Asked once per process: a file that arrives later must not make a run's data differ from its signature."""
-    try:
-        for path in FILES[split]:
-            locate(data_dir, path, offline)
-    except DamagedFile:
-        raise  # never passed over in silence
-    except DataUnavailable as error:
-        return str(error)
-    return None
 
 
 @functools.lru_cache(maxsize=2)
@@ -94,7 +79,7 @@ class Sarcos(Dataset):
 
         Raises:
             DataUnavailable: the files cannot be had and ``offline`` is error."""
-        why = _why_unavailable(Path(data_dir), self.split, offline)
+        why = why_unavailable(Path(data_dir), tuple(FILES[self.split]), offline)
         if why is None:
             return NAMES[self.split]
         if self.offline == "error":
@@ -105,7 +90,7 @@ class Sarcos(Dataset):
         name = self.identity(setting.data_dir, setting.offline)
         if name == NAMES["simulated"]:
             if self.split != "simulated":
-                why = _why_unavailable(setting.data_dir, self.split, setting.offline)
+                why = why_unavailable(setting.data_dir, tuple(FILES[self.split]), setting.offline)
                 warnings.warn(
                     f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
                     f"place; everything is recorded as {name} and compares with no published number ({why})",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.datasets import files, mnist_variations
+from components.datasets import files
 from components.datasets.mnist_variations import FILES, composed, enlarged_digits, patches, photographs, read_idx
 from components.interfaces import DataUnavailable, Setting, SimulatedData
 from runner.rng import Streams
@@ -29,10 +29,10 @@ needs_mnist = pytest.mark.skipif(
 def _own_cache(tmp_path, monkeypatch):
     """Nothing is found in, or written to, the user's own cache."""
     monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    mnist_variations._why_unavailable.cache_clear()
+    files.why_unavailable.cache_clear()
     files.forget()
     yield
-    mnist_variations._why_unavailable.cache_clear()
+    files.why_unavailable.cache_clear()
     files.forget()
 
 

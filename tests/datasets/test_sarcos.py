@@ -33,7 +33,7 @@ needs_real_file = pytest.mark.skipif(
 
 
 def forget() -> None:
-    for cached in (sarcos._why_unavailable, sarcos._read, simulation.simulated_rows):
+    for cached in (files.why_unavailable, sarcos._read, simulation.simulated_rows):
         cached.cache_clear()
     files.forget()
 

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from components import registry
-from runner.catalogue import CONF, chosen, describe, main, options
+from runner import CONF
+from runner.catalogue import chosen, describe, main, options
 from runner.declarations import declared
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file, read_keys

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from components import registry
-from runner.catalogue import CONF, options
+from runner import CONF
+from runner.catalogue import options
 from runner.cli import COMMANDS
 from runner.completion import SCRIPTS, candidates, main
 from runner.mistakes import ConfigError

@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from runner import report, snapshot
+from runner import CONF, report, snapshot
 from runner.mistakes import ConfigError
-from runner.published import CONF
 from runner.report import main
 from runner.results import lay, step_times
 from runner.snapshot import FrozenRun, Snapshot

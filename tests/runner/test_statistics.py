@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from runner import CONF
 from runner.mistakes import ConfigError
-from runner.published import CONF, Number, load_published, shown
+from runner.published import Number, load_published, shown
 from runner.statistics import Summary, best, compare, judge, summarise
 
 

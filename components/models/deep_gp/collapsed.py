@@ -14,7 +14,6 @@ from components.maths.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pooled
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.prior import Coregionalised
 from components.predictive import Predictive
 
 if TYPE_CHECKING:
@@ -151,7 +150,3 @@ class CollapsedMDGP(nn.Module):
         """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top has the same for all."""
         weights = torch.exp(-2 * self.top.covariance.log_lengthscale)
         return weights.expand(self.top.covariance.n_tasks, -1).clone()
-
-    @property
-    def coregionalised(self) -> bool:
-        return isinstance(self.top.covariance, Coregionalised)
