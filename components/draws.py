@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import torch
 from torch import Tensor
+
+from components.predictive import Predictive
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws of C chains after burn-in and thinning; N may still be 0 while the chains burn in."""
+    """Draws of C chains after burn-in and thinning; N may still be 0 while the chains burn in.
+
+    Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name, P' of them (a scale
+    is its exponential, not its logarithm).  ``stats`` holds what a sampler says of each draw, [C, N] each, under ArviZ's
+    names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``, ``n_steps``, ``tree_depth``, ``step_size``.
+    """
 
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] where the chains began
-    names: list[str] = field(default_factory=list)  # of the P coordinates; empty where they have none
+    names: list[str] = field(default_factory=list)  # of the P' parameters; empty where they have none
+    model: Any = None  # the LogJoint they were drawn for: what constrains θ and predicts
+    stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
+    current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
+    log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
+
+    @property
+    def n_chains(self) -> int:
+        return self.draws.shape[0]
 
     @property
     def n_draws(self) -> int:
@@ -21,15 +38,37 @@ class Draws:
 
     @property
     def flat(self) -> Tensor:
-        """All draws of all chains, [C·N, P]."""
+        """All θ of all chains, [C·N, P]."""
         return self.draws.flatten(0, 1)
 
     @property
+    def values(self) -> Tensor:
+        """Draws of the parameters themselves, [C, N, P']."""
+        if self.model is None:
+            return self.draws
+        return self.model.constrain(self.flat).unflatten(0, self.draws.shape[:2])
+
+    @property
+    def weights(self) -> Tensor:
+        """Self-normalised weight of each draw, [C·N]; 1/(C·N) unless they come from importance sampling."""
+        if self.log_weights is None:
+            return self.draws.new_full((len(self.flat),), 1 / max(len(self.flat), 1))
+        return self.log_weights.flatten().softmax(0)
+
+    @property
     def mean(self) -> Tensor:
-        """Estimate of E[θ], [P]."""
-        return self.flat.mean(0)
+        """Estimate of the parameters' means, [P']."""
+        return self.weights @ self.values.flatten(0, 1)
 
     @property
     def second_moment(self) -> Tensor:
-        """Estimate of E[θ²], coordinate by coordinate, [P]."""
-        return self.flat.square().mean(0)
+        """Estimate of the means of the parameters' squares, [P']."""
+        return self.weights @ self.values.flatten(0, 1).square()
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
+        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        if self.log_weights is not None and self.n_draws:  # predictives are mixtures with equal weights
+            rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
+            theta = theta[rows]
+        return self.model.predict(theta, x)

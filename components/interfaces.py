@@ -140,15 +140,30 @@ class Attacker(Component):
 # ---- capabilities: what a built model can be asked -------------------------------------------------------------------
 @runtime_checkable
 class LogJoint(Protocol):
-    """A target log-density over flat parameters θ [K, P]: K chains or particles at once."""
+    """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.
+
+    Where parameters are constrained (a scale, a simplex), ``log_prior`` holds the log-Jacobian of ``constrain``.
+    A supervised model also offers ``predict(theta [K, P], x [B, D])``, the predictive of K parameters."""
 
     dim: int  # P
+    names: list[str]  # of the P' parameters that ``constrain`` gives; empty: they have no names
+
+    def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
     def log_likelihood(self, theta: Tensor, batch: Any) -> Tensor: ...  # [K, B], unscaled
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
+
+
+@runtime_checkable
+class Conditionals(Protocol):
+    """Full conditionals of blocks of the parameters, which a Gibbs sampler draws in turn; θ [K, P] as in LogJoint."""
+
+    blocks: list[str]
+
+    def draw_block(self, block: str, theta: Tensor, batch: Any, generator: torch.Generator) -> Tensor: ...  # [K, P]
 
 
 @runtime_checkable
@@ -243,6 +258,7 @@ class QFunction(Protocol):
 
 CAPABILITIES = {
     "log_joint": LogJoint,
+    "conditionals": Conditionals,
     "elbo": Elbo,
     "network": Network,
     "weight_space": WeightSpace,

@@ -18,9 +18,9 @@ def trace(problem: Density, draws: Draws) -> dict[str, Figure]:
     Thin lines are single chains, the thick one pools them."""
     if draws.n_draws < 2:
         return {}
-    rows = min(problem.dim, MOST_COORDINATES)
+    rows = min(len(problem.names), MOST_COORDINATES)
     figure, axes = new_figure(rows, 3, width=3.8, height=2.3, sharex=True)
-    samples = draws.draws.cpu()  # [C, N, P]
+    samples = draws.values.cpu()  # [C, N, P']
     count = torch.arange(1, draws.n_draws + 1)
     for j in range(rows):
         left, middle, right = axes[3 * j : 3 * j + 3]

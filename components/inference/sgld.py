@@ -8,8 +8,9 @@ import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from components.draws import Draws
+from components.inference.chains import State, collected, moved, started
 from components.inference.log_joint import value_and_gradient
-from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
@@ -26,7 +27,7 @@ class SGLD(Inference):
 
     Source: Gallego (2021), eq. (2.1)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
     step_size: PositiveFloat
@@ -41,42 +42,23 @@ class SGLD(Inference):
             raise ValueError(f"decay: {self.decay} breaks the Robbins-Monro conditions; use 0 or a value in (0.5, 1]")
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> dict[str, Any]:
-        start = model.sample_prior(self.chains, rng.init)  # [L, P]
-        return {
-            "model": model,
-            "t": 0,
-            "start": start,
-            "theta": start,
-            "draws": [],  # of [L, P], on the CPU
-            "names": list(getattr(problem, "names", [])),
-        }
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        return started(model, problem, self.chains, rng)
 
-    def step(self, state: dict[str, Any], batch: Any, rng: Rng) -> tuple[dict[str, Any], Info]:
-        theta, t = state["theta"], state["t"]
-        eps = self.step_size * (1 + t / self.decay_scale) ** -self.decay
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        theta = state["theta"]
+        eps = self.step_size * (1 + state["t"] / self.decay_scale) ** -self.decay
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = theta + eps * gradient + (2 * eps) ** 0.5 * noise  # eq. (2.1)
-        if not torch.isfinite(theta).all():
-            lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
-            raise NumericalTrouble(
-                f"chains {lost} left the finite numbers at step {t + 1}", "lower inference.step_size"
-            )
-        t += 1
-        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
-            state["draws"].append(theta.cpu())  # collected draws would fill an accelerator
-        state |= {"t": t, "theta": theta}
+        state = moved(state, theta, self.burn_in, self.thinning)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["draws"]),
+            "draws": len(state["kept"]),
         }
         return state, info
 
-    def posterior(self, state: dict[str, Any]) -> Draws:
-        kept = state["draws"]
-        theta = state["theta"]
-        draws = torch.stack(kept, 1).to(theta.device) if kept else theta.unsqueeze(1)[:, :0]
-        return Draws(draws, state["start"], state["names"])  # [L, N, P]
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [L, N, P]

@@ -17,7 +17,10 @@ class TargetDensityModule(nn.Module):
 
     def __init__(self, problem: Density):
         super().__init__()
-        self.problem, self.dim = problem, problem.dim
+        self.problem, self.dim, self.names = problem, problem.dim, list(problem.names)
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta if self.problem.constrain is None else self.problem.constrain(theta)  # [K, P']
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.problem.sample_prior(n, generator)  # [n, P]

@@ -1,4 +1,4 @@
-"""Density problems: a target log-density over flat parameters θ, of which the exact moments are known."""
+"""Density problems: a target log-density over flat, unconstrained parameters θ, whose exact moments are known."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ class Density:
 
     kind: Kind = field(default="density", init=False)
     name: str
-    names: list[str]  # of the P coordinates
-    log_density: Callable[[Tensor], Tensor]  # θ [K, P] -> log π(θ) [K], normalised or not
+    names: list[str]  # of the P' parameters
+    log_density: Callable[[Tensor], Tensor]  # θ [K, P] -> log π(θ) [K], with any log-Jacobian, normalised or not
     sample_prior: Callable[[int, torch.Generator], Tensor]  # n, generator -> [n, P], where samplers start
-    mean: Tensor  # E[θ] [P]
-    second_moment: Tensor  # E[θ²], coordinate by coordinate [P]
-    box: list[tuple[float, float]]  # range of each coordinate in figures
+    mean: Tensor  # of the parameters [P']
+    second_moment: Tensor  # of the parameters, coordinate by coordinate [P']
+    box: list[tuple[float, float]]  # range of each parameter in figures
+    constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
+    free: int | None = None  # P, where it is not P'
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, draws) -> {name: Figure}
     replicates: int = 1
     length: int | None = None
@@ -32,7 +34,8 @@ class Density:
 
     @property
     def dim(self) -> int:
-        return len(self.names)
+        """P, the number of unconstrained coordinates."""
+        return len(self.names) if self.free is None else self.free
 
     def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, None]]:
         """Steps start+1 … stop, nothing to see at any of them."""
@@ -55,7 +58,8 @@ class Density:
         }
         by_name = {"error_mean": first.abs(), "error_second_moment": second.abs()}
         if posterior.n_draws >= diagnostics.FEWEST_DRAWS:
-            ess, rhat = diagnostics.bulk_ess(posterior.draws), diagnostics.split_rhat(posterior.draws)
+            values = posterior.values
+            ess, rhat = diagnostics.bulk_ess(values), diagnostics.split_rhat(values)
             out |= {"ess": float(ess.min()), "rhat": float(rhat.max())}
             by_name |= {"ess": ess, "rhat": rhat}
         return out | {

@@ -20,7 +20,10 @@ MEAN = torch.tensor([0.5, -2.0], dtype=torch.float64)
 class Gaussian:
     """N(MEAN, diag SIGMA2), whose Langevin chain is autoregressive."""
 
-    dim = 2
+    dim, names = 2, ["a", "b"]
+
+    def constrain(self, theta):
+        return theta
 
     def sample_prior(self, n, generator):
         return MEAN + torch.randn(n, 2, generator=generator, dtype=torch.float64)
@@ -106,11 +109,11 @@ def test_burn_in_and_thinning_decide_what_is_kept():
     sgld, rng = component("inference", "sgld", chains=3, burn_in=4, thinning=3), Streams(0)
     state, seen = sgld.init(Gaussian(), None, rng), []
     for _ in range(12):
-        assert sgld.posterior(state).n_draws == len(state["draws"])
+        assert sgld.posterior(state).n_draws == len(state["kept"])
         state, info = sgld.step(state, None, rng)
         seen.append(state["theta"])
     kept = sgld.posterior(state)
-    assert info["draws"] == 2
+    assert info["kept"] == 2
     assert torch.equal(kept.draws, torch.stack([seen[6], seen[9]], 1))
     assert torch.equal(kept.flat.mean(0), kept.mean)
 

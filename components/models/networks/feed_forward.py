@@ -158,6 +158,13 @@ class FeedForward(nn.Module):
         """P: the weights and, when learned, one log σ² per task."""
         return len(self.prior_std) + (self.n_tasks if self.learns_noise else 0)
 
+    @property
+    def names(self) -> list[str]:
+        return []  # a weight has no name that anybody would look for
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
     def _noise_of(self, theta: Tensor) -> Tensor:
         own = theta[:, len(self.prior_std) :]
         return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]  # [K, 1, T]

@@ -1,0 +1,78 @@
+"""Chains as a tensor dimension: where they start, which of their states are kept, and what is handed back.
+
+Every sampler's state is a dict with, beside what its own step needs,
+
+    model   the built model (a LogJoint)           theta   where the chains are now [C, P]
+    t       steps done                             start   where they began [C, P]
+    kept    list of [C, P] on the CPU              stats   name -> list of [C] on the CPU, one for each kept state
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.draws import Draws
+from components.inference.log_joint import value_and_gradient
+from components.interfaces import LogJoint, NumericalTrouble, Rng
+from components.trouble import Misfit
+
+State = dict[str, Any]
+
+
+def started(model: LogJoint, problem: Any, chains: int, rng: Rng, start: Tensor | None = None) -> State:
+    """The state of C chains that begin at draws from the model's prior, or at ``start`` [C, P].
+
+    Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
+    theta = model.sample_prior(chains, rng.init) if start is None else start  # [C, P]
+    batch = None if problem is None else next(iter(problem.batches(rng, 0, 1)))[1]
+    value, gradient = value_and_gradient(model, theta, batch)
+    wrong = ~(torch.isfinite(value) & torch.isfinite(gradient).all(1))
+    if wrong.any():
+        lost = wrong.nonzero().flatten().tolist()
+        raise NumericalTrouble(
+            f"log density or its gradient is not finite where chains {lost} start (first: {float(value[lost[0]]):g})",
+            "change where the dataset or the prior of the model starts chains, or seed",
+        )
+    return {"model": model, "t": 0, "start": theta, "theta": theta, "kept": [], "stats": {}}
+
+
+def whole(batch: Any) -> None:
+    """Refuses a minibatch: an exact sampler needs the log joint itself, not an estimate of it.
+
+    Raises Misfit."""
+    if batch is not None and batch.scale != 1.0:
+        raise Misfit("dataset.batch_size: this sampler needs the whole training set at each step; use null")
+
+
+def moved(
+    state: State,
+    theta: Tensor,
+    burn_in: int,
+    thinning: int,
+    stats: dict[str, Tensor] | None = None,
+    mend: str = "lower inference.step_size",
+) -> State:
+    """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept, with its stats [C].
+
+    Raises NumericalTrouble when a chain has left the finite numbers."""
+    t = state["t"] + 1
+    finite = torch.isfinite(theta).all(1)
+    if not finite.all():
+        lost = (~finite).nonzero().flatten().tolist()
+        raise NumericalTrouble(f"chains {lost} left the finite numbers at step {t}", mend)
+    if t > burn_in and (t - burn_in) % thinning == 0:
+        state["kept"].append(theta.cpu())  # collected draws would fill an accelerator
+        for name, value in (stats or {}).items():
+            state["stats"].setdefault(name, []).append(value.detach().cpu())
+    return state | {"t": t, "theta": theta}
+
+
+def collected(state: State) -> Draws:
+    """What the chains have kept so far."""
+    model, theta, kept = state["model"], state["theta"], state["kept"]
+    draws = torch.stack(kept, 1).to(theta.device) if kept else theta.unsqueeze(1)[:, :0]  # [C, N, P]
+    stats = {name: torch.stack(values, 1).to(theta.device) for name, values in state["stats"].items()}
+    return Draws(draws, state["start"], list(model.names), model, stats, theta)

@@ -1,0 +1,86 @@
+"""Targets whose moments are known, and the z-scores by which samplers are judged on them."""
+
+from __future__ import annotations
+
+import torch
+from filter_play import component
+from torch import Tensor
+
+from runner.rng import Streams
+
+F64 = torch.float64
+
+
+class GaussianTarget:
+    """N(mean, covariance) as a LogJoint; chains start at N(mean, spread² I)."""
+
+    def __init__(self, mean: Tensor, covariance: Tensor, spread: float = 1.0):
+        self.mean, self.covariance, self.spread = mean, covariance, spread
+        self.precision = torch.linalg.inv(covariance)
+        self.dim, self.names = len(mean), [f"x{j}" for j in range(len(mean))]
+        self.first, self.second = mean, covariance.diagonal() + mean**2
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.mean + self.spread * torch.randn(n, self.dim, generator=generator, dtype=self.mean.dtype)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        centred = theta - self.mean
+        return -0.5 * (centred @ self.precision * centred).sum(1)
+
+
+class GammaTarget:
+    """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the log-Jacobian θ."""
+
+    dim, names = 1, ["rate"]
+
+    def __init__(self, shape: float = 3.0, rate: float = 2.0, jacobian: bool = True):
+        self.shape, self.rate, self.jacobian = shape, rate, jacobian
+        self.first = torch.tensor([shape / rate], dtype=F64)
+        self.second = torch.tensor([shape * (shape + 1) / rate**2], dtype=F64)
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta.exp()
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return 0.5 * torch.randn(n, 1, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        power = self.shape if self.jacobian else self.shape - 1
+        return (power * theta - self.rate * theta.exp())[:, 0]
+
+
+def correlated(correlation: float = 0.8) -> GaussianTarget:
+    """A correlated Gaussian in the plane with unequal scales."""
+    scale = torch.tensor([1.0, 0.5], dtype=F64)
+    unit = torch.tensor([[1.0, correlation], [correlation, 1.0]], dtype=F64)
+    return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
+
+
+def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):
+    """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after ``steps`` steps."""
+    inference = component("inference", name, **settings)
+    rng = Streams(seed)
+    state = inference.init(model, problem, rng)
+    for _ in range(steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference.posterior(state)
+
+
+def moment_z(draws, model) -> float:
+    """Largest |z| of the first two moments; the error is that of the means of independent chains, so take many."""
+    values = draws.values  # [C, N, P']
+    worst = 0.0
+    for power, exact in ((1, model.first), (2, model.second)):
+        per_chain = (values**power).mean(1)  # [C, P']
+        error = per_chain.std(0) / len(per_chain) ** 0.5
+        worst = max(worst, float(((per_chain.mean(0) - exact) / error).abs().max()))
+    return worst
