@@ -113,7 +113,7 @@ def test_burn_in_and_thinning_decide_what_is_kept():
         state, info = sgld.step(state, None, rng)
         seen.append(state["theta"])
     kept = sgld.posterior(state)
-    assert info["kept"] == 2
+    assert info["draws"] == 2
     assert torch.equal(kept.draws, torch.stack([seen[6], seen[9]], 1))
     assert torch.equal(kept.flat.mean(0), kept.mean)
 
