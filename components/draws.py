@@ -58,12 +58,16 @@ class Draws:
     @property
     def mean(self) -> Tensor:
         """Estimate of the parameters' means, [P']."""
-        return self.weights @ self.values.flatten(0, 1)
+        return self.expectation(self.values.flatten(0, 1))
 
     @property
     def second_moment(self) -> Tensor:
         """Estimate of the means of the parameters' squares, [P']."""
-        return self.weights @ self.values.flatten(0, 1).square()
+        return self.expectation(self.values.flatten(0, 1).square())
+
+    def expectation(self, f: Tensor) -> Tensor:
+        """Estimate of E[f] from the values f [C·N, …] at all draws."""
+        return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
