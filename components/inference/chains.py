@@ -15,25 +15,38 @@ import torch
 from torch import Tensor
 
 from components.draws import Draws
-from components.inference.log_joint import value_and_gradient
+from components.inference.log_joint import log_joint, value_and_gradient
 from components.interfaces import LogJoint, NumericalTrouble, Rng
 from components.trouble import Misfit
 
 State = dict[str, Any]
 
 
-def started(model: LogJoint, problem: Any, chains: int, rng: Rng, start: Tensor | None = None) -> State:
+def first_batch(problem: Any, rng: Rng) -> Any:
+    """What the first step will see; all there is, where batches are whole.  None: there are no data."""
+    return None if problem is None else next(iter(problem.batches(rng, 0, 1)))[1]
+
+
+def started(
+    model: LogJoint, problem: Any, chains: int, rng: Rng, start: Tensor | None = None, gradient: bool = True
+) -> State:
     """The state of C chains that begin at draws from the model's prior, or at ``start`` [C, P].
 
+    ``gradient`` False asks for no gradient, so that the model need not be differentiable.
     Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
     theta = model.sample_prior(chains, rng.init) if start is None else start  # [C, P]
-    batch = None if problem is None else next(iter(problem.batches(rng, 0, 1)))[1]
-    value, gradient = value_and_gradient(model, theta, batch)
-    wrong = ~(torch.isfinite(value) & torch.isfinite(gradient).all(1))
+    batch = first_batch(problem, rng)
+    if gradient:
+        value, slope = value_and_gradient(model, theta, batch)
+        wrong = ~(torch.isfinite(value) & torch.isfinite(slope).all(1))
+    else:
+        value = log_joint(model, theta, batch).detach()
+        wrong = ~torch.isfinite(value)
     if wrong.any():
         lost = wrong.nonzero().flatten().tolist()
         raise NumericalTrouble(
-            f"log density or its gradient is not finite where chains {lost} start (first: {float(value[lost[0]]):g})",
+            f"log density{' or its gradient' if gradient else ''} is not finite where chains {lost} start "
+            f"(first: {float(value[lost[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
         )
     return {"model": model, "t": 0, "start": theta, "theta": theta, "kept": [], "stats": {}}
