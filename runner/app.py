@@ -70,7 +70,7 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
 
 
 def printed(job: Any) -> tuple[dict[str, str], str]:
-    """What the papers print for this model and setting, by metric, and whether ours can be compared with it.
+    """What the papers print for this run, by metric, and whether ours can be compared with it.
 
     Raises:
         ConfigError: ``paper_tables`` names a table that is not in conf/published.
@@ -80,14 +80,12 @@ def printed(job: Any) -> tuple[dict[str, str], str]:
     found, reason = {}, ""
     for name in job.settings.paper_tables:
         table = load_published(name)
-        column: Any = job.config
-        for part in table.columns.split("."):
-            column = column.get(part) if isinstance(column, dict) else None
-        number = table.number(job.model.name, column)
-        if number is not None:
-            found[table.metric] = number.text
-            if job.data != table.data:
-                reason = f"not comparable: ours is on {job.data}, theirs on {table.data}"
+        numbers = table.beside(job.config)
+        found |= numbers
+        if numbers and job.data != table.data:
+            reason = f"not comparable: ours is on {job.data}, theirs on {table.data}"
+        elif numbers and table.not_comparable:
+            reason = f"not comparable: {table.not_comparable}"
     return found, reason
 
 

@@ -149,7 +149,12 @@ def result(
         table.add_row(part, *(cell(result.get(f"{name}/{part}")) for name in names))
     if printed:
         table.add_section()
-        table.add_row("published", *(printed.get(name, "") for name in names))
+        if any("/" not in name for name in printed):
+            table.add_row("published", *(printed.get(name, "") for name in names))
+        for part in parts[:20]:
+            row = [printed.get(f"{name}/{part}", "") for name in names]
+            if any(row):
+                table.add_row(f"{part}, published", *row)
     out.print(table)
     if printed and reason:
         out.print(f"published {reason}", style="yellow", markup=False)

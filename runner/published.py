@@ -58,21 +58,39 @@ class Published(BaseModel):
     data: str  # a result on data of another name is shown beside, never compared
     runs: int | None
     spread: str
-    columns: str
+    rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
+    columns: str | dict[str, str]  # the same for a column; or {column as printed: metric of one run}
     protocol: str
     bold: str | None = None
     note: str | None = None
     not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
-    values: dict[str, dict[str, Number]]  # model -> column -> number
+    values: dict[str, dict[str, Number]]  # row -> column -> number
 
     @field_validator("values", mode="before")
     @classmethod
     def _parsed(cls, values: dict[str, dict[Any, Any]]) -> dict[str, dict[str, Number]]:
         return {m: {str(c): Number.parse(str(v)) for c, v in row.items()} for m, row in values.items()}
 
-    def number(self, model: str, column: object) -> Number | None:
-        """What is printed for a model in a column (None: nothing)."""
-        return self.values.get(model, {}).get(str(column))
+    def number(self, row: object, column: object) -> Number | None:
+        """What is printed in a row and a column (None: nothing)."""
+        return self.values.get(str(row), {}).get(str(column))
+
+    def beside(self, config: dict[str, Any]) -> dict[str, str]:
+        """What is printed for one run, by metric, given the run's resolved config."""
+        row = _of_run(config, self.rows)
+        if isinstance(self.columns, dict):
+            found = {metric: self.number(row, column) for column, metric in self.columns.items()}
+        else:
+            found = {self.metric: self.number(row, _of_run(config, self.columns))}
+        return {metric: number.text for metric, number in found.items() if number is not None}
+
+
+def _of_run(config: dict[str, Any], key: str) -> Any:
+    """The value of a dotted key, the name where the key is a role; None: the config has no such key."""
+    value: Any = config
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value.get("name") if isinstance(value, dict) else value
 
 
 def load_published(name: str, folder: Path = CONF / "published") -> Published:

@@ -65,8 +65,8 @@ def _numbers(tables: list[Laid], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ["table", "model", "settings", "column", "metric", "published", "published mean", "published SE", "mean", "SE",
-             "n", "lost", "best", "difference in SE", "verdict", "why", "data", "paired difference", "its SE", "p worse",
+            ["table", "model", "published row", "settings", "column", "metric", "published", "published mean",
+             "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data", "paired difference", "its SE", "p worse",
              "runs"]
         )  # fmt: skip
         for laid in tables:
@@ -76,7 +76,8 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                     s, n, pair = c.summary, c.number, c.against
                     metric = spec.columns[c.column] if isinstance(spec.columns, dict) else spec.metric
                     writer.writerow(
-                        [spec.name, row.model, row.preset, c.column, metric, *((n.text, n.mean, n.se) if n else ("",) * 3),
+                        [spec.name, row.model, row.printed, row.preset, c.column, metric,
+                         *((n.text, n.mean, n.se) if n else ("",) * 3),
                          *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
                          c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse) if pair else ("",) * 3),
                          " ".join(f"{f.parent.name}/{f.name}" for f in c.folders)]
@@ -87,12 +88,14 @@ def _replicates(tables: list[Laid], path: Path) -> None:
     """Every replicate's score as one line of CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["table", "model", "settings", "column", "seed", "replicate", "score"])
+        writer.writerow(["table", "model", "published row", "settings", "column", "seed", "replicate", "score"])
         for laid in tables:
             for row, cells in laid.rows:
                 for c in cells:
                     for (seed, replicate), score in sorted(c.values.items()):
-                        writer.writerow([laid.spec.name, row.model, row.preset, c.column, seed, replicate, score])
+                        writer.writerow(
+                            [laid.spec.name, row.model, row.printed, row.preset, c.column, seed, replicate, score]
+                        )
 
 
 def _png(figure: Figure) -> bytes:

@@ -48,9 +48,9 @@ def table_view(laid: Laid) -> dict[str, Any]:
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec.digits) for cell in cells]
         compared = any(v["difference"] for v in views)
-        first = row.model != previous
+        first = row.printed != previous
         rows.append({"label": row.label, "preset": row.preset, "cells": views, "first": first, "compared": compared})
-        previous = row.model
+        previous = row.printed
     columns = laid.spec.columns
     return {
         "name": laid.spec.name,

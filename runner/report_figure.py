@@ -31,9 +31,9 @@ def table_figure(laid: Laid) -> Figure:
     previous = None
     for row, cells in laid.rows:
         y += LINE
-        if previous is not None and row.model != previous:
+        if previous is not None and row.printed != previous:
             ax.plot([0, width], [y - LINE / 2] * 2, color=RULE, linewidth=0.6)
-        previous = row.model
+        previous = row.printed
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
         ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
         for j, cell in enumerate(cells):

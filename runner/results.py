@@ -121,7 +121,7 @@ def _cell(snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, r
 
 def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     """The verdict on a cell, and why it is what it is."""
-    cell.number = published.number(cell.row.model, cell.column) if published else None
+    cell.number = published.number(cell.row.printed, cell.column) if published else None
     reason = cell.reason
     if cell.values and published:
         if cell.data != published.data:

@@ -57,7 +57,8 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
         def of(run: FrozenRun, key: str = key) -> str:
             row = rows[run.row]
             facts = {"model": row.model, "preset": row.preset, "row": row.name, "label": row.label}
-            facts |= {"experiment": run.experiment}
+            facts |= {"experiment": run.experiment, "published_row": row.printed}
+            facts |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
             facts |= {k: str(v) for k, v in run.cell.items()}
             facts |= {k.split(".")[-1]: str(v) for k, v in run.cell.items()}
             if key not in facts:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_
 
 from runner import CONF
 from runner.mistakes import ConfigError, nearest
+from runner.published import load_published
 
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
@@ -31,7 +32,8 @@ class Row(_Strict):
     """One line of the tables."""
 
     label: str  # as printed
-    model: str  # name in the published table
+    model: str  # name of the model; also of the published row, unless published_row says otherwise
+    published_row: str | None = None  # row of the published table, where rows are not models: sgld_r, boston
     preset: str  # as published | tuned: which settings
     experiment: str | None = None  # None: composed by hand from overrides
     overrides: list[str] = []
@@ -42,6 +44,11 @@ class Row(_Strict):
     def name(self) -> str:
         """Unique in a study."""
         return f"{self.label}, {self.preset}" if self.preset else self.label
+
+    @property
+    def printed(self) -> str:
+        """The row of the published table that this one is laid beside."""
+        return self.published_row or self.model
 
 
 class TableSpec(_Strict):
@@ -166,7 +173,7 @@ def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
     if not path.is_file():
         raise ConfigError(f"study {name}: no such study{nearest(name, (p.stem for p in folder.glob('*.yaml')))}")
     try:
-        return StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"])
@@ -176,3 +183,11 @@ def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
     except (yaml.YAMLError, TypeError) as error:
         raise ConfigError(f"{path.name}: {str(error).splitlines()[0]}") from None
+    printed = {row for table in study.tables if table.published for row in load_published(table.published).values}
+    for row in study.rows:
+        if row.published_row is not None and row.published_row not in printed:
+            raise ConfigError(
+                f"{path.name}: row {row.name}: published_row={row.published_row} is in no table of this study"
+                + nearest(row.published_row, printed)
+            )
+    return study

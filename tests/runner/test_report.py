@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from runner import CONF, report, snapshot
 from runner.mistakes import ConfigError
+from runner.published import Published, load_published
 from runner.report import main
 from runner.results import lay, step_times
 from runner.snapshot import FrozenRun, Snapshot
@@ -162,6 +164,44 @@ def test_bold_and_paired_differences(study):
     assert found["sMDGP, tuned", "1000"].against is None
 
 
+def test_rows_that_are_not_models_name_the_printed_row(study):
+    record(study, "c", 1000, 0.15 + NOISE)  # model igp, laid beside the row smdgp: 0.15(0.1)
+    rows = [row.model_copy(update={"published_row": "smdgp"} if row.model == "igp" else {}) for row in STUDY.rows]
+    again = replace(study, study=STUDY.model_copy(update={"rows": rows}))
+    cell = cells(again)["iGP, tuned", "1000"]
+    assert (cell.number.text, cell.verdict.word) == ("0.15(0.1)", "agrees")
+    assert cells(again)["sMDGP, tuned", "1000"].number.text == "0.15(0.1)"  # the model, where nothing is said
+
+
+def test_a_published_row_that_is_not_printed(tmp_path):
+    rows = [STUDY.rows[0].model_dump() | {"published_row": "smdpg"}]
+    definition = STUDY.model_dump() | {"rows": rows, "reference": None}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(definition))
+    wanted = (
+        "small.yaml: row sMDGP, as published: published_row=smdpg is in no table of this study, did you mean smdgp?"
+    )
+    with pytest.raises(ConfigError, match=re.escape(wanted)):
+        load_study(str(tmp_path / "small.yaml"))
+
+
+def test_what_is_printed_for_a_single_run():
+    of = {"model": {"name": "mmdgp"}, "inference": {"name": "dsvi"}, "dataset": {"name": "sarcos", "n_train": 100}}
+    assert load_published("boustati_table_3_1").beside(of) == {"nlpp": "1.34(0.21)"}
+    assert load_published("boustati_table_3_2").beside(of) == {
+        "auc/run 1": "0.75(0.03)",
+        "auc/run 2": "0.81(0.02)",
+        "auc/run 3": "0.8(0.02)",
+        "auc": "0.78(0.02)",
+    }
+    swapped = load_published("boustati_table_3_1").model_dump(exclude={"values"}) | {
+        "rows": "inference",
+        "columns": "dataset",
+        "values": {"dsvi": {"sarcos": "1.5(0.1)"}},
+    }
+    assert Published(**swapped).beside(of) == {"nlpp": "1.5(0.1)"}
+    assert Published(**swapped).beside(of | {"inference": {"name": "map"}}) == {}
+
+
 def test_seeds_are_pooled(tmp_path):
     pooled = STUDY.model_copy(update={"grid": {"dataset.n_train": [1000], "seed": [0, 1]}, "tables": STUDY.tables[:1]})
     runs = [
@@ -225,7 +265,7 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
         assert laid.published is not None
         assert laid.columns
         for row, line in laid.rows:
-            if row.model in laid.published.values:
+            if row.printed in laid.published.values:
                 assert all(cell.number is not None for cell in line)
 
 
