@@ -1,0 +1,167 @@
+"""Bayes actions against brute-force minimisation of the posterior expected loss, summed draw by draw."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from components.draws import Draws
+from components.metrics import decisions as d
+from components.predictive import Categorical, GaussianMixture
+
+F64 = torch.float64
+
+
+def lopsided(n: int = 20, columns: int = 2, seed: int = 0) -> d.Samples:
+    g = torch.Generator().manual_seed(seed)
+    weights = torch.rand(n, generator=g, dtype=F64)
+    return d.Samples(torch.randn(n, columns, generator=g, dtype=F64).exp(), weights / weights.sum())
+
+
+def literal(loss, action: torch.Tensor, values: torch.Tensor, weights: torch.Tensor) -> float:
+    """Σ_s w_s L(a, s) of one unknown, in a loop."""
+    return sum(float(w) * float(loss(action, s)) for w, s in zip(weights, values, strict=True))
+
+
+def mixture() -> GaussianMixture:
+    mu = torch.tensor([-1.0, 0.5, 3.0], dtype=F64)[:, None, None]
+    v = torch.tensor([0.3, 1.0, 0.2], dtype=F64)[:, None, None]
+    return GaussianMixture(mu, v)
+
+
+POINT = [d.Squared(), d.Absolute(), d.Pinball(0.1), d.Pinball(0.8), d.Missed(0.3)]
+
+
+@pytest.mark.parametrize("loss", POINT, ids=str)
+def test_point_actions_minimise_the_empirical_expected_loss(loss):
+    belief = lopsided()
+    action = loss.act(belief)
+    cost = loss.expected(action, belief)
+    for j in range(2):
+        values = belief.values[:, j]
+        assert float(cost[j]) == pytest.approx(literal(loss, action[j], values, belief.weights), abs=1e-12)
+        tried = torch.cat([torch.linspace(0, float(values.max()), 60, dtype=F64), values, values + 0.3, values - 0.3])
+        best = min(literal(loss, a, values, belief.weights) for a in tried)
+        assert float(cost[j]) <= best + 1e-10
+
+
+@pytest.mark.parametrize("loss", [d.Squared(), d.Absolute(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str)
+def test_predictive_actions_agree_with_numerical_integration(loss):
+    belief = mixture()
+    y = torch.linspace(-8, 10, 18_001, dtype=F64)
+    density = belief.log_prob(y[:, None]).exp()[:, 0]
+
+    def integral(action: torch.Tensor) -> float:
+        return float(torch.trapezoid(loss(action, y) * density, y))
+
+    action = loss.act(belief).flatten() if isinstance(loss, d.CentralInterval) else loss.act(belief).squeeze()
+    shaped = action.reshape(2, 1, 1) if action.ndim else action.reshape(1, 1)
+    cost = integral(action)
+    assert float(loss.expected(shaped, belief).squeeze()) == pytest.approx(cost, abs=1e-6)
+    steps = (-0.05, -0.01, 0.01, 0.05)
+    moves = [torch.tensor(m, dtype=F64) for m in (itertools.product((*steps, 0.0), repeat=2) if action.ndim else steps)]
+    assert all(integral(action + move) > cost - 1e-9 for move in moves)
+
+
+def test_intervals_minimise_over_all_pairs_of_draws():
+    belief = lopsided(15)
+    for loss in (d.CentralInterval(0.2), d.DensestInterval(0.25), d.DensestInterval(0.02)):
+        action = loss.act(belief)  # [2, d]
+        cost = loss.expected(action, belief)
+        for j in range(2):
+            values = belief.values[:, j]
+            ends = [(a, b) for a in values for b in values if a <= b]
+            costs = {pair: literal(loss, pair, values, belief.weights) for pair in ends}
+            assert float(cost[j]) == pytest.approx(min(costs.values()), abs=1e-10)
+
+
+def test_densest_interval_is_a_level_set_of_a_gaussian():
+    z = torch.special.ndtri(torch.linspace(0.0, 1.0, 40_003, dtype=F64)[1:-1])[:, None]  # quantiles of N(0, 1)
+    belief = d.Samples(z, torch.full((len(z),), 1 / len(z), dtype=F64))
+    low, high = d.DensestInterval(0.1).act(belief)
+    edge = (-2 * torch.tensor(0.1 * (2 * torch.pi) ** 0.5, dtype=F64).log()).sqrt()  # density 0.1
+    assert torch.allclose(torch.cat([low, high]), torch.stack([-edge, edge]), atol=0.02)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
+def test_norm_power_of_a_vector(alpha):
+    belief = lopsided(30, 3, seed=1)
+    loss = d.NormPower(alpha)
+    action = loss.act(belief)
+    cost = float(loss.expected(action, belief))
+    assert cost == pytest.approx(literal(loss, action, belief.values, belief.weights))
+    g = torch.Generator().manual_seed(2)
+    for scale in (1.0, 1e-1, 1e-2, 1e-3):
+        tried = action + scale * torch.randn(200, 3, generator=g, dtype=F64)
+        assert bool((torch.stack([loss.expected(a, belief) for a in tried]) > cost).all())
+    if alpha == 2:
+        assert torch.allclose(action, belief.mean)
+
+
+def test_geometric_median_that_is_a_draw():
+    values = torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], dtype=F64)
+    belief = d.Samples(values, torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2], dtype=F64))
+    assert torch.allclose(d.NormPower(1.0).act(belief), values[0])
+    heavy = d.Samples(values, torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1], dtype=F64))  # more than half the weight
+    assert torch.allclose(d.NormPower(1.0).act(heavy), values[1], atol=1e-6)
+
+
+def test_classification_with_costs_by_enumeration():
+    logits = torch.randn(4, 6, 1, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
+    belief = Categorical(logits)
+    cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)  # the last: "ask somebody"
+    loss = d.Costs(cost)
+    action = loss.act(belief)
+    for b in range(6):
+        p = belief.probs[b, 0]
+        by_hand = [sum(float(cost[a, c]) * float(p[c]) for c in range(3)) for a in range(4)]
+        assert int(action[b, 0]) == min(range(4), key=by_hand.__getitem__)
+        assert float(loss.expected(action, belief)[b, 0]) == pytest.approx(min(by_hand))
+    assert torch.equal(d.Costs.zero_one(3).act(belief), belief.probs.argmax(-1))
+
+
+def test_false_negatives_that_cost_more_move_the_threshold():
+    """Two classes: say 1 exactly when p₁/p₀ > cost(1|0)/cost(0|1)."""
+    p = torch.linspace(0.013, 0.987, 99, dtype=F64)
+    loss = d.Costs(torch.tensor([[0, 9], [1, 0]], dtype=F64))
+    assert torch.equal(loss.act(torch.stack([1 - p, p], -1)) == 1, p / (1 - p) > 1 / 9)
+
+
+def test_model_choice_by_posterior_odds():
+    log_evidence, log_prior = torch.tensor([-101.0, -100.0]), torch.tensor([0.9, 0.1]).log()
+    p = d.model_probabilities(log_evidence, log_prior)
+    odds = torch.exp(log_evidence[0] - log_evidence[1]) * 9
+    assert torch.allclose(p[0] / p[1], odds)
+    assert int(d.Costs.zero_one(2).act(p)) == 0
+    assert int(d.Costs.zero_one(2).act(d.model_probabilities(log_evidence))) == 1
+
+
+def test_bayes_rule_minimises_the_expected_utility_over_rules():
+    """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution of (s, y)."""
+    joint = torch.tensor([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]], dtype=F64)  # p(s, y): two states, three observations
+    u = torch.tensor([[1.0, 0.0], [-0.5, 2.0]], dtype=F64)  # u[action, state]
+
+    def utility(rule) -> float:
+        return sum(float(joint[s, y]) * float(u[rule[y], s]) for s in range(2) for y in range(3))
+
+    best = max(itertools.product(range(2), repeat=3), key=utility)
+    posterior = (joint / joint.sum(0)).T  # [y, s]
+    assert tuple(d.Costs(-u).act(posterior).tolist()) == best
+
+
+def test_draws_are_asked_in_their_own_units_and_with_their_weights():
+    theta = torch.randn(2, 5, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+
+    class Positive:
+        def constrain(self, theta):
+            return theta.exp()
+
+    draws = Draws(theta, theta[:, 0], ["scale"], Positive())
+    assert torch.allclose(d.Squared().act(d.samples_of(draws)), theta.exp().mean((0, 1)))
+    log_weights = torch.full((2, 5), -1e3, dtype=F64)
+    log_weights[1, 3] = 0.0
+    one = Draws(theta, theta[:, 0], ["scale"], Positive(), log_weights=log_weights)
+    for loss in (d.Squared(), d.Absolute(), d.Pinball(0.01)):
+        assert torch.allclose(loss.act(d.samples_of(one)), theta[1, 3].exp())
