@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveInt
 
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
 from components.inference.log_joint import value_and_gradient
+from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "sgld")
-class SGLD(Inference):
+class SGLD(StepSizes, Inference):
     """Stochastic gradient Langevin dynamics, L parallel chains at once.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
-    same step with ε_t/2 and N(0, ε_t I).  ε_t = ε (1 + t/b)^−γ: constant for γ = 0, and within the conditions of Robbins &
-    Monro for ½ < γ ≤ 1.  On N(0, σ²) with a constant step the chain is autoregressive, and its stationary variance
-    is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps every ``thinning``-th state is kept.
+    same step with ε_t/2 and N(0, ε_t I).  On N(0, σ²) with a constant step the chain is autoregressive, and its stationary
+    variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps every ``thinning``-th state is kept.
 
     Raises NumericalTrouble when a chain leaves the finite numbers.
 
@@ -30,24 +30,15 @@ class SGLD(Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
-    step_size: PositiveFloat
-    decay: NonNegativeFloat
-    decay_scale: PositiveFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
-
-    @model_validator(mode="after")
-    def _robbins_monro(self) -> SGLD:
-        if self.decay != 0 and not 0.5 < self.decay <= 1:
-            raise ValueError(f"decay: {self.decay} breaks the Robbins-Monro conditions; use 0 or a value in (0.5, 1]")
-        return self
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
         return started(model, problem, self.chains, rng)
 
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
         theta = state["theta"]
-        eps = self.step_size * (1 + state["t"] / self.decay_scale) ** -self.decay
+        eps = self.step_size_at(state["t"])
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = theta + eps * gradient + (2 * eps) ** 0.5 * noise  # eq. (2.1)

@@ -32,7 +32,7 @@ def go(problem, rng, method, state, start, stop):
         (SEQUENCE, "kalman", {}),
         (SEQUENCE, "bootstrap_filter", {"particles": 50, "resample_below": 0.5}),
         (SEQUENCE, "beta_bootstrap_filter", {"particles": 50}),
-        (DENSITY, "sgld", {"burn_in": 5, "thinning": 3, "decay": 0.6}),
+        (DENSITY, "sgld", {"burn_in": 5, "thinning": 3, "schedule": "polynomial"}),
     ],
 )
 @pytest.mark.parametrize("stopped", [3, 17])

@@ -119,7 +119,8 @@ def test_burn_in_and_thinning_decide_what_is_kept():
 
 
 def test_step_sizes_decay_as_a_power():
-    sgld, rng = component("inference", "sgld", step_size=0.1, decay=0.6, decay_scale=10.0), Streams(0)
+    sgld = component("inference", "sgld", step_size=0.1, schedule="polynomial", decay=0.6, decay_scale=10.0)
+    rng = Streams(0)
     state, eps = sgld.init(Gaussian(), None, rng), []
     for _ in range(21):
         state, info = sgld.step(state, None, rng)
@@ -127,7 +128,7 @@ def test_step_sizes_decay_as_a_power():
     assert eps[0] == 0.1
     assert eps[20] == pytest.approx(0.1 * 3**-0.6)
     with pytest.raises(ValidationError, match="Robbins-Monro"):
-        component("inference", "sgld", decay=0.4)
+        component("inference", "sgld", schedule="polynomial", decay=0.4)
 
 
 def test_a_step_too_large_says_which_key():

@@ -1,0 +1,43 @@
+"""Step sizes of stochastic gradient MCMC: the keys that every method has under the same names, and ε_t."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import BaseModel, PositiveFloat, PositiveInt, model_validator
+
+
+class StepSizes(BaseModel):
+    """ε_t of step t = 0, 1, …, as ``schedule`` says.
+
+        constant    ε_t = ε
+        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, as Robbins & Monro ask
+        cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps a cycle
+
+    With constant and cyclical steps the bias of order ε does not vanish.  Where a cycle begins, steps are as large as ε, so
+    that chains change modes; to keep only states of small steps let ``burn_in`` and ``thinning`` be multiples of the cycle.
+    (Zhang et al. also leave out the noise in the first part of each cycle; here it is never left out.)
+
+    Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
+
+    step_size: PositiveFloat
+    schedule: Literal["constant", "polynomial", "cyclical"]
+    decay: PositiveFloat
+    decay_scale: PositiveFloat
+    cycle_length: PositiveInt
+
+    @model_validator(mode="after")
+    def _robbins_monro(self) -> StepSizes:
+        if self.schedule == "polynomial" and not 0.5 < self.decay <= 1:
+            raise ValueError(f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]")
+        return self
+
+    def step_size_at(self, t: int) -> float:
+        """ε_t, t ≥ 0 steps having been done."""
+        if self.schedule == "polynomial":
+            return self.step_size * (1 + t / self.decay_scale) ** -self.decay
+        if self.schedule == "cyclical":
+            position = (t % self.cycle_length) / self.cycle_length
+            return self.step_size / 2 * (math.cos(math.pi * position) + 1)
+        return self.step_size

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from filter_play import component
+from pydantic import ValidationError
+
+
+def sizes(**keys) -> list[float]:
+    sgld = component("inference", "sgld", step_size=0.2, **keys)
+    return [sgld.step_size_at(t) for t in range(12)]
+
+
+def test_constant():
+    assert set(sizes()) == {0.2}
+
+
+def test_polynomial():
+    expected = [0.2 * (1 + t / 4) ** -0.6 for t in range(12)]
+    assert sizes(schedule="polynomial", decay=0.6, decay_scale=4.0) == pytest.approx(expected)
+
+
+def test_cyclical_is_zhang_eq_1():
+    K, M = 12, 3  # their k counts from 1, and ⌈K/M⌉ steps are a cycle
+    cycle = math.ceil(K / M)
+    expected = [0.2 / 2 * (math.cos(math.pi * ((k - 1) % cycle) / cycle) + 1) for k in range(1, K + 1)]
+    got = sizes(schedule="cyclical", cycle_length=4)
+    assert got == pytest.approx(expected)
+    assert got[:4] == got[4:8] == got[8:]
+    assert all(e > 0 for e in got)
+
+
+def test_keys_are_checked():
+    for decay in (0.5, 1.1):
+        with pytest.raises(ValidationError, match="Robbins-Monro"):
+            sizes(schedule="polynomial", decay=decay)
+    with pytest.raises(ValidationError, match="polynomial"):
+        sizes(schedule="cosine")
+    with pytest.raises(ValidationError, match="extra"):
+        sizes(cycles=4)
+    with pytest.raises(ValidationError, match="frozen"):
+        component("inference", "sgld").step_size = 0.1
