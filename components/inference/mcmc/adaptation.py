@@ -1,0 +1,112 @@
+"""What adaptive samplers learn in warm-up, from all chains together: moments of the target and a step size.
+
+After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+
+Shape = Literal["identity", "diagonal", "dense"]
+Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
+
+
+class Adaptive(Protocol):
+    """The keys of a sampler that adapts."""
+
+    step_size: float
+    warmup: int
+    covariance: Shape
+    adapt_step_size: bool
+    target_acceptance: float
+    gain: float
+    decay: float
+    forgetting: float
+    regularisation: float
+
+
+def unadapted(theta: Tensor, keys: Adaptive) -> dict[str, Any]:
+    """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε."""
+    ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
+    covariance = None if keys.covariance == "identity" else ones if keys.covariance == "diagonal" else ones.diag()
+    return {
+        "log_step": torch.tensor(math.log(keys.step_size), dtype=theta.dtype, device=theta.device),
+        "moments": None if covariance is None else {"mean": theta.mean(0), "covariance": covariance},
+        "factor": covariance,
+    }
+
+
+def adapted(state: dict[str, Any], alpha: Tensor, keys: Adaptive) -> dict[str, Any]:
+    """The same part after a step from which the chains came to θ with acceptance α [C]; unchanged after warm-up."""
+    t, moments, L, log_step = state["t"], state["moments"], state["factor"], state["log_step"]
+    if t <= keys.warmup:
+        if moments is not None:
+            moments = updated_moments(moments, state["theta"], t, keys.forgetting)
+            L = factor(moments, keys.regularisation)
+        if keys.adapt_step_size:
+            log_step = robbins_monro(log_step, alpha, keys.target_acceptance, keys.gain * t**-keys.decay)
+    return {"log_step": log_step, "moments": moments, "factor": L}
+
+
+def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) -> Moments:
+    """Moments with the states θ [C, P] of step t = 1, 2, … taken in at weight w = (1 + η)/(t + 1 + η).
+
+        μ ← μ + w (θ̄ − μ),   Σ ← (1 − w) Σ + w S + w (1 − w)(θ̄ − μ)(θ̄ − μ)ᵀ,   S the covariance of the chains about θ̄
+
+    η = 0 weighs every state alike, as Haario does; the larger η, the sooner the way from the starts is forgotten.
+
+    Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η = 0."""
+    mean, covariance = moments["mean"], moments["covariance"]
+    w = (1 + forgetting) / (t + 1 + forgetting)
+    centre = theta.mean(0)
+    within, shift = theta - centre, centre - mean
+    if covariance.dim() == 1:
+        spread = within.square().mean(0) + (1 - w) * shift.square()  # [P]
+    else:
+        spread = within.T @ within / len(theta) + (1 - w) * torch.outer(shift, shift)  # [P, P]
+    return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
+
+
+def factor(moments: Moments, regularisation: float) -> Tensor:
+    """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
+
+    Raises NumericalTrouble when rounding leaves no factor.
+
+    Source: Haario et al. (2001), section 2."""
+    covariance = moments["covariance"]
+    if covariance.dim() == 1:
+        return (covariance + regularisation).sqrt()
+    L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(len(covariance)).to(covariance))
+    if info.any():
+        raise NumericalTrouble(
+            "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
+            "raise inference.regularisation, or use inference.covariance=diagonal",
+        )
+    return L
+
+
+def stretched(L: Tensor | None, z: Tensor) -> Tensor:
+    """L z of each row of z [C, P]; L [P, P], [P] (diagonal) or None (identity)."""
+    if L is None:
+        return z
+    return z * L if L.dim() == 1 else z @ L.T
+
+
+def transposed(L: Tensor | None, g: Tensor) -> Tensor:
+    """Lᵀ g of each row of g [C, P], with L as in ``stretched``."""
+    if L is None:
+        return g
+    return g * L if L.dim() == 1 else g @ L
+
+
+def robbins_monro(log_step: Tensor, alpha: Tensor, target: float, weight: float) -> Tensor:
+    """log ε + γ_t (ᾱ − α*): a step size whose proposals are accepted too often grows; α [C].
+
+    Source: Andrieu and Thoms (2008), Algorithm 4."""
+    return log_step + weight * (alpha.mean() - target)

@@ -1,0 +1,85 @@
+"""Langevin proposals with an accept step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from components.draws import Draws
+from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.inference.log_joint import value_and_gradient
+from components.inference.mcmc.adaptation import Shape, adapted, stretched, transposed, unadapted
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.interfaces import Inference, Info, LogJoint, Rng
+from components.registry import register
+
+
+@register("inference", "mala")
+class MALA(Inference):
+    """Metropolis-adjusted Langevin algorithm with a learnt preconditioner, C chains at once.
+
+        θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
+        α  = 1 ∧ π(θ') q(θ | θ') / (π(θ) q(θ' | θ)),   q(θ' | θ) = N(θ' | θ + ε Σ ∇log π(θ), 2ε Σ)
+
+    θ [C, P]; ε in the convention of ``sgld`` (noise of variance 2ε).  With w = L⁻¹(θ' − θ) the way back has the noise
+    z' = −(w + ε Lᵀ∇log π(θ'))/√(2ε), and log q(θ | θ') − log q(θ' | θ) = (‖z‖² − ‖z'‖²)/2: no determinant, no solve.  It
+    is one leapfrog step of size √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
+    together and log ε moves by g t^−κ (ᾱ − α*); after it both stay, and every ``thinning``-th state is kept.
+
+    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
+    minibatches.
+
+    Source: Roberts and Tweedie (1996), section 1.4; Roberts and Rosenthal (1998), Theorem 3; Bardenet (2021), eq. (4.1)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    step_size: PositiveFloat
+    warmup: NonNegativeInt
+    thinning: PositiveInt
+    covariance: Shape
+    adapt_step_size: bool
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    gain: PositiveFloat
+    decay: Annotated[float, Field(gt=0.5, le=1)]
+    forgetting: NonNegativeFloat
+    regularisation: PositiveFloat
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        state = started(model, problem, self.chains, rng)
+        batch, theta = first_batch(problem, rng), state["theta"]
+        whole(batch)
+        value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
+        return state | unadapted(theta, self) | {"value": value, "gradient": gradient}
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        whole(batch)
+        theta, value, gradient, t = state["theta"], state["value"], state["gradient"], state["t"] + 1
+        L, log_step = state["factor"], state["log_step"]
+        eps = log_step.exp()
+        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        w = eps * transposed(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
+        proposal = theta + stretched(L, w)
+        proposed, slope = value_and_gradient(state["model"], proposal, batch)
+        back = (w + eps * transposed(L, slope)) / (2 * eps).sqrt()  # −z', the noise that would lead back
+        correction = 0.5 * (z.square() - back.square()).sum(1)
+        accept, alpha = metropolis_hastings(value, proposed, correction, t, rng.noise)
+        theta = torch.where(accept[:, None], proposal, theta)
+        gradient = torch.where(accept[:, None], slope, gradient)
+        value = torch.where(accept, proposed, value)
+        stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps.expand_as(alpha)}
+        state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value, "gradient": gradient}
+        state |= adapted(state, alpha, self)
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "acceptance": alpha.mean(),
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [C, N, P]

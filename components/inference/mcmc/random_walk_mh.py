@@ -1,0 +1,78 @@
+"""Random-walk Metropolis with a proposal learnt in warm-up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from components.draws import Draws
+from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.inference.log_joint import log_joint
+from components.inference.mcmc.adaptation import Shape, adapted, stretched, unadapted
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.interfaces import Inference, Info, LogJoint, Rng
+from components.registry import register
+
+
+@register("inference", "random_walk_mh")
+class RandomWalkMH(Inference):
+    """Adaptive random-walk Metropolis–Hastings, C chains at once; needs no gradient.
+
+        θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
+
+    θ [C, P].  In warm-up Σ = L Lᵀ follows the covariance of all chains together and log s moves by g t^−κ (ᾱ − α*), so that
+    the mean acceptance ᾱ comes to α*; after it both stay, and every ``thinning``-th state is kept.  The best
+    acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
+
+    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
+    minibatches.
+
+    Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu and Thoms (2008), Algorithm 4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    step_size: PositiveFloat
+    warmup: NonNegativeInt
+    thinning: PositiveInt
+    covariance: Shape
+    adapt_step_size: bool
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    gain: PositiveFloat
+    decay: Annotated[float, Field(gt=0.5, le=1)]
+    forgetting: NonNegativeFloat
+    regularisation: PositiveFloat
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        state = started(model, problem, self.chains, rng, gradient=False)
+        batch, theta = first_batch(problem, rng), state["theta"]
+        whole(batch)
+        value = log_joint(model, theta, batch).detach()  # [C]
+        return state | unadapted(theta, self) | {"value": value}
+
+    @torch.no_grad()
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        whole(batch)
+        theta, value, log_step, t = state["theta"], state["value"], state["log_step"], state["t"] + 1
+        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        scale = log_step.exp() / theta.shape[1] ** 0.5
+        proposal = theta + scale * stretched(state["factor"], z)
+        proposed = log_joint(state["model"], proposal, batch)
+        accept, alpha = metropolis_hastings(value, proposed, 0.0, t, rng.noise)
+        theta = torch.where(accept[:, None], proposal, theta)
+        value = torch.where(accept, proposed, value)
+        stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp().expand_as(alpha)}
+        state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value}
+        state |= adapted(state, alpha, self)
+        info = {
+            "log_joint": value.mean(),
+            "acceptance": alpha.mean(),
+            "step_size": log_step.exp(),
+            "draws": len(state["kept"]),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [C, N, P]
