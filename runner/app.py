@@ -77,7 +77,8 @@ def printed(job: Any) -> tuple[dict[str, str], str]:
     """
     from runner.published import load_published
 
-    found, reason = {}, ""
+    found: dict[str, str] = {}
+    reason = ""
     for name in job.settings.paper_tables:
         table = load_published(name)
         numbers = table.beside(job.config)

@@ -66,8 +66,8 @@ def _numbers(tables: list[Laid], path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(
             ["table", "model", "published row", "settings", "column", "metric", "published", "published mean",
-             "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data", "paired difference", "its SE", "p worse",
-             "runs"]
+             "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
+             "paired difference", "its SE", "p worse", "runs"]
         )  # fmt: skip
         for laid in tables:
             spec = laid.spec
