@@ -1,57 +1,54 @@
-"""What adaptive samplers learn in warm-up, from all chains together: moments of the target and a step size.
-
-After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel.
-"""
+"""What adaptive samplers learn in warm-up, from all chains together: moments of the target and a step size."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
 from components.interfaces import NumericalTrouble
 
-Shape = Literal["identity", "diagonal", "dense"]
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
 
 
-class Adaptive(Protocol):
-    """The keys of a sampler that adapts."""
+class WarmUp(BaseModel):
+    """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε, both learnt in warm-up.
 
-    step_size: float
-    warmup: int
-    covariance: Shape
+    After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel."""
+
+    step_size: PositiveFloat
+    warmup: NonNegativeInt
+    covariance: Literal["identity", "diagonal", "dense"]
     adapt_step_size: bool
-    target_acceptance: float
-    gain: float
-    decay: float
-    forgetting: float
-    regularisation: float
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    gain: PositiveFloat
+    decay: Annotated[float, Field(gt=0.5, le=1)]
+    forgetting: NonNegativeFloat
+    regularisation: PositiveFloat
 
+    def unadapted(self, theta: Tensor) -> dict[str, Any]:
+        """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε."""
+        ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
+        unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
+        return {
+            "log_step": torch.tensor(math.log(self.step_size), dtype=theta.dtype, device=theta.device),
+            "moments": None if unit is None else {"mean": theta.mean(0), "covariance": unit},
+            "factor": unit,
+        }
 
-def unadapted(theta: Tensor, keys: Adaptive) -> dict[str, Any]:
-    """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε."""
-    ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
-    covariance = None if keys.covariance == "identity" else ones if keys.covariance == "diagonal" else ones.diag()
-    return {
-        "log_step": torch.tensor(math.log(keys.step_size), dtype=theta.dtype, device=theta.device),
-        "moments": None if covariance is None else {"mean": theta.mean(0), "covariance": covariance},
-        "factor": covariance,
-    }
-
-
-def adapted(state: dict[str, Any], alpha: Tensor, keys: Adaptive) -> dict[str, Any]:
-    """The same part after a step from which the chains came to θ with acceptance α [C]; unchanged after warm-up."""
-    t, moments, L, log_step = state["t"], state["moments"], state["factor"], state["log_step"]
-    if t <= keys.warmup:
-        if moments is not None:
-            moments = updated_moments(moments, state["theta"], t, keys.forgetting)
-            L = factor(moments, keys.regularisation)
-        if keys.adapt_step_size:
-            log_step = robbins_monro(log_step, alpha, keys.target_acceptance, keys.gain * t**-keys.decay)
-    return {"log_step": log_step, "moments": moments, "factor": L}
+    def adapted(self, state: dict[str, Any], alpha: Tensor) -> dict[str, Any]:
+        """The same part after a step from which the chains came to θ, with acceptance α [C]; unchanged after warm-up."""
+        t, moments, L, log_step = state["t"], state["moments"], state["factor"], state["log_step"]
+        if t <= self.warmup:
+            if moments is not None:
+                moments = updated_moments(moments, state["theta"], t, self.forgetting)
+                L = factor(moments["covariance"], self.regularisation)
+            if self.adapt_step_size:
+                log_step = robbins_monro(log_step, alpha, self.target_acceptance, self.gain * t**-self.decay)
+        return {"log_step": log_step, "moments": moments, "factor": L}
 
 
 def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) -> Moments:
@@ -73,13 +70,12 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
 
 
-def factor(moments: Moments, regularisation: float) -> Tensor:
+def factor(covariance: Tensor, regularisation: float) -> Tensor:
     """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
 
     Raises NumericalTrouble when rounding leaves no factor.
 
     Source: Haario et al. (2001), section 2."""
-    covariance = moments["covariance"]
     if covariance.dim() == 1:
         return (covariance + regularisation).sqrt()
     L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(len(covariance)).to(covariance))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
 from components.draws import Draws
 from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.log_joint import value_and_gradient
-from components.inference.mcmc.adaptation import Shape, adapted, stretched, transposed, unadapted
+from components.inference.mcmc.adaptation import WarmUp, stretched, transposed
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "mala")
-class MALA(Inference):
+class MALA(WarmUp, Inference):
     """Metropolis-adjusted Langevin algorithm with a learnt preconditioner, C chains at once.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
@@ -36,23 +36,14 @@ class MALA(Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
-    step_size: PositiveFloat
-    warmup: NonNegativeInt
     thinning: PositiveInt
-    covariance: Shape
-    adapt_step_size: bool
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
-    gain: PositiveFloat
-    decay: Annotated[float, Field(gt=0.5, le=1)]
-    forgetting: NonNegativeFloat
-    regularisation: PositiveFloat
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
         state = started(model, problem, self.chains, rng)
         batch, theta = first_batch(problem, rng), state["theta"]
         whole(batch)
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
-        return state | unadapted(theta, self) | {"value": value, "gradient": gradient}
+        return state | self.unadapted(theta) | {"value": value, "gradient": gradient}
 
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
         whole(batch)
@@ -71,7 +62,7 @@ class MALA(Inference):
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps.expand_as(alpha)}
         state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value, "gradient": gradient}
-        state |= adapted(state, alpha, self)
+        state |= self.adapted(state, alpha)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),

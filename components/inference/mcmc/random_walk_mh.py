@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
 from components.draws import Draws
 from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import Shape, adapted, stretched, unadapted
+from components.inference.mcmc.adaptation import WarmUp, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "random_walk_mh")
-class RandomWalkMH(Inference):
+class RandomWalkMH(WarmUp, Inference):
     """Adaptive random-walk Metropolis–Hastings, C chains at once; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
@@ -34,23 +34,14 @@ class RandomWalkMH(Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
-    step_size: PositiveFloat
-    warmup: NonNegativeInt
     thinning: PositiveInt
-    covariance: Shape
-    adapt_step_size: bool
-    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
-    gain: PositiveFloat
-    decay: Annotated[float, Field(gt=0.5, le=1)]
-    forgetting: NonNegativeFloat
-    regularisation: PositiveFloat
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
         state = started(model, problem, self.chains, rng, gradient=False)
         batch, theta = first_batch(problem, rng), state["theta"]
         whole(batch)
         value = log_joint(model, theta, batch).detach()  # [C]
-        return state | unadapted(theta, self) | {"value": value}
+        return state | self.unadapted(theta) | {"value": value}
 
     @torch.no_grad()
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
@@ -65,7 +56,7 @@ class RandomWalkMH(Inference):
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp().expand_as(alpha)}
         state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value}
-        state |= adapted(state, alpha, self)
+        state |= self.adapted(state, alpha)
         info = {
             "log_joint": value.mean(),
             "acceptance": alpha.mean(),
