@@ -1,0 +1,119 @@
+"""What particles do to each other: the RBF kernel matrix, the repulsive drift and the noise that goes with it.
+
+L particles z_1 … z_L in ℝᴾ are one Markov chain on ℝᴸᴾ with target Π_l π(z_l).  In the recipe of Ma et al. (2015),
+
+    dz = (D ∇log π + Γ) dt + N(0, 2 D dt),    D = K/L ⊗ I,  K_il = k(z_i, z_l),  Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i),
+
+leaves that target invariant.  For k(z, z′) = exp(−‖z − z′‖²/h) the correction Γ_i = (2/hL) Σ_l k(z_l, z_i)(z_i − z_l) points
+away from the others.  Everything is matrix products of [L, L] with [L, P]: no [L, L, P] tensor is ever made.
+
+K/L has eigenvalues between 0 and 1, and its trace is 1: particles out of each other's reach move as in SGLD with step
+ε/L, particles at one place move together with step ε.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import AfterValidator, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+from components.maths.cholesky import jittered_cholesky
+
+Bandwidth = Literal["median"] | PositiveFloat
+
+
+def _several(particles: int) -> int:
+    if particles < 2:
+        raise ValueError("repulsion needs at least 2 particles; for a single chain use inference=sgld")
+    return particles
+
+
+Particles = Annotated[PositiveInt, AfterValidator(_several)]
+
+
+def square_distances(theta: Tensor) -> Tensor:
+    """‖z_i − z_l‖² of particles [L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [L, L], zero on the diagonal."""
+    theta = theta - theta.mean(0)  # distances do not change, and less is lost when the squares cancel
+    square = theta.square().sum(1)  # [L]
+    distances = torch.addmm(square.unsqueeze(1) + square, theta, theta.T, alpha=-2).clamp_min(0)
+    return distances.fill_diagonal_(0)
+
+
+def median_bandwidth(distances: Tensor) -> Tensor:
+    """h = med²/log L, med the median distance of pairs of particles, so that Σ_{l≠i} k(z_l, z_i) ≈ 1; [L, L] -> [].
+
+    Source: Liu & Wang (2016), section 5."""
+    L = len(distances)
+    if L == 1:
+        return distances.new_ones(())  # a single particle has k = 1 and Γ = 0, whatever h is
+    row, column = torch.triu_indices(L, L, 1, device=distances.device)
+    return distances[row, column].median() / math.log(L)
+
+
+def kernel(theta: Tensor, bandwidth: float | Literal["median"]) -> tuple[Tensor, Tensor]:
+    """RBF kernel matrix K [L, L] of particles [L, P], and its bandwidth h []."""
+    distances = square_distances(theta)
+    h = median_bandwidth(distances) if bandwidth == "median" else distances.new_tensor(bandwidth)
+    return torch.exp(-distances / h), h
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """The kernel matrix of L particles at one time; K None: they do not see each other, and D = I/L.
+
+    Where h is the median heuristic it depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
+    neglected here as in the literature: the target is invariant for a fixed h alone."""
+
+    theta: Tensor  # [L, P]
+    K: Tensor | None  # [L, L]
+    h: Tensor | None  # []
+
+    def averaged(self, x: Tensor) -> Tensor:
+        """D x = K x / L; [L, P] -> [L, P]."""
+        return (x if self.K is None else self.K @ x) / len(x)
+
+    def correction(self) -> Tensor | float:
+        """Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i) = (2/hL) (z_i Σ_l K_il − Σ_l K_il z_l); [L, P], or 0 without repulsion."""
+        if self.K is None or self.h is None:
+            return 0.0
+        theta = self.theta - self.theta.mean(0)  # Γ does not change, and less is lost when the two terms cancel
+        return (self.K.sum(1, keepdim=True) * theta - self.K @ theta) * (2 / (self.h * len(theta)))
+
+    def facts(self) -> dict[str, Tensor]:
+        """For the record: the bandwidth, and how many others a particle feels, Σ_{l≠i} k(z_l, z_i) on average."""
+        if self.K is None or self.h is None:
+            return {}
+        return {"bandwidth": self.h, "neighbours": self.K.sum() / len(self.K) - 1}
+
+    def noise(self, generator: torch.Generator, jitter: float) -> tuple[Tensor, float]:
+        """A draw of N(0, D ⊗ I), [L, P], and the jitter that the Cholesky factor of K needed.
+
+        Raises NumericalTrouble when K has no Cholesky factor."""
+        theta = self.theta
+        xi = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        used = jitter
+        if self.K is not None:
+            factor, used = jittered_cholesky(self.K, jitter, "the kernel matrix of the particles", "inference.jitter")
+            xi = factor @ xi
+        return xi / len(theta) ** 0.5, used
+
+
+def interaction(theta: Tensor, bandwidth: float | Literal["median"], repelled: bool) -> Interaction:
+    """What particles [L, P] do to each other now, or that they do nothing."""
+    return Interaction(theta, *(kernel(theta, bandwidth) if repelled else (None, None)))
+
+
+def apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
+    """Refuses a median bandwidth of 0.
+
+    Raises NumericalTrouble when most particles [L, P] are at one place."""
+    if bandwidth == "median" and not median_bandwidth(square_distances(theta)) > 0:
+        raise NumericalTrouble(
+            "the median distance of the particles is 0 where they start, so that the kernel has no bandwidth",
+            "start them apart, or give inference.bandwidth a number",
+        )

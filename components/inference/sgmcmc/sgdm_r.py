@@ -1,0 +1,82 @@
+"""Stochastic gradient descent with momentum and repulsion, as a sampler."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+
+from components.draws import Draws
+from components.inference.chains import State, collected, moved, started
+from components.inference.log_joint import value_and_gradient
+from components.inference.sgmcmc.repulsion import Bandwidth, Particles, apart, interaction
+from components.inference.sgmcmc.step_sizes import StepSizes
+from components.interfaces import Inference, Info, LogJoint, Rng
+from components.registry import register
+
+
+@register("inference", "sgdm_r")
+class SGDMR(StepSizes, Inference):
+    """Momentum with repulsion (SGDM+R): the Hamiltonian flow of all particles, its curl matrix made of their kernel.
+
+    H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],  D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
+
+        m_i ← m_i + (ε_t/L) {Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] − C m_i} + N(0, (2ε_t C/L) I)
+        z_i ← z_i + (ε_t/L) Σ_l k(z_l, z_i) m_l   with the new m and the old K.
+
+    Γ_i = Σ_j ∂Q_ij/∂(z, m)_j acts on m alone, for K does not depend on m.  Algorithm 2.2 as printed has Γ in both lines,
+    attractive, and −K m in the first, which with −K ∇H in the second runs away from the modes; it has no friction either
+    (C = 0).  Then a step of finite size, and the noise of minibatches, add energy that nothing takes away: C > 0 with the
+    noise that matches it does (Chen et al., 2014).  Particles out of each other's reach move with step ε/L.
+
+    Raises NumericalTrouble when a particle leaves the finite numbers, or when most particles start at one place.
+
+    Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: Particles
+    friction: NonNegativeFloat
+    bandwidth: Bandwidth
+    repulsion_until: NonNegativeInt | None
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    @model_validator(mode="after")
+    def _damped(self) -> SGDMR:
+        if self.step_size * self.friction >= self.chains:
+            bound = f"chains/friction = {self.chains / self.friction:g}"
+            raise ValueError(f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}")
+        return self
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        state = started(model, problem, self.chains, rng)
+        theta = state["theta"]
+        apart(theta, self.bandwidth)
+        momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        return state | {"momentum": momentum}
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        theta, momentum, t = state["theta"], state["momentum"], state["t"]
+        eps = self.step_size_at(t)
+        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        repelled = self.repulsion_until is None or t < self.repulsion_until
+        particles = interaction(theta, self.bandwidth, repelled)
+        damping = eps * self.friction / len(theta)
+        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        force = particles.averaged(gradient) + particles.correction()  # [L, P]
+        momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise  # Algorithm 2.2
+        theta = theta + eps * particles.averaged(momentum)  # Algorithm 2.2
+        state = moved(state, theta, self.burn_in, self.thinning) | {"momentum": momentum}
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "temperature": momentum.square().mean(),  # 1 where the momenta have their stationary law
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        return state, info | particles.facts()
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [L, N, P]
