@@ -1,0 +1,70 @@
+"""Least squares and its Bayesian readings in closed form.
+
+y ~ N(Xβ, σ² I),   β | σ² ~ N(0, σ² diag(λ)⁻¹),   σ² known or ~ InvGamma(a, b)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """β | σ², y ~ N(m, σ² Λ⁻¹): the part of the posterior that is the same whether or not σ² is known."""
+
+    m: Tensor  # posterior mean, which is the ridge estimate [D]
+    L: Tensor  # lower Cholesky factor of Λ = XᵀX + diag(λ) [D, D]
+    loss: Tensor  # ‖y − Xm‖² + Σ λ m², the penalised sum of squares at its minimum []
+    rows: int  # N
+    penalty: Tensor  # λ [D]
+
+    @property
+    def covariance(self) -> Tensor:
+        """Λ⁻¹: the covariance in units of σ², [D, D]."""
+        return torch.cholesky_inverse(self.L)
+
+    @property
+    def half_log_determinants(self) -> Tensor:
+        """½ log |diag(λ)| − ½ log |Λ|."""
+        return 0.5 * self.penalty.log().sum() - self.L.diagonal().log().sum()
+
+    def log_evidence(self, noise: float) -> Tensor:
+        """log p(y | X, σ²) = log N(y | 0, σ²(I + X diag(λ)⁻¹ Xᵀ))."""
+        constant = -0.5 * self.rows * math.log(2 * math.pi * noise)
+        return constant + self.half_log_determinants - self.loss / (2 * noise)
+
+    def log_evidence_learned(self, a: float, b: float) -> Tensor:
+        """log p(y | X) under σ² ~ InvGamma(a, b): a multivariate Student t."""
+        a_n, b_n = self.noise_posterior(a, b)
+        gammas = math.lgamma(a_n) - math.lgamma(a) + a * math.log(b) - 0.5 * self.rows * math.log(2 * math.pi)
+        return gammas + self.half_log_determinants - a_n * b_n.log()
+
+    def noise_posterior(self, a: float, b: float) -> tuple[float, Tensor]:
+        """σ² | y ~ InvGamma(a + N/2, b + loss/2)."""
+        return a + 0.5 * self.rows, b + 0.5 * self.loss
+
+
+def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
+    """The posterior of β given σ²; X [N, D], y [N], λ [D], where 0 stands for a flat prior.
+
+    m = (XᵀX + diag(λ))⁻¹ Xᵀy.
+
+    Raises:
+        NumericalTrouble: XᵀX + diag(λ) is singular.
+
+    Source: Murphy (2012), section 7.6.3; Hoerl & Kennard (1970).
+    """
+    L, info = torch.linalg.cholesky_ex(X.T @ X + penalty.diag())
+    if info.any():
+        raise NumericalTrouble(
+            "XᵀX + diag(λ) is singular", "penalise more: raise model.penalty or lower its prior_scale"
+        )
+    m = torch.cholesky_solve((X.T @ y).unsqueeze(1), L).squeeze(1)
+    loss = (y - X @ m).square().sum() + (penalty * m.square()).sum()
+    return Coefficients(m, L, loss, len(y), penalty)

@@ -1,0 +1,40 @@
+"""What the linear models share: the design matrix, the names of its columns, and the rows that have a label."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.problems.supervised import Batch, Supervised
+from components.trouble import Misfit
+
+
+def one_task(problem: Supervised, model: str) -> None:
+    """Refuses a multi-task problem.
+
+    Raises Misfit."""
+    if problem.n_tasks != 1:
+        raise Misfit(
+            f"model={model}: has one output and dataset={problem.name} has {problem.n_tasks} tasks; use igp or mlp"
+        )
+
+
+def column_names(n_inputs: int, intercept: bool) -> list[str]:
+    """Names of the coefficients, intercept first."""
+    return ["intercept"] * intercept + [f"x{j + 1}" for j in range(n_inputs)]
+
+
+def design(x: Tensor, intercept: bool) -> Tensor:
+    """x [B, D], preceded by a column of ones where there is an intercept: [B, D] or [B, 1 + D]."""
+    return torch.cat([x.new_ones(len(x), 1), x], 1) if intercept else x
+
+
+def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
+    """β x for K coefficient vectors by one product: β [K, D or 1 + D], x [B, D] -> [K, B]."""
+    return torch.addmm(beta[:, :1], beta[:, 1:], x.T) if intercept else beta @ x.T
+
+
+def labelled(batch: Batch, intercept: bool) -> tuple[Tensor, Tensor]:
+    """Design matrix and labels of the rows whose label is observed: [N, D], [N]."""
+    seen = batch.mask[:, 0]
+    return design(batch.x[seen], intercept), batch.y[seen, 0]

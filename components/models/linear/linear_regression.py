@@ -1,0 +1,157 @@
+"""Linear regression with its conjugate prior."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from components.interfaces import Model, Rng
+from components.maths.conjugate_regression import Coefficients, coefficients
+from components.models.linear.design import column_names, labelled, one_task, predictor
+from components.predictive import GaussianMixture
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+class LinearRegressionModule(nn.Module):
+    """θ = (β, log σ²) [K, P], or β alone where σ² is known; parameters (β, σ²)."""
+
+    penalty: Tensor
+
+    def __init__(self, problem: Supervised, penalty: Tensor, intercept: bool, noise: float | tuple[float, float]):
+        super().__init__()
+        self.intercept, self.n_coefficients = intercept, len(penalty)
+        self.register_buffer("penalty", penalty)  # λ = prior precision in units of 1/σ² [D]
+        self.noise = noise  # σ², or (a, b) of its InvGamma prior
+        self.names = column_names(problem.n_inputs, intercept) + ["sigma2"] * self.learns_noise
+        self.dim = len(self.names)
+        self.blocks = ["beta", "sigma2"] if self.learns_noise else ["beta"]
+
+    @property
+    def learns_noise(self) -> bool:
+        return isinstance(self.noise, tuple)
+
+    def split(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """β [K, D] and log σ² [K, 1]."""
+        beta = theta[:, : self.n_coefficients]
+        if isinstance(self.noise, tuple):
+            return beta, theta[:, self.n_coefficients :]
+        return beta, theta.new_full((len(theta), 1), math.log(self.noise))
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        beta, log_noise = self.split(theta)
+        return torch.cat([beta, log_noise.exp()], 1) if self.learns_noise else beta
+
+    def _sigma2(self, a: float, b: Tensor, generator: torch.Generator) -> Tensor:
+        """A draw of InvGamma(a, b) for each b [K]."""
+        shape = torch.full(b.shape, a, dtype=b.dtype, device=generator.device)
+        return b / torch._standard_gamma(shape, generator=generator).to(b.device)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        like = self.penalty
+        noise = like.new_full((n,), 1.0 if isinstance(self.noise, tuple) else self.noise)
+        if isinstance(self.noise, tuple):
+            noise = self._sigma2(self.noise[0], self.noise[1] * noise, generator)
+        z = torch.randn(n, len(like), generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+        beta = (noise.unsqueeze(1) / like).sqrt() * z
+        return torch.cat([beta, noise.log().unsqueeze(1)], 1) if self.learns_noise else beta
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+        beta, log_noise = self.split(theta)
+        residual = torch.where(batch.mask[:, 0], batch.y[:, 0], 0.0) - predictor(
+            beta, batch.x, self.intercept
+        )  # [K, B]
+        log_density = -0.5 * (math.log(2 * math.pi) + log_noise + residual.square() * (-log_noise).exp())
+        return torch.where(batch.mask[:, 0], log_density, 0.0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        beta, log_noise = self.split(theta)
+        square = (self.penalty * beta.square()).sum(1, keepdim=True) * (-log_noise).exp()  # Σ λ β²/σ² [K, 1]
+        constant = self.penalty.log().sum() - self.n_coefficients * math.log(2 * math.pi)
+        value = 0.5 * (constant - self.n_coefficients * log_noise - square)
+        if isinstance(self.noise, tuple):
+            a, b = self.noise
+            # InvGamma(σ² | a, b) times the Jacobian σ² of σ² = exp(log σ²)
+            value = value + a * math.log(b) - math.lgamma(a) - a * log_noise - b * (-log_noise).exp()
+        return value.squeeze(1)
+
+    def predict(self, theta: Tensor, x: Tensor) -> GaussianMixture:
+        """N(β_k x, σ_k²), k = 1 … K."""
+        beta, log_noise = self.split(theta)
+        mu = predictor(beta, x, self.intercept).unsqueeze(-1)  # [K, B, 1]
+        return GaussianMixture(mu, log_noise.exp().unsqueeze(-1).expand_as(mu))
+
+    # ---- in closed form ----------------------------------------------------------------------------------------------
+    def coefficients(self, batch: Batch) -> Coefficients:
+        """β | σ², y of all rows."""
+        return coefficients(*labelled(batch, self.intercept), self.penalty)
+
+    def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
+        """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ λβ²)/2)."""
+        beta, log_noise = self.split(theta)
+        if block == "beta":
+            known = self.coefficients(batch)
+            z = torch.randn(beta.shape, generator=generator, dtype=beta.dtype, device=generator.device).to(beta.device)
+            unit = torch.linalg.solve_triangular(known.L.T, z.T, upper=True).T  # N(0, Λ⁻¹) [K, D]
+            beta = known.m + (0.5 * log_noise).exp() * unit
+        else:
+            assert isinstance(self.noise, tuple)
+            X, y = labelled(batch, self.intercept)
+            loss = (y - beta @ X.T).square().sum(1) + (self.penalty * beta.square()).sum(1)  # [K]
+            a = self.noise[0] + 0.5 * (len(y) + self.n_coefficients)
+            log_noise = self._sigma2(a, self.noise[1] + 0.5 * loss, generator).log().unsqueeze(1)
+        return torch.cat([beta, log_noise], 1) if self.learns_noise else beta
+
+    def exact_moments(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2 must exceed 2."""
+        known = self.coefficients(batch)
+        if not isinstance(self.noise, tuple):
+            return known.m, known.m.square() + self.noise * known.covariance.diagonal()
+        a, b = known.noise_posterior(*self.noise)
+        mean = (b / (a - 1)).unsqueeze(0)
+        second = (b.square() / ((a - 1) * (a - 2))).unsqueeze(0)
+        spread = mean * known.covariance.diagonal()  # of β, a Student t with 2a degrees of freedom
+        return torch.cat([known.m, mean]), torch.cat([known.m.square() + spread, second])
+
+    def log_evidence(self, batch: Batch) -> Tensor:
+        """log p(y | X), the marginal likelihood of all rows []."""
+        known = self.coefficients(batch)
+        if isinstance(self.noise, tuple):
+            return known.log_evidence_learned(*self.noise)
+        return known.log_evidence(self.noise)
+
+
+@register("model", "linear_regression")
+class LinearRegression(Model):
+    """Bayesian linear regression with the conjugate prior of its coefficients and of its noise variance.
+
+    y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or known.  Samplers move in
+    (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks beta and sigma2.  The posterior is
+    Normal–inverse-Gamma, so that its moments and the evidence p(y | X) are known.
+
+    Raises Misfit for a dataset of several tasks.
+
+    Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
+
+    prior_scale: PositiveFloat
+    intercept_scale: PositiveFloat | None
+    noise: Literal["learned"] | PositiveFloat
+    noise_shape: PositiveFloat
+    noise_scale: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> Any:
+        one_task(problem, self.name)
+        scales = [self.prior_scale] * problem.n_inputs
+        if self.intercept_scale is not None:
+            scales = [self.intercept_scale, *scales]
+        noise = (self.noise_shape, self.noise_scale) if self.noise == "learned" else self.noise
+        penalty = problem.train.x.new_tensor(scales) ** -2
+        return LinearRegressionModule(problem, penalty, self.intercept_scale is not None, noise)

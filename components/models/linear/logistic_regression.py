@@ -1,0 +1,106 @@
+"""Logistic regression of two or more classes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.interfaces import Model, Rng
+from components.models.linear.design import column_names, one_task, predictor
+from components.predictive import Categorical
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+class LogisticRegressionModule(nn.Module):
+    """θ [K, P]: the coefficients β of y = 1, or those of every class one after another, each with its intercept first."""
+
+    scales: Tensor
+    heavy: Tensor
+
+    def __init__(self, problem: Supervised, prior: str, scale: float, intercept_scale: float | None):
+        super().__init__()
+        self.n_inputs, self.n_classes, self.prior = problem.n_inputs, problem.n_classes, prior
+        self.intercept = intercept_scale is not None
+        columns = column_names(problem.n_inputs, self.intercept)
+        scales = (
+            [scale] * problem.n_inputs if intercept_scale is None else [intercept_scale] + [scale] * problem.n_inputs
+        )
+        self.n_rows = 1 if self.n_classes == 2 else self.n_classes  # coefficient vectors of one θ
+        self.names = columns if self.n_rows == 1 else [f"{c}/{k}" for k in range(self.n_classes) for c in columns]
+        self.dim = len(self.names)
+        self.register_buffer("scales", problem.train.x.new_tensor(scales * self.n_rows))  # [P]
+        heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
+        self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
+        self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def scores(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [K, C', B] of θ [K, P] by one product, C' = 1 for two classes."""
+        beta = theta.reshape(len(theta) * self.n_rows, -1)  # [K C', D]
+        return predictor(beta, x, self.intercept).unflatten(0, (len(theta), self.n_rows))
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+        f, label = self.scores(theta, batch.x), batch.y[:, 0]
+        if self.n_rows == 1:
+            sign = (2 * label - 1).to(f.dtype)  # ±1
+            value = F.logsigmoid(f[:, 0] * sign)  # [K, B]
+        else:
+            rows = label.clamp(0, self.n_classes - 1).expand(len(f), 1, -1)
+            value = f.gather(1, rows)[:, 0] - f.logsumexp(1)
+        return value if self.complete else torch.where(batch.mask[:, 0], value, 0.0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        z = theta / self.scales
+        gaussian = -0.5 * z.square() - 0.5 * math.log(2 * math.pi)
+        value = torch.where(self.heavy, -z.abs() - math.log(2), gaussian) if self.prior == "laplace" else gaussian
+        return value.sum(1) - self.scales.log().sum()
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        def normal() -> Tensor:
+            like = self.scales
+            z = torch.randn(n, self.dim, generator=generator, dtype=like.dtype, device=generator.device)
+            return z.to(like.device)
+
+        z = normal()
+        if self.prior == "laplace":  # √(2E) Z with E ~ Exp(1), itself half the square of a point in the plane
+            z = torch.where(self.heavy, (normal().square() + normal().square()).sqrt() * z, z)
+        return self.scales * z
+
+    def predict(self, theta: Tensor, x: Tensor) -> Categorical:
+        """Mixture over θ [K, P] of the class probabilities at x [B, D]."""
+        f = self.scores(theta, x)
+        f = torch.cat([torch.zeros_like(f), f], 1) if self.n_rows == 1 else f  # [K, C, B]
+        return Categorical(f.transpose(1, 2).unsqueeze(2))  # [K, B, 1, C]
+
+
+@register("model", "logistic_regression")
+class LogisticRegression(Model):
+    """Bayesian logistic regression for binary labels, and its softmax form for more classes.
+
+    p(y = 1 | x) = 1/(1 + exp(−β_0 − xᵀβ)); with C > 2 classes p(y = c | x) ∝ exp(β_0c + xᵀβ_c), every class with
+    coefficients of its own, which the prior alone identifies.  β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s;
+    β_0 ~ N(0, s_0²).
+
+    Raises Misfit for a dataset of several tasks.
+
+    Source: Murphy (2012), sections 8.2 and 8.3.7."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+
+    prior: Literal["gaussian", "laplace"]
+    prior_scale: PositiveFloat
+    intercept_scale: PositiveFloat | None
+
+    def build(self, problem: Supervised, rng: Rng) -> Any:
+        one_task(problem, self.name)
+        return LogisticRegressionModule(problem, self.prior, self.prior_scale, self.intercept_scale)

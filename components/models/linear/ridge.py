@@ -1,0 +1,106 @@
+"""Ridge regression: penalised least squares, and the Bayes rule that it is."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from components.interfaces import Model, Rng
+from components.maths.conjugate_regression import coefficients
+from components.models.linear.design import column_names, design, labelled, one_task
+from components.predictive import GaussianMixture
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+GRID = 10.0 ** torch.linspace(-6, 6, 121, dtype=torch.float64)  # penalties that gcv tries, in units of the mean of XᵀX
+
+
+def effective_parameters(X: Tensor, penalty: Tensor) -> float:
+    """tr X(XᵀX + diag(λ))⁻¹Xᵀ, the degrees of freedom that the fit uses; X [N, D], λ [D]."""
+    gram = X.T @ X
+    return float(torch.linalg.solve(gram + penalty.diag(), gram).trace())
+
+
+def generalised_cross_validation(X: Tensor, y: Tensor, penalty: Tensor) -> float:
+    """N ‖y − Xβ̂‖² / (N − df)², which estimates the error of leaving one row out.
+
+    Source: Golub, Heath & Wahba (1979), eq. (1.4)."""
+    residual = y - X @ coefficients(X, y, penalty).m
+    return float(len(y) * residual.square().sum() / (len(y) - effective_parameters(X, penalty)) ** 2)
+
+
+def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor:
+    """Estimates at each of Λ penalties, the first ``free`` columns unpenalised: [N, D], [N], [Λ] -> [Λ, D].
+
+    Source: Hoerl & Kennard (1970), section 4 (the ridge trace)."""
+    columns = X.new_ones(X.shape[1])
+    columns[:free] = 0
+    return torch.stack([coefficients(X, y, penalty * columns).m for penalty in penalties.to(X)])
+
+
+class RidgeModule(nn.Module):
+    """Fits by solving the normal equations; what it learnt is the posterior of β under the prior that λ stands for."""
+
+    def __init__(self, problem: Supervised, penalty: float | Literal["gcv"], intercept: bool):
+        super().__init__()
+        self.penalty, self.intercept = penalty, intercept
+        self.names = column_names(problem.n_inputs, intercept)
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+        """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) in place of σ²; nothing here is random.
+
+        The noise is the label's own variance where there are fewer rows than effective parameters."""
+        X, y = labelled(batch, self.intercept)
+        columns = X.new_ones(X.shape[1])
+        columns[: int(self.intercept)] = 0  # the intercept is not penalised
+        penalty = self.penalty if isinstance(self.penalty, float) else self._best(X, y, columns)
+        known = coefficients(X, y, penalty * columns)
+        spare = len(y) - effective_parameters(X, penalty * columns)
+        residual = (y - X @ known.m).square().sum()
+        return {
+            "beta": known.m,
+            "covariance": known.covariance,  # in units of σ²
+            "noise": residual / spare if spare > 1e-6 else y.var(correction=0),
+            "penalty": X.new_tensor(penalty),
+        }
+
+    def _best(self, X: Tensor, y: Tensor, columns: Tensor) -> float:
+        unit = float((X * columns).square().sum(0).sum() / columns.sum())  # mean of the diagonal of XᵀX
+        errors = [generalised_cross_validation(X, y, unit * g * columns) for g in GRID]
+        usable = [e if math.isfinite(e) else math.inf for e in errors]
+        return unit * float(GRID[usable.index(min(usable))])
+
+    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
+        """N(xᵀβ̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)), the Bayesian predictive with σ̂² in place of σ²."""
+        X = design(x, self.intercept)
+        mean = (X @ fitted["beta"])[None, :, None]  # [1, B, 1]
+        spread = 1 + (X @ fitted["covariance"] * X).sum(1)
+        return GaussianMixture(mean, (fitted["noise"] * spread)[None, :, None])
+
+
+@register("model", "ridge")
+class Ridge(Model):
+    """Ridge regression, least squares penalised by the squared length of the coefficients.
+
+    β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, the intercept unpenalised.  Under y ~ N(Xβ, σ²) and the prior
+    β ~ N(0, σ²/λ) it is the posterior mean, hence the Bayes rule for squared loss; ``linear_regression`` with
+    prior_scale = λ^−½ samples that posterior.  Needs inference=fit.
+
+    Raises Misfit for a dataset of several tasks, NumericalTrouble for a singular XᵀX + λI.
+
+    Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+
+    penalty: Literal["gcv"] | PositiveFloat
+    intercept: bool
+
+    def build(self, problem: Supervised, rng: Rng) -> RidgeModule:
+        one_task(problem, self.name)
+        return RidgeModule(problem, self.penalty, self.intercept)

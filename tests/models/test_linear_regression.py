@@ -1,0 +1,207 @@
+"""The conjugate posterior against quadrature, the densities against literal formulas, the Gibbs blocks against the joint."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from filter_play import z_score
+from scipy import stats
+from small_problems import component, real
+from torch.autograd import gradcheck
+
+from components.inference.log_joint import log_joint
+from components.interfaces import CAPABILITIES
+from components.maths.conjugate_regression import coefficients
+from components.trouble import Misfit
+from runner.rng import Streams
+
+F64 = torch.float64
+OPTIONS = {"prior_scale": 1.5, "intercept_scale": 3.0, "noise_shape": 2.5, "noise_scale": 0.7}
+
+
+def problem(n=12, n_inputs=2, missing=0.0):
+    return real(n=n, n_inputs=n_inputs, n_tasks=1, missing=missing)
+
+
+def built(data, **options):
+    return component("model", "linear_regression", **OPTIONS | options).build(data, Streams(0))
+
+
+def thetas(model, n=5, seed=1):
+    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("noise", ["learned", 0.3])
+@pytest.mark.parametrize("intercept_scale", [3.0, None])
+def test_log_joint_literally(noise, intercept_scale):
+    data = problem()
+    model = built(data, noise=noise, intercept_scale=intercept_scale)
+    for capability in ("log_joint", "conditionals"):
+        assert isinstance(model, CAPABILITIES[capability])
+    theta = thetas(model)
+    assert theta.shape == (5, model.dim)
+    for row, value in zip(theta, log_joint(model, theta, data.train), strict=True):
+        beta = row[:-1] if noise == "learned" else row
+        sigma2 = math.exp(row[-1]) if noise == "learned" else noise
+        expected = 0.0
+        for j, b in enumerate(beta.tolist()):
+            s = intercept_scale if intercept_scale is not None and j == 0 else 1.5
+            expected += stats.norm.logpdf(b, 0, s * math.sqrt(sigma2))
+        if noise == "learned":
+            expected += stats.invgamma.logpdf(sigma2, 2.5, scale=0.7) + math.log(sigma2)  # Jacobian of log σ²
+        for x, y in zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True):
+            x = x if intercept_scale is None else [1.0, *x]
+            expected += stats.norm.logpdf(
+                y, sum(a * b for a, b in zip(x, beta.tolist(), strict=True)), math.sqrt(sigma2)
+            )
+        assert float(value) == pytest.approx(expected, rel=1e-10)
+    parameters = model.constrain(theta)
+    assert model.names[-1] == ("sigma2" if noise == "learned" else "x2")
+    torch.testing.assert_close(parameters[:, -1], theta[:, -1].exp() if noise == "learned" else theta[:, -1])
+
+
+def test_missing_labels_count_for_nothing():
+    data = real(n=30, n_inputs=2, n_tasks=1, missing=0.0)
+    mask = torch.arange(30)[:, None] < 20
+    y = torch.where(mask, data.train.y, torch.nan)
+    missing, whole = type(data.train)(data.train.x, y, mask, 1.0), data.train
+    kept = type(whole)(whole.x[:20], whole.y[:20], whole.mask[:20], 1.0)
+    model = built(data)
+    theta = thetas(model)
+    torch.testing.assert_close(log_joint(model, theta, missing), log_joint(model, theta, kept))
+    for a, b in zip(model.exact_moments(missing), model.exact_moments(kept), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("noise", ["learned", 0.3])
+def test_gradients(noise):
+    data = problem(n=5)
+    model = built(data, noise=noise)
+    theta = thetas(model).requires_grad_()
+    assert gradcheck(lambda t: log_joint(model, t, data.train), theta)
+
+
+def test_evidence_and_moments_by_quadrature():
+    """One coefficient and σ² on a grid of the very log joint that samplers see."""
+    data = problem(n=7, n_inputs=1)
+    model = built(data, intercept_scale=None)
+    beta, log_noise = torch.linspace(-4, 4, 801, dtype=F64), torch.linspace(-5, 7, 1201, dtype=F64)
+    theta = torch.cartesian_prod(beta, log_noise)
+    cell = float((beta[1] - beta[0]) * (log_noise[1] - log_noise[0]))
+    value = log_joint(model, theta, data.train)
+    assert float(value.logsumexp(0)) + math.log(cell) == pytest.approx(float(model.log_evidence(data.train)), abs=1e-4)
+    weight = value.softmax(0)
+    parameters = model.constrain(theta)
+    mean, second = model.exact_moments(data.train)
+    torch.testing.assert_close(weight @ parameters, mean, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weight @ parameters**2, second, rtol=2e-3, atol=1e-4)  # the tail of σ⁴ leaves the grid
+
+
+def test_evidence_is_that_of_a_gaussian_and_of_a_student():
+    data = problem()
+    X = torch.cat([torch.ones(12, 1, dtype=F64), data.train.x], 1)
+    y = data.train.y[:, 0]
+    prior = torch.diag(torch.tensor([9.0, 2.25, 2.25], dtype=F64))
+    cover = torch.eye(12, dtype=F64) + X @ prior @ X.T
+    known = torch.distributions.MultivariateNormal(torch.zeros(12, dtype=F64), 0.3 * cover).log_prob(y)
+    torch.testing.assert_close(built(data, noise=0.3).log_evidence(data.train), known)
+    # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix b/a · cover
+    learned = stats.multivariate_t(loc=[0.0] * 12, shape=(0.7 / 2.5 * cover).numpy(), df=5.0).logpdf(y.numpy())
+    assert float(built(data).log_evidence(data.train)) == pytest.approx(learned, rel=1e-10)
+
+
+def test_known_noise_has_the_gaussian_posterior():
+    data = problem()
+    model = built(data, noise=0.3)
+    X = torch.cat([torch.ones(12, 1, dtype=F64), data.train.x], 1)
+    precision = X.T @ X / 0.3 + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64)) / 0.3
+    mean = torch.linalg.solve(precision, X.T @ data.train.y[:, 0] / 0.3)
+    first, second = model.exact_moments(data.train)
+    torch.testing.assert_close(first, mean)
+    torch.testing.assert_close(second, mean**2 + torch.linalg.inv(precision).diagonal())
+    flat = coefficients(X, data.train.y[:, 0], torch.zeros(3, dtype=F64))  # a flat prior: least squares
+    torch.testing.assert_close(flat.m, torch.linalg.lstsq(X, data.train.y).solution[:, 0])
+
+
+@pytest.mark.parametrize("block", ["beta", "sigma2"])
+def test_conditionals_are_those_of_the_joint(block):
+    """log p(θ, y) − log q(θ_block | the rest) is the same for every value of the block.
+
+    The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma likewise."""
+    data = problem()
+    model, batch = built(data), data.train
+    X = torch.cat([torch.ones(12, 1, dtype=F64), batch.x], 1)
+    rest = thetas(model, 1).expand(40_000, -1)
+    drawn = model.draw_block(block, rest, batch, torch.Generator().manual_seed(3))
+    few = drawn[:6]
+    if block == "beta":
+        assert torch.equal(drawn[:, -1], rest[:, -1])
+        known, noise = model.coefficients(batch), float(rest[0, -1].exp())
+        covariance = noise * torch.linalg.inv(
+            X.T @ X + torch.diag(torch.tensor([1 / 9, 1 / 2.25, 1 / 2.25], dtype=F64))
+        )
+        q = torch.distributions.MultivariateNormal(known.m, covariance).log_prob(few[:, :-1])
+        centred = drawn[:, :-1] - known.m
+        assert z_score(drawn[:, :-1], known.m).abs().max() < 4
+        assert z_score(torch.einsum("ki,kj->kij", centred, centred), covariance).abs().max() < 4
+    else:
+        assert torch.equal(drawn[:, :-1], rest[:, :-1])
+        residual = batch.y[:, 0] - X @ rest[0, :-1]
+        scaled = rest[0, :-1] / torch.tensor([3.0, 1.5, 1.5], dtype=F64)
+        a, b = 2.5 + (12 + 3) / 2, 0.7 + 0.5 * float(residual @ residual + scaled @ scaled)
+        sigma2 = drawn[:, -1].exp()
+        q = torch.from_numpy(stats.invgamma.logpdf(sigma2[:6].numpy(), a, scale=b)) + few[:, -1]  # density of log σ²
+        assert stats.kstest(sigma2.numpy(), stats.invgamma(a, scale=b).cdf).pvalue > 1e-3
+    ratio = log_joint(model, few, batch) - q
+    torch.testing.assert_close(ratio, ratio[:1].expand(6))
+
+
+def test_gibbs_sweeps_reach_the_exact_moments_and_a_mutant_does_not():
+    data = problem(n=10)
+    model, batch = built(data), data.train
+    first, second = model.exact_moments(batch)
+
+    def worst(sweep) -> float:
+        g = torch.Generator().manual_seed(5)
+        theta = thetas(model, 20_000)
+        for _ in range(25):
+            theta = sweep(theta, g)
+        values = model.constrain(theta)
+        return max(float(z_score(values, first).abs().max()), float(z_score(values**2, second).abs().max()))
+
+    def right(theta, g):
+        for block in model.blocks:
+            theta = model.draw_block(block, theta, batch, g)
+        return theta
+
+    def no_prior_term(theta, g):
+        """σ² | β without Σ λβ²/σ², which belongs to it because the prior of β has σ² in it."""
+        theta = model.draw_block("beta", theta, batch, g)
+        flat = built(data, prior_scale=1e6, intercept_scale=1e6)
+        return flat.draw_block("sigma2", theta, batch, g)
+
+    assert worst(right) < 4
+    assert worst(no_prior_term) > 4
+
+
+def test_prior_draws_have_the_prior():
+    model = built(problem())
+    parameters = model.constrain(thetas(model, 20_000))
+    assert stats.kstest(parameters[:, -1].numpy(), stats.invgamma(2.5, scale=0.7).cdf).pvalue > 1e-3
+    unit = parameters[:, :-1] / parameters[:, -1:].sqrt() / torch.tensor([3.0, 1.5, 1.5], dtype=F64)
+    for column in unit.T:
+        assert stats.kstest(column.numpy(), stats.norm.cdf).pvalue > 1e-3
+
+
+def test_predictive_and_refusals():
+    data = problem()
+    model = built(data)
+    theta = thetas(model, 3)
+    predictive = model.predict(theta, data.test.x)
+    assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
+    assert float(predictive.mu[1, 4, 0]) == pytest.approx(float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1]))
+    assert float(predictive.v[2, 0, 0]) == pytest.approx(math.exp(theta[2, -1]))
+    with pytest.raises(Misfit, match="2 tasks"):
+        built(real())

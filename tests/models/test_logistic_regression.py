@@ -1,0 +1,122 @@
+"""Densities against literal formulas and torch.distributions, gradients, priors, predictions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+from small_problems import classes, component
+from torch import distributions as d
+from torch.autograd import gradcheck
+
+from components.inference.log_joint import log_joint
+from components.interfaces import CAPABILITIES
+from components.trouble import Misfit
+from runner.rng import Streams
+
+F64 = torch.float64
+
+
+def built(data, **options):
+    return component("model", "logistic_regression", **{"prior_scale": 1.5, "intercept_scale": 4.0} | options).build(
+        data, Streams(0)
+    )
+
+
+def thetas(model, n=4, seed=1):
+    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("intercept_scale", [4.0, None])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_likelihood_literally(n_classes, intercept_scale):
+    data = classes(n=9, n_inputs=3, n_classes=n_classes)
+    model = built(data, intercept_scale=intercept_scale)
+    assert isinstance(model, CAPABILITIES["log_joint"])
+    theta, per_class = thetas(model), 3 + (intercept_scale is not None)
+    assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
+    value = model.log_likelihood(theta, data.train)
+    probabilities = model.predict(theta, data.train.x).logits.softmax(-1)  # [K, B, 1, C]
+    for k, row in enumerate(theta.tolist()):
+        for b, (x, y) in enumerate(zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True)):
+            x = x if intercept_scale is None else [1.0, *x]
+            f = [
+                sum(a * w for a, w in zip(x, row[c * per_class : (c + 1) * per_class], strict=True))
+                for c in range(len(row) // per_class)
+            ]
+            p = [1 / (1 + math.exp(f[0])), 1 / (1 + math.exp(-f[0]))] if n_classes == 2 else None
+            p = p or [math.exp(v) / sum(math.exp(u) for u in f) for v in f]
+            assert float(value[k, b]) == pytest.approx(math.log(p[y]), rel=1e-10)
+            assert probabilities[k, b, 0].tolist() == pytest.approx(p)
+
+
+@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_prior_is_a_normalised_density_and_its_draws_have_it(prior, n_classes):
+    model = built(classes(n_classes=n_classes), prior=prior)
+    theta = thetas(model)
+    family = d.Normal if prior == "gaussian" else d.Laplace
+    expected = torch.zeros(4, dtype=F64)
+    for j, name in enumerate(model.names):
+        one = d.Normal(0.0, 4.0) if name.startswith("intercept") else family(0.0, 1.5)
+        expected += one.log_prob(theta[:, j])
+    torch.testing.assert_close(model.log_prior(theta), expected)
+    many = thetas(model, 20_000)
+    slope = stats.norm(scale=1.5) if prior == "gaussian" else stats.laplace(scale=1.5)
+    for j, name in enumerate(model.names):
+        one = stats.norm(scale=4.0) if name.startswith("intercept") else slope
+        assert stats.kstest(many[:, j].numpy(), one.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradients(prior, n_classes):
+    data = classes(n=6, n_inputs=2, n_classes=n_classes)
+    model = built(data, prior=prior)
+    assert gradcheck(lambda t: log_joint(model, t, data.train), thetas(model, 2).requires_grad_())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_missing_labels_count_for_nothing(n_classes):
+    data = classes(n=10, n_classes=n_classes)
+    mask = torch.arange(10)[:, None] % 3 > 0
+    whole = data.train
+    data.train = type(whole)(whole.x, torch.where(mask, whole.y, -1), mask, 1.0)
+    model = built(data)
+    theta = thetas(model)
+    value = model.log_likelihood(theta, data.train)
+    assert torch.equal(value[:, ~mask[:, 0]], torch.zeros(4, 4, dtype=F64))
+    torch.testing.assert_close(value[:, mask[:, 0]], built(classes(n=10, n_classes=n_classes)).log_likelihood(
+        theta, whole)[:, mask[:, 0]])  # fmt: skip
+
+
+def test_far_from_the_boundary_nothing_overflows():
+    data = classes(n=5, n_classes=2)
+    model = built(data)
+    theta = torch.full((1, model.dim), 1e5, dtype=F64).requires_grad_()
+    value = model.log_likelihood(theta, data.train)
+    (slope,) = torch.autograd.grad(value.sum(), theta)
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(slope).all()
+
+
+def test_two_classes_by_softmax_would_be_the_same_model():
+    """β_1 − β_0 of the softmax form is the β of the logistic form."""
+    three = classes(n=12, n_inputs=2, n_classes=3)
+    three.train.y.clamp_(max=1)
+    two = classes(n=12, n_inputs=2, n_classes=2)
+    two.train = three.train
+    soft, plain = built(three), built(two)
+    theta = thetas(soft)
+    theta[:, 6:] = 0
+    theta[:, 6] = -1e4  # a third class that never happens
+    torch.testing.assert_close(
+        soft.log_likelihood(theta, three.train), plain.log_likelihood(theta[:, 3:6] - theta[:, :3], two.train)
+    )
+
+
+def test_several_tasks_are_refused():
+    with pytest.raises(Misfit, match="tasks"):
+        built(classes(n_tasks=2))

@@ -1,0 +1,105 @@
+"""Ridge by the normal equations, as penalised least squares, as a Bayes rule, and against scikit-learn."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.linear_model import Ridge as Peer
+from sklearn.linear_model import RidgeCV
+from small_problems import component, real, train
+
+from components.interfaces import NumericalTrouble
+from components.models.linear.ridge import effective_parameters, generalised_cross_validation, ridge_path
+from runner.rng import Streams
+
+F64 = torch.float64
+
+
+def problem(n=25):
+    data = real(n=n, n_tasks=1, missing=0.0)
+    data.train.y.add_(2.0)
+    return data
+
+
+def fitted(data, **options):
+    module = component("model", "ridge", **options).build(data, Streams(0))
+    return module, module.fit(data.train, 0)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_estimate_is_scikit_learns(intercept):
+    data = problem()
+    module, found = fitted(data, penalty=0.8, intercept=intercept)
+    peer = Peer(alpha=0.8, fit_intercept=intercept).fit(data.train.x.numpy(), data.train.y[:, 0].numpy())
+    expected = torch.from_numpy(peer.coef_)
+    torch.testing.assert_close(found["beta"][int(intercept) :], expected)
+    if intercept:
+        assert float(found["beta"][0]) == pytest.approx(peer.intercept_)
+    mean = module.predict(found, data.test.x).mean[:, 0]
+    torch.testing.assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
+
+
+def test_it_minimises_the_penalised_sum_of_squares():
+    data = problem()
+    _, found = fitted(data, penalty=0.8, intercept=True)
+    beta = found["beta"].clone().requires_grad_()
+    loss = (data.train.y[:, 0] - beta[0] - data.train.x @ beta[1:]).square().sum() + 0.8 * beta[1:].square().sum()
+    (slope,) = torch.autograd.grad(loss, beta)
+    torch.testing.assert_close(slope, torch.zeros(4, dtype=F64), atol=1e-10, rtol=0)
+
+
+def test_it_is_the_bayes_rule_of_linear_regression():
+    """The posterior mean under β ~ N(0, σ²/λ), whatever σ²; the predictive variance is the posterior's too."""
+    data = problem()
+    module, found = fitted(data, penalty=0.8, intercept=False)
+    for noise in (0.2, 3.0):
+        bayes = component("model", "linear_regression", noise=noise, prior_scale=0.8**-0.5, intercept_scale=None).build(
+            data, Streams(0)
+        )
+        mean, second = bayes.exact_moments(data.train)
+        torch.testing.assert_close(found["beta"], mean)
+        torch.testing.assert_close(noise * found["covariance"].diagonal(), second - mean**2)
+    # The predictive is N(x β̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)) with σ̂² = RSS/(N − df).
+    X, y = data.train.x, data.train.y[:, 0]
+    hat = X @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ X.T
+    assert effective_parameters(X, torch.full((3,), 0.8, dtype=F64)) == pytest.approx(float(hat.trace()))
+    noise = (y - hat @ y).square().sum() / (len(y) - hat.trace())
+    torch.testing.assert_close(found["noise"], noise)
+    x = data.test.x[5]
+    expected = noise * (1 + x @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ x)
+    torch.testing.assert_close(module.predict(found, data.test.x).variance[5, 0], expected)
+
+
+def test_generalised_cross_validation_literally_and_against_leaving_one_out():
+    data = problem()
+    X, y, penalty = data.train.x, data.train.y[:, 0], torch.full((3,), 2.0, dtype=F64)
+    hat = X @ torch.linalg.inv(X.T @ X + 2.0 * torch.eye(3, dtype=F64)) @ X.T
+    literal = len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
+    assert generalised_cross_validation(X, y, penalty) == pytest.approx(float(literal))
+    # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's leave-one-out.
+    noisy = problem(n=40)
+    noisy.train.y.add_(2 * torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=F64))
+    _, found = fitted(noisy, penalty="gcv")
+    X, y = noisy.train.x.numpy(), noisy.train.y[:, 0].numpy()
+    grid = RidgeCV(alphas=[float(found["penalty"]), *(10.0 ** torch.arange(-4, 5)).tolist()], store_cv_results=True)
+    errors = grid.fit(X, y).cv_results_.mean(0)
+    assert errors[0] < 1.02 * errors.min()
+
+
+def test_path_runs_from_least_squares_to_nothing():
+    data = problem()
+    X = torch.cat([torch.ones(25, 1, dtype=F64), data.train.x], 1)
+    y = data.train.y[:, 0]
+    path = ridge_path(X, y, torch.tensor([1e-10, 1.0, 1e10]), free=1)
+    torch.testing.assert_close(path[0], torch.linalg.lstsq(X, y[:, None]).solution[:, 0])
+    torch.testing.assert_close(path[2], torch.tensor([float(y.mean()), 0, 0, 0], dtype=F64), atol=1e-6, rtol=0)
+    assert path[1, 1:].norm() < path[0, 1:].norm()
+    with pytest.raises(NumericalTrouble, match=r"model\.penalty"):
+        ridge_path(torch.ones(5, 2, dtype=F64), y[:5], torch.zeros(1))
+
+
+def test_runs_in_the_common_loop_and_with_fewer_rows_than_inputs():
+    data = problem(n=3)
+    state, rng = train(component("inference", "fit"), component("model", "ridge"), data, 1)
+    scores = data.score(component("inference", "fit").posterior(state), rng)
+    assert scores["nlpp"] < 10
