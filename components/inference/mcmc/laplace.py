@@ -1,0 +1,72 @@
+"""Laplace's fit of a log joint: its mode and the curvature there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.inference.log_joint import log_joint
+from components.interfaces import LogJoint
+from components.trouble import Misfit
+
+ITERATIONS = 200
+DECREMENT = 1e-12  # the mode is found when a Newton step promises no more than this of the log joint
+
+
+def derivatives(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """log joint [], gradient [P] and Hessian [P, P] at θ [P]: P copies of θ as chains, each with one row of the Hessian."""
+    P = len(theta)
+    copies = theta.detach().expand(P, P).clone().requires_grad_()
+    with torch.enable_grad():
+        value = log_joint(model, copies, batch)
+        (gradient,) = torch.autograd.grad(value.sum(), copies, create_graph=True)
+        if gradient.requires_grad:
+            (hessian,) = torch.autograd.grad(gradient.diagonal().sum(), copies)
+        else:  # linear in θ
+            hessian = torch.zeros_like(gradient)
+    return value[0].detach(), gradient[0].detach(), 0.5 * (hessian + hessian.T)
+
+
+def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """A maximum of the log joint uphill of θ [P]: θ̂ [P], its log joint [] and Hessian [P, P].
+
+    Newton steps with the absolute values of the curvatures, which therefore lead away from saddles, halved until the log
+    joint is highest.
+
+    Source: Nocedal and Wright (2006), section 3.4."""
+    halvings = 0.5 ** torch.arange(40, dtype=theta.dtype, device=theta.device)
+    for _ in range(ITERATIONS):
+        value, gradient, hessian = derivatives(model, theta, batch)
+        if not torch.isfinite(hessian).all():
+            break
+        curvature, directions = torch.linalg.eigh(-hessian)
+        bent = curvature.abs().clamp(min=1e-10 * float(curvature.abs().max()) + 1e-300)
+        ascent = directions @ (directions.T @ gradient / bent)  # [P]
+        if float(gradient @ ascent) < DECREMENT:
+            break
+        trials = theta + halvings[:, None] * ascent  # [40, P]
+        values = log_joint(model, trials, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf)
+        if values.max() <= value:  # rounding: there is nothing left to climb
+            break
+        theta = trials[values.argmax()]
+    return theta, value, hessian
+
+
+def laplace(model: LogJoint, starts: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+    """N(θ̂, L Lᵀ) of the highest mode found from the ``starts`` [S, P]: θ̂ [P] and L [P, P] with L Lᵀ = (−∇∇ᵀlog p(θ̂, y))⁻¹.
+
+    Raises Misfit where the log joint has no maximum with curvature in every direction.
+
+    Source: Bishop (2006), section 4.4."""
+    found = [mode(model, theta, batch) for theta in starts]
+    theta, _, hessian = max(found, key=lambda m: float(m[1]))
+    R, info = torch.linalg.cholesky_ex(-hessian)
+    if info.any() or not torch.isfinite(R).all():
+        raise Misfit(
+            "inference.proposal: the log density has no maximum with curvature in every direction, so no Laplace fit; "
+            "use inference.proposal=prior where there are data, or another sampler"
+        )
+    unit = torch.eye(len(theta), dtype=R.dtype, device=R.device)
+    return theta, torch.linalg.solve_triangular(R.T, unit, upper=True)  # R⁻ᵀ
