@@ -46,9 +46,11 @@ class Density:
         """Errors of the two moments and convergence diagnostics; no scores while there are no draws.
 
         ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
-        report.  (Gallego's Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
-        ``error_second_moment`` is the same for E[θ²]; ``ess`` is the smallest bulk effective sample size and
-        ``rhat`` the largest split-R̂ of the coordinates."""
+        report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
+        Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
+        ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
+        the coordinates; ``ess`` is the smallest bulk effective sample size and ``rhat`` the largest split-R̂ of the
+        coordinates."""
         if posterior.n_draws == 0:
             return {}
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
@@ -56,7 +58,11 @@ class Density:
             "error_mean": float(first.norm()),
             "error_second_moment": float(second.norm()),
         }
-        by_name = {"error_mean": first.abs(), "error_second_moment": second.abs()}
+        if posterior.log_weights is None:
+            out["error_mean_of_a_chain"] = float((posterior.values.mean(1) - self.mean).norm(dim=1).mean())
+        sd = (posterior.second_moment - posterior.mean.square()).clamp_min(0).sqrt()
+        out |= {"mean": float(posterior.mean.mean()), "sd": float(sd.mean())}
+        by_name = {"error_mean": first.abs(), "error_second_moment": second.abs(), "mean": posterior.mean, "sd": sd}
         if posterior.n_draws >= diagnostics.FEWEST_DRAWS:
             values = posterior.values
             ess, rhat = diagnostics.bulk_ess(values), diagnostics.split_rhat(values)
