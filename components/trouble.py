@@ -15,6 +15,10 @@ class SimulatedData(UserWarning):
     """Simulated data take the place of the data asked for; they carry a name of their own in every record."""
 
 
+class Shortfall(UserWarning):
+    """Something of a result is missing, or given in part; the message names it, says why, and what to do."""
+
+
 class NumericalTrouble(ArithmeticError):
     """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
 

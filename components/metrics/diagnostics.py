@@ -1,31 +1,156 @@
-"""Convergence diagnostics of Markov chains, by ArviZ, which the field uses and its authors keep."""
+"""Convergence diagnostics of Markov chains, by ArviZ, which the field uses and its authors keep.
+
+Functions of draws [C, N, P] give one value for each coordinate, [P]; a coordinate that no chain ever moved has none (NaN).
+They need ``FEWEST_DRAWS`` draws of a chain; what is asked of fewer is said in a warning by ``convergence``, not computed.
+"""
 
 from __future__ import annotations
 
+import math
+import warnings
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from components.draws import Draws
+from components.trouble import Shortfall
+
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
+FEWEST_WEIGHTS = 25  # the Pareto tail is the largest fifth of few weights, and its fit needs five of them
 
 
-def _array_stats():
+def _array_stats() -> Any:
     # Imported here: it takes a second, and only the end of a run needs it.
     from arviz_stats.base import array_stats
 
     return array_stats
 
 
+def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
+    """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never moved."""
+    values = draws.detach().double().cpu().numpy()
+    with np.errstate(all="ignore"):  # a chain that stands still divides by its variance, 0
+        found = getattr(_array_stats(), statistic)(values, chain_axis=0, draw_axis=1, **options)
+    still = (values == values[:1, :1]).all((0, 1))  # ArviZ would call such draws independent
+    return torch.as_tensor(np.where(still, np.nan, found))
+
+
 def bulk_ess(draws: Tensor) -> Tensor:
     """Bulk effective sample size of each coordinate, over rank-normalised split chains; [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.3."""
-    values = draws.detach().double().cpu().numpy()
-    return torch.as_tensor(_array_stats().ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+    return _each("ess", draws, method="bulk")
+
+
+def tail_ess(draws: Tensor) -> Tensor:
+    """Tail effective sample size, the smaller one of the 5 % and 95 % quantiles' indicators; [C, N, P] -> [P].
+
+    Source: Vehtari et al. (2021), section 4.3."""
+    return _each("ess", draws, method="tail", prob=(0.05, 0.95))
 
 
 def split_rhat(draws: Tensor) -> Tensor:
-    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded; [C, N, P] -> [P].
+    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded; two chains or more, [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.1."""
-    values = draws.detach().double().cpu().numpy()
-    return torch.as_tensor(_array_stats().rhat(values, chain_axis=0, draw_axis=1, method="rank"))
+    return _each("rhat", draws, method="rank")
+
+
+def mcse_mean(draws: Tensor) -> Tensor:
+    """Monte-Carlo standard error of each coordinate's mean, sd/√ESS; [C, N, P] -> [P].
+
+    Source: Vehtari et al. (2021), section 4.3."""
+    return _each("mcse", draws, method="mean")
+
+
+def mcse_sd(draws: Tensor) -> Tensor:
+    """Monte-Carlo standard error of each coordinate's standard deviation; [C, N, P] -> [P].
+
+    √(Var[(θ−θ̄)²] / ESS) / (2 sd), the delta method with the ESS of (θ−θ̄)².  ArviZ 0.8 takes the ESS of θ itself, which is
+    another one: too small for chains that move slowly, and far too large for antithetic ones.
+
+    Source: Vehtari et al. (2021)."""
+    square = (draws.detach().double().cpu() - draws.detach().double().cpu().mean((0, 1))).square()  # [C, N, P]
+    variance = square.mean((0, 1))
+    return (square.var((0, 1), correction=0) / _each("ess", draws, method="sd")).sqrt() / (2 * variance.sqrt())
+
+
+def e_bfmi(energy: Tensor) -> Tensor:
+    """Estimated Bayesian fraction of missing information of each chain, Σ(E_n − E_{n−1})² / Σ(E_n − Ē)²; [C, N] -> [C].
+
+    Below about 0.3 the momenta that a Hamiltonian sampler draws explore the energy too slowly.
+
+    Source: Betancourt (2016)."""
+    values = energy.detach().double().cpu().numpy()
+    with np.errstate(all="ignore"):
+        return torch.as_tensor(np.asarray(_array_stats().bfmi(values, chain_axis=0, draw_axis=1)))
+
+
+def weight_ess(log_weights: Tensor) -> float:
+    """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of any shape.
+
+    Source: Kong (1992)."""
+    w = log_weights.detach().double().flatten().softmax(0)
+    return float(1 / w.square().sum())
+
+
+def pareto_k(log_weights: Tensor) -> float:
+    """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
+
+    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the largest are all equal.
+    (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given those.)
+
+    Source: Vehtari et al. (2024)."""
+    values = log_weights.detach().double().cpu().flatten().numpy()
+    tail = np.sort(values)[-int(min(len(values) // 5, 3 * math.sqrt(len(values)))) :]
+    if tail[0] == tail[-1]:
+        return -math.inf
+    return float(_array_stats().psislw(-values, r_eff=1)[1])
+
+
+def convergence(draws: Draws, values: Tensor | None = None) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """What is to be known of a sample before its estimates are believed: (worst values by name, values of each coordinate).
+
+    ``values`` [C, N, Q] are what is diagnosed, the parameters themselves if not given.  Markov chains: ``ess`` (smallest
+    bulk ESS), ``ess_tail``, ``rhat`` (largest), and where the sampler says so ``divergences`` (their number),
+    ``acceptance`` (mean rate), ``e_bfmi`` (smallest of the chains).  Weighted draws are independent: ``weight_ess``,
+    ``pareto_k``.  Warns of a Shortfall, naming what is missing and why, when draws or chains are too few."""
+    chains, n = draws.n_chains, draws.n_draws
+    if n == 0:
+        return {}, {}
+    if draws.log_weights is not None:
+        out = {"weight_ess": weight_ess(draws.log_weights)}
+        if chains * n < FEWEST_WEIGHTS:
+            _short(f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} needed; take more draws")
+        else:
+            out["pareto_k"] = pareto_k(draws.log_weights)
+        return out, {}
+    out, by_coordinate = {}, {}
+    stats, enough = draws.stats, n >= FEWEST_DRAWS
+    if enough:
+        values = draws.values if values is None else values
+        by_coordinate = {"ess": bulk_ess(values), "ess_tail": tail_ess(values)}
+        out = {name: float(each.min()) for name, each in by_coordinate.items()}
+        if chains > 1:
+            by_coordinate["rhat"] = split_rhat(values)
+            out["rhat"] = float(by_coordinate["rhat"].max())
+        else:
+            _short("rhat: 1 chain is too few, 2 needed; raise inference.chains")
+    else:
+        missing = ", ".join(["ess", "ess_tail", "rhat", *(["e_bfmi"] if "energy" in stats else [])])
+        _short(
+            f"{missing}: {n} draws per chain are too few, {FEWEST_DRAWS} needed; raise steps, or lower burn-in or thinning"
+        )
+    if "diverging" in stats:
+        out["divergences"] = float(stats["diverging"].double().sum())
+    if "acceptance_rate" in stats:
+        out["acceptance"] = float(stats["acceptance_rate"].double().mean())
+    if "energy" in stats and enough:
+        out["e_bfmi"] = float(e_bfmi(stats["energy"]).min())
+    return out, by_coordinate
+
+
+def _short(message: str) -> None:
+    warnings.warn(message, Shortfall, stacklevel=3)

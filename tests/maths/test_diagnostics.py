@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import norm, rankdata
 
-from components.metrics.diagnostics import bulk_ess, split_rhat
+from components.draws import Draws
+from components.metrics.diagnostics import (
+    FEWEST_WEIGHTS,
+    bulk_ess,
+    convergence,
+    e_bfmi,
+    mcse_mean,
+    mcse_sd,
+    pareto_k,
+    split_rhat,
+    tail_ess,
+    weight_ess,
+)
+from components.trouble import Shortfall
 
 
 def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0) -> torch.Tensor:
@@ -61,3 +78,114 @@ def test_chains_in_agreement_and_in_disagreement():
     apart = x + torch.arange(4).view(4, 1, 1) * 5.0
     assert float(split_rhat(apart)) > 2
     assert float(bulk_ess(apart)) < 10
+
+
+def test_a_coordinate_that_never_moved_has_no_ess_and_a_stuck_chain_no_agreement():
+    x = autoregression(0.0, chains=4, draws=100, dims=3)
+    x[:, :, 1] = 2.0  # nothing moved
+    x[:, :, 2] = x[:, :1, 2]  # every chain stands where it started
+    assert bulk_ess(x)[1].isnan()
+    assert tail_ess(x)[1].isnan()
+    assert mcse_mean(x)[1].isnan()
+    assert bulk_ess(x)[2] < 10
+    assert split_rhat(x)[2] > 1e6  # infinite, but for the rounding of a mean of equal numbers
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
+    x = autoregression(rho, chains=4, draws=4000, dims=10)
+    # The indicator of x ≤ q of a Gaussian AR(1) has Σ_t corr(1[x₀ ≤ q], 1[x_t ≤ q]) between those of an independent
+    # chain and of x itself: exact by numerical integration of the bivariate normal cdf.
+    from scipy.stats import multivariate_normal
+
+    q, tau = norm.ppf(0.05), 1.0
+    for t in range(1, 200):
+        r = rho**t
+        if r < 1e-6:
+            break
+        tau += 2 * (multivariate_normal.cdf([q, q], cov=[[1, r], [r, 1]]) - 0.05**2) / (0.05 * 0.95)
+    assert float(tail_ess(x).mean()) == pytest.approx(16_000 / tau, rel=0.12)  # the smaller of two, hence below
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9, -0.3])  # from −0.54 on ArviZ's bound ESS ≤ CN log₁₀ CN holds
+def test_mcse_is_the_spread_of_repeated_estimates(rho):
+    many = autoregression(rho, chains=2, draws=1000, dims=400, seed=5)  # 400 repetitions of a run of two chains
+    assert float(mcse_mean(many).mean()) == pytest.approx(float(many.mean((0, 1)).std()), rel=0.12)
+    sds = many.flatten(0, 1).std(0)
+    assert float(mcse_sd(many).mean()) == pytest.approx(float(sds.std()), rel=0.12)
+
+
+def test_e_bfmi_literally():
+    g = torch.Generator().manual_seed(2)
+    energy = torch.randn(3, 50, generator=g, dtype=torch.float64).cumsum(1)
+    for chain, got in zip(energy.tolist(), e_bfmi(energy).tolist(), strict=True):
+        mean = sum(chain) / len(chain)
+        moves = sum((b - a) ** 2 for a, b in pairwise(chain))
+        assert got == pytest.approx(moves / sum((e - mean) ** 2 for e in chain), rel=1e-12)
+    independent = torch.randn(2, 20_000, generator=g, dtype=torch.float64)
+    assert e_bfmi(independent).tolist() == pytest.approx([2.0, 2.0], rel=0.03)
+
+
+def test_weight_ess_literally():
+    log_w = torch.tensor([[0.0, -1.0], [2.0, -torch.inf]], dtype=torch.float64)
+    w = [1.0, math.exp(-1), math.exp(2), 0.0]
+    assert weight_ess(log_w + 700) == pytest.approx(sum(w) ** 2 / sum(v**2 for v in w), rel=1e-12)
+    assert weight_ess(torch.zeros(5, 20)) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
+def test_pareto_k_of_pareto_weights(k):
+    g = torch.Generator().manual_seed(4)
+    u = torch.rand(40, 10_000, generator=g, dtype=torch.float64)
+    found = torch.tensor([pareto_k(-k * row.log()) for row in u])  # P(w > v) = v^(−1/k)
+    expected = (300 * k + 10 * 0.5) / 310  # 300 weights of the tail, and a prior at ½ worth ten
+    assert abs(float((found.mean() - expected) / (found.std() / 40**0.5))) < 4
+    as_logarithms = torch.tensor([pareto_k((-k * row.log()).log()) for row in u])  # the mutant fits log w: k is 0
+    assert abs(float((as_logarithms.mean() - expected) / (as_logarithms.std() / 40**0.5))) > 4
+    assert pareto_k(torch.zeros(100)) == -math.inf
+
+
+def sample(n: int, chains: int = 4, **more) -> Draws:
+    x = autoregression(0.0, chains, n, dims=3)
+    return Draws(x, x[:, 0], ["a", "b", "c"], **more)
+
+
+def test_what_a_sampler_says_is_summarised():
+    stats = {
+        "diverging": torch.zeros(4, 100, dtype=torch.bool),
+        "acceptance_rate": torch.full((4, 100), 0.7),
+        "energy": autoregression(0.5, 4, 100, 1)[..., 0],
+    }
+    stats["diverging"][1, 3] = True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        worst, each = convergence(sample(100, stats=stats))
+    assert list(worst) == ["ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi"]
+    assert worst["divergences"] == 1
+    assert worst["acceptance"] == pytest.approx(0.7)
+    assert worst["ess"] == float(each["ess"].min())
+    assert worst["rhat"] == float(each["rhat"].max())
+    assert {len(v) for v in each.values()} == {3}
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_too_few_draws_are_said_not_computed(n):
+    stats = {"diverging": torch.ones(4, n, dtype=torch.bool), "energy": torch.ones(4, n)}
+    wanted = f"ess, ess_tail, rhat, e_bfmi: {n} draws per chain are too few, 4 needed; raise steps"
+    with pytest.warns(Shortfall, match=wanted):
+        worst, each = convergence(sample(n, stats=stats))
+    assert (worst, each) == ({"divergences": 4.0 * n}, {})
+
+
+def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
+    with pytest.warns(Shortfall, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"):
+        worst, _ = convergence(sample(50, chains=1))
+    assert list(worst) == ["ess", "ess_tail"]
+    assert convergence(sample(50).__class__(torch.zeros(4, 0, 3), torch.zeros(4, 3))) == ({}, {})
+
+
+def test_weighted_draws_have_their_own_diagnostics():
+    worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=torch.float64)))
+    assert list(worst) == ["weight_ess", "pareto_k"]
+    with pytest.warns(Shortfall, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"):
+        assert list(convergence(sample(2, log_weights=torch.zeros(4, 2)))[0]) == ["weight_ess"]

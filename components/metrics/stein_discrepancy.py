@@ -1,0 +1,52 @@
+"""Kernelised Stein discrepancy: how far a sample is from a target of which only the score ∇log p is known."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BETA, C = (
+    -0.5,
+    1.0,
+)  # inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended: it sees a sample that does not converge
+ROWS = 1000  # of the n × n matrix held at once
+
+
+def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
+    """k_p(x_i, y_j) of the inverse multiquadric kernel; x, s = ∇log p(x) [n, P] and y, t = ∇log p(y) [m, P] -> [n, m].
+
+    k_p(x, y) = ∇ₓ·∇ᵧ k + ⟨∇ₓk, ∇log p(y)⟩ + ⟨∇ᵧk, ∇log p(x)⟩ + k ⟨∇log p(x), ∇log p(y)⟩; with d = x − y, u = c² + ‖d‖²:
+    = u^β sᵀt + 2β u^(β−1) dᵀ(t − s) − 2βP u^(β−1) − 4β(β−1) ‖d‖² u^(β−2), all of it from matrix products.
+
+    Source: Gorham & Mackey (2017), section 3.1."""
+    centre = x.mean(0)  # differences are all that counts: products of large numbers would lose them
+    x, y = x - centre, y - centre
+    r2 = (x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T).clamp_min(0)  # [n, m]
+    across = x @ t.T + s @ y.T - (x * s).sum(1)[:, None] - (y * t).sum(1)  # dᵀ(t − s)
+    u = C**2 + r2
+    k = u**BETA
+    slope = 2 * BETA * k / u
+    return k * (s @ t.T) + slope * (across - x.shape[1]) - 2 * (BETA - 1) * slope * r2 / u
+
+
+def ksd_squared(x: Tensor, score: Tensor, weights: Tensor | None = None, unbiased: bool = False) -> Tensor:
+    """KSD² of a sample x [n, P] with scores ∇log p(x) [n, P]; [].
+
+    V-statistic Σᵢⱼ wᵢwⱼ k_p(xᵢ, xⱼ), weights [n] of sum 1 (1/n if not given): at least 0, and for n exact draws about
+    E[k_p(x, x)]/n.  ``unbiased``: the U-statistic Σ_{i≠j} k_p(xᵢ, xⱼ) / (n(n−1)) of equal weights, of mean 0 for exact draws.
+    O(n²P) time; 1,000 × n numbers are held at once.
+
+    Raises ValueError when weights are given to the U-statistic, or it has fewer than two draws.
+
+    Source: Gorham & Mackey (2017), section 3.1."""
+    n = len(x)
+    if unbiased and (weights is not None or n < 2):
+        raise ValueError("the U-statistic takes two draws or more, of equal weight")
+    w = x.new_full((n,), 1 / n) if weights is None else weights
+    total = x.new_zeros(())
+    for rows in torch.arange(n, device=x.device).split(ROWS):
+        k = stein_kernel(x[rows], score[rows], x, score)
+        if unbiased:
+            k[torch.arange(len(rows), device=x.device), rows] = 0
+        total = total + w[rows] @ k @ w
+    return total * n / (n - 1) if unbiased else total
