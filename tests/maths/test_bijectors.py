@@ -30,7 +30,7 @@ def theta():
 
 
 def test_log_jacobian_is_that_of_autograd(bijector, theta):
-    x, log_jacobian = bijector.forward(theta)
+    _, log_jacobian = bijector.forward(theta)
     assert log_jacobian.shape == theta.shape[:-1]
     for row, expected in zip(theta, log_jacobian, strict=True):
         matrix = torch.autograd.functional.jacobian(lambda t: bijector.forward(t)[0][..., :3], row)
