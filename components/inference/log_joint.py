@@ -29,3 +29,14 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tens
         value = log_joint(model, theta, batch)
         (gradient,) = torch.autograd.grad(value.sum(), theta)
     return value.detach(), gradient
+
+
+def gradient_alone(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
+    """The gradient [K, P] where nobody asks for the value.
+
+    A model may offer it in closed form as ``score(theta, batch)``, scaled like ``log_joint``: that spares the value."""
+    score = getattr(model, "score", None)
+    if score is None:
+        return value_and_gradient(model, theta, batch)[1]
+    with torch.no_grad():
+        return score(theta.detach(), batch)

@@ -1,0 +1,140 @@
+"""Warm-up of Hamiltonian samplers: step size by dual averaging, mass matrix in windows; all chains share both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.inference.hamiltonian.leapfrog import Phase, acceptance, leapfrog
+from components.inference.hamiltonian.mass import Mass
+from components.interfaces import LogJoint, NumericalTrouble
+
+SMALLEST = 1e-12  # a step size below it moves nothing
+FEWEST = 20  # a shorter warm-up learns the step size alone (as Stan's does)
+INITIAL, BASE, FINAL = 75, 25, 50  # Stan's windows, in steps
+
+
+def windows(warmup: int) -> tuple[int, list[int]]:
+    """The step before which no state counts for the mass matrix, and the steps after which it is renewed.
+
+    Windows double in length: each forgets the states before it, which were further from the target.
+
+    Source: Stan Development Team (2024), Reference Manual, section on automatic parameter tuning."""
+    if warmup < FEWEST:
+        return 0, []
+    initial, base, final = INITIAL, BASE, FINAL
+    if initial + base + final > warmup:
+        initial, final = int(0.15 * warmup), int(0.1 * warmup)
+        base = warmup - initial - final
+    ends, start = [], initial
+    while start < warmup - final:
+        end = start + base
+        if end + 2 * base > warmup - final:  # the next window would not fit
+            end = warmup - final
+        ends.append(end)
+        start, base = end, 2 * base
+    return initial, ends
+
+
+@dataclass(frozen=True)
+class DualAveraging:
+    """Nesterov's dual averaging of log ε towards a mean acceptance rate.
+
+    H̄ ← (1 − 1/(m+t₀)) H̄ + (δ − α)/(m+t₀),  log ε = μ − √m/γ H̄,  log ε̄ ← m^−κ log ε + (1 − m^−κ) log ε̄, with γ = 0.05,
+    t₀ = 10, κ = 0.75, μ = log 10ε₀.
+
+    Source: Hoffman & Gelman (2014), eq. (6) and Algorithm 5."""
+
+    mu: float
+    log_step: float
+    log_average: float = 0.0
+    error: float = 0.0
+    m: int = 0
+
+    @staticmethod
+    def around(step_size: float) -> DualAveraging:
+        return DualAveraging(math.log(10 * step_size), math.log(step_size), math.log(step_size))
+
+    def learnt(self, rate: float, target: float) -> DualAveraging:
+        m = self.m + 1
+        error = self.error + (target - rate - self.error) / (m + 10)
+        log_step = self.mu - m**0.5 / 0.05 * error
+        weight = m**-0.75
+        return DualAveraging(self.mu, log_step, weight * log_step + (1 - weight) * self.log_average, error, m)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Running mean and scatter of the states of all chains; the scatter is [P] for a diagonal mass, else [P, P].
+
+    Source: Chan, Golub & LeVeque (1983), eq. (2.1)."""
+
+    count: int
+    mean: Tensor  # [P]
+    scatter: Tensor
+
+    @staticmethod
+    def none(like: Tensor, dense: bool) -> Scatter:
+        P = like.shape[1]
+        return Scatter(0, like.new_zeros(P), like.new_zeros((P, P) if dense else (P,)))
+
+    def with_states(self, theta: Tensor) -> Scatter:
+        """θ [C, P] added."""
+        n, mean = len(theta), theta.mean(0)
+        count, shift, centred = self.count + n, mean - self.mean, theta - mean
+        factor = self.count * n / count
+        if self.scatter.dim() == 1:
+            added = centred.square().sum(0) + factor * shift.square()
+        else:
+            added = centred.T @ centred + factor * torch.outer(shift, shift)
+        return Scatter(count, self.mean + shift * (n / count), self.scatter + added)
+
+    def covariance(self) -> Tensor:
+        """The covariance, shrunk towards 10⁻³ I by the weight of five states, as Stan does."""
+        n = self.count
+        covariance = self.scatter / max(n - 1, 1) * (n / (n + 5))
+        ridge = 1e-3 * 5 / (n + 5)
+        return covariance + (ridge if covariance.dim() == 1 else ridge * torch.eye(len(covariance)).to(covariance))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the warm-up has learnt."""
+
+    step_size: float
+    mass: Mass
+    averaging: DualAveraging
+    scatter: Scatter
+
+
+def reasonable_step(model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, generator: torch.Generator) -> float:
+    """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains, crosses ½.
+
+    Raises NumericalTrouble when no step is small enough.
+
+    Source: Hoffman & Gelman (2014), Algorithm 4."""
+    z = replace(z, r=mass.momentum(z.theta, generator))
+    before = z.energy(mass)
+
+    def crosses(eps: float) -> bool:
+        return bool(acceptance(leapfrog(model, batch, mass, eps, z).energy(mass) - before).mean() > 0.5)
+
+    up = crosses(eps)
+    while crosses(eps) == up and eps < 1e7:
+        eps = 2 * eps if up else eps / 2
+        settled(eps)
+    return eps
+
+
+def settled(eps: float) -> float:
+    """ε, unless it has collapsed.  Raises NumericalTrouble."""
+    if not eps > SMALLEST:
+        raise NumericalTrouble(
+            f"the step size that the warm-up asks for ({eps:.1e})",
+            "the log density may not be differentiable; lower inference.target_acceptance, or change where chains start",
+        )
+    return eps

@@ -1,0 +1,90 @@
+"""Hamiltonian Monte Carlo with a warm-up that all chains share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat, PositiveInt, model_validator
+
+from components.inference.chains import State
+from components.inference.hamiltonian import chees
+from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, leapfrog
+from components.inference.hamiltonian.warmup import WarmUp
+from components.interfaces import Inference, Info, LogJoint, Rng
+from components.registry import register
+
+
+@register("inference", "hmc")
+class HMC(WarmUp, Inference):
+    """Hamiltonian Monte Carlo, C chains at once, its step size, masses and trajectory length learnt in warm-up.
+
+    r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
+    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``), or t = h_m T with Halton's h_m in (0, 1)
+    (``jittered``, and ``chees``, which also learns T).  L is the same for all chains, so none waits for another.
+    In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of doubling length, and no
+    state is kept; after it nothing is learnt.  T is in units of time of the masses learnt: about π/2 is best for a
+    Gaussian.  A trajectory whose energy errs by more than 1000 has diverged: it is rejected and counted.
+
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalTrouble when the warm-up finds no step size.
+
+    Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul & Sountsov (2021), Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    trajectory: Literal["fixed", "jittered", "chees"]
+    length: PositiveFloat
+    max_steps: PositiveInt
+
+    @model_validator(mode="after")
+    def _chees_compares_chains(self) -> HMC:
+        if self.trajectory == "chees" and self.chains < 2:
+            raise ValueError("chains: chees learns from how chains differ; use 2 or more, or trajectory=jittered")
+        if self.trajectory == "chees" and self.warmup == 0:
+            raise ValueError("warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered")
+        return self
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        return super().init(model, problem, rng) | {"length": chees.Length.of(self.length)}
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        z, tuning = self.ready(state, batch, rng)
+        mass, eps, length, t = tuning.mass, tuning.step_size, state["length"], state["t"] + 1
+        learns = self.trajectory == "chees" and t <= self.warmup
+        if learns and t == 1:
+            length = chees.Length.of(eps)
+        time = math.exp(length.log_length) * (1.0 if self.trajectory == "fixed" else chees.halton(t))
+        n_steps = min(max(math.ceil(time / eps), 1), self.max_steps)
+
+        energy = z.energy(mass)  # [C]
+        proposed = leapfrog(state["model"], batch, mass, eps, z, n_steps)
+        proposed_energy = proposed.energy(mass)
+        error = proposed_energy - energy
+        rate, diverging = acceptance(error), error > DIVERGENT  # [C], [C]
+        accepted = torch.rand(rate.shape, generator=rng.noise, device=rate.device, dtype=rate.dtype) < rate
+        after = Phase.where(accepted, proposed, z)
+
+        tuning = self.learnt(tuning, state, batch, after, chees.harmonic(rate) if learns else rate.mean(), rng)
+        if learns:
+            length = length.learnt(chees.slope(z, proposed, rate, mass, n_steps * eps), eps, self.max_steps * eps)
+            if tuning.mass is not mass:  # as far as before, in the new units of time
+                length = length.stretched(mass.speed / tuning.mass.speed)
+            if t == self.warmup:
+                length = length.averaged()
+        stats = {
+            "acceptance_rate": rate,
+            "energy": torch.where(accepted, proposed_energy, energy),
+            "n_steps": torch.full_like(accepted, n_steps, dtype=torch.long),
+            "step_size": torch.full_like(rate, eps),
+        }
+        state = self.arrived(state | {"length": length}, tuning, after, diverging, stats)
+        info = {
+            "log_joint": after.value.mean(),
+            "acceptance_rate": rate.mean(),
+            "step_size": eps,
+            "n_steps": n_steps,
+            "divergences": state["divergences"],
+            "draws": len(state["kept"]),
+        }
+        return state, info

@@ -1,0 +1,82 @@
+"""Leapfrog integration of Hamilton's equations of C chains at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.inference.hamiltonian.mass import Mass
+from components.inference.log_joint import gradient_alone, value_and_gradient
+from components.interfaces import LogJoint
+
+DIVERGENT = 1000.0  # an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Points (θ, r) of phase space, with log π(θ) and its gradient, which cost most and are kept."""
+
+    theta: Tensor  # [C, P]
+    r: Tensor  # [C, P]
+    value: Tensor  # [C]
+    gradient: Tensor  # [C, P]
+
+    def energy(self, mass: Mass) -> Tensor:
+        """H(θ, r) = −log π(θ) + ½ rᵀ M⁻¹ r up to a constant, [C]; +∞ where it is not finite."""
+        energy = mass.kinetic(self.r) - self.value
+        return torch.where(torch.isfinite(energy), energy, torch.inf)
+
+    @staticmethod
+    def where(condition: Tensor, a: Phase, b: Phase) -> Phase:
+        """a where the condition [C] holds, else b."""
+        column = condition.unsqueeze(1)
+        return Phase(
+            torch.where(column, a.theta, b.theta),
+            torch.where(column, a.r, b.r),
+            torch.where(condition, a.value, b.value),
+            torch.where(column, a.gradient, b.gradient),
+        )
+
+    def rows(self, rows: Tensor) -> Phase:
+        """The chains with these numbers."""
+        return Phase(self.theta[rows], self.r[rows], self.value[rows], self.gradient[rows])
+
+    def with_rows(self, rows: Tensor, new: Phase) -> Phase:
+        """``new`` in the place of these chains."""
+        if len(rows) == len(self.theta):
+            return new
+        return Phase(
+            self.theta.index_copy(0, rows, new.theta),
+            self.r.index_copy(0, rows, new.r),
+            self.value.index_copy(0, rows, new.value),
+            self.gradient.index_copy(0, rows, new.gradient),
+        )
+
+
+def leapfrog(model: LogJoint, batch: Any, mass: Mass, eps: float | Tensor, z: Phase, n_steps: int = 1) -> Phase:
+    """``n_steps`` leapfrog steps of size ε (a number, or [C, 1]; negative: backwards in time).
+
+    r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (flip r and it leads back) and
+    keeps volumes; its error of the energy is O(ε²).  Half steps that meet are taken as one, so that log π itself is
+    needed only where the trajectory ends.
+
+    Source: Bardenet (2021), section 4.4.4; Neal (2011), eqs. (2.28)-(2.30)."""
+    theta, r = z.theta, z.r + 0.5 * eps * z.gradient
+    for _ in range(n_steps - 1):
+        theta = theta + eps * mass.velocity(r)
+        r = r + eps * gradient_alone(model, theta, batch)
+    theta = theta + eps * mass.velocity(r)
+    value, gradient = value_and_gradient(model, theta, batch)
+    return Phase(theta, r + 0.5 * eps * gradient, value, gradient)
+
+
+def acceptance(error: Tensor) -> Tensor:
+    """min(1, e^{H(θ, r) − H(θ′, r′)}) of the error H(θ′, r′) − H(θ, r) of the energy, [C].
+
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)
+
+    Source: Bardenet (2021), section 4.4.4; Neal (2011), section 5.3.2."""
+    return (-error).exp().clamp(max=1.0)

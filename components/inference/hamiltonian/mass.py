@@ -1,0 +1,60 @@
+"""The mass matrix M of Hamiltonian dynamics, diagonal or dense: momenta, velocities and kinetic energies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+
+Shape = Literal["identity", "diagonal", "dense"]
+
+
+@dataclass(frozen=True)
+class Mass:
+    """M through its inverse Σ, which estimates the covariance of the target, and a root R with RᵀR = M.
+
+    Both are [P] where M is diagonal and [P, P] where it is dense."""
+
+    inverse: Tensor
+    root: Tensor
+
+    @staticmethod
+    def of(covariance: Tensor) -> Mass:
+        """The mass whose inverse is a covariance [P] or [P, P].
+
+        Raises NumericalTrouble when it is not positive definite."""
+        if covariance.dim() == 1:
+            return Mass(covariance, covariance.rsqrt())
+        factor, failed = torch.linalg.cholesky_ex(covariance)
+        if failed:
+            raise NumericalTrouble("the covariance of the warm-up draws is not positive definite", "inference.mass")
+        eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+        return Mass(covariance, torch.linalg.solve_triangular(factor, eye, upper=False))  # Σ = L Lᵀ, R = L⁻¹
+
+    def momentum(self, like: Tensor, generator: torch.Generator) -> Tensor:
+        """r ~ N(0, M), one for each row of ``like`` [C, P]."""
+        z = torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+        return z * self.root if self.root.dim() == 1 else z @ self.root  # cov(Rᵀz) = M, [C, P]
+
+    def velocity(self, r: Tensor) -> Tensor:
+        """M⁻¹ r; r [..., P] -> [..., P]."""
+        return r * self.inverse if self.inverse.dim() == 1 else r @ self.inverse
+
+    def kinetic(self, r: Tensor) -> Tensor:
+        """½ rᵀ M⁻¹ r; r [C, P] -> [C]."""
+        return 0.5 * (r * self.velocity(r)).sum(-1)
+
+    def square(self, x: Tensor) -> Tensor:
+        """‖x‖² = xᵀ M x of positions, which is free of their scales; x [C, P] -> [C]."""
+        white = x * self.root if self.root.dim() == 1 else x @ self.root.T
+        return white.square().sum(-1)
+
+    @property
+    def speed(self) -> float:
+        """√(tr M⁻¹/P), the root mean square of a coordinate's velocity."""
+        inverse = self.inverse if self.inverse.dim() == 1 else self.inverse.diagonal()
+        return float(inverse.mean().sqrt())

@@ -1,0 +1,58 @@
+"""The no-U-turn sampler, all chains in step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field
+
+from components.inference.chains import State
+from components.inference.hamiltonian.tree import no_u_turn
+from components.inference.hamiltonian.warmup import WarmUp
+from components.interfaces import Inference, Info, Rng
+from components.registry import register
+
+
+@register("inference", "nuts")
+class NUTS(WarmUp, Inference):
+    """No-U-turn sampler with multinomial weights, C chains at once, its step size and masses learnt in warm-up.
+
+    r ~ N(0, M); the trajectory through (θ, r) is doubled, forwards or backwards at random, until it turns: with ρ the sum
+    of its momenta, r₋ᵀM⁻¹ρ ≤ 0 or r₊ᵀM⁻¹ρ ≤ 0, for it, for one of its subtrees, or for one of two joined halves with the
+    nearest state of the other.  The next θ is one of its states, with weights e^{−H(θ, r)}, later halves favoured;
+    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  All chains take their leapfrog steps together; those whose
+    trajectory is complete wait and are not evaluated.  Warm-up is that of ``hmc``.  A trajectory one of whose energies errs
+    by more than 1000 has diverged: it ends there and is counted.
+
+    Raises NumericalTrouble when the warm-up finds no step size.
+
+    Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6; Bardenet (2021), section 4.4.6."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    max_depth: Annotated[int, Field(ge=1, le=20)]
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        z, tuning = self.ready(state, batch, rng)
+        eps = tuning.step_size
+        draw = no_u_turn(state["model"], batch, tuning.mass, eps, z, self.max_depth, rng.noise)
+        tuning = self.learnt(tuning, state, batch, draw.z, draw.acceptance.mean(), rng)
+        stats = {
+            "acceptance_rate": draw.acceptance,
+            "energy": draw.energy,
+            "n_steps": draw.n_steps,
+            "tree_depth": draw.depth,
+            "step_size": torch.full_like(draw.energy, eps),
+        }
+        state = self.arrived(state, tuning, draw.z, draw.diverging, stats)
+        info = {
+            "log_joint": draw.z.value.mean(),
+            "acceptance_rate": draw.acceptance.mean(),
+            "step_size": eps,
+            "n_steps": draw.n_steps.double().mean(),
+            "tree_depth": draw.depth.double().mean(),
+            "divergences": state["divergences"],
+            "draws": len(state["kept"]),
+        }
+        return state, info
