@@ -30,11 +30,13 @@ def first_batch(problem: Any, rng: Rng) -> Any:
 def started(
     model: LogJoint, problem: Any, chains: int, rng: Rng, start: Tensor | None = None, gradient: bool = True
 ) -> State:
-    """The state of C chains that begin at draws from the model's prior, or at ``start`` [C, P].
+    """The state of C chains that begin at ``start`` [C, P]; None: where the model says, by ``sample_start`` if it has
+    one, otherwise at draws from its prior.
 
     ``gradient`` False asks for no gradient, so that the model need not be differentiable.
     Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
-    theta = model.sample_prior(chains, rng.init) if start is None else start  # [C, P]
+    begin = getattr(model, "sample_start", model.sample_prior)
+    theta = begin(chains, rng.init) if start is None else start  # [C, P]
     batch = first_batch(problem, rng)
     if gradient:
         value, slope = value_and_gradient(model, theta, batch)
