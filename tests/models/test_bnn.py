@@ -1,0 +1,143 @@
+"""The Bayesian network's density against scipy and loops, its prior draws, its start, its gradients."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+from small_problems import classes, component, real
+from torch.autograd import gradcheck
+
+from components.inference.chains import started
+from components.inference.log_joint import log_joint
+from components.interfaces import CAPABILITIES
+from runner.rng import Streams
+
+F64 = torch.float64
+OPTIONS = {
+    "widths": [4, 3], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
+    "noise_shape": 3.0, "noise_rate": 0.2,
+}  # fmt: skip
+
+
+def built(data, **options):
+    return component("model", "bnn", **OPTIONS | options).build(data, Streams(0))
+
+
+def thetas(model, n=3, seed=1):
+    return model.sample_prior(n, torch.Generator().manual_seed(seed))
+
+
+def by_loops(shapes, w, x):
+    """f(x) = W_3 tanh(W_2 tanh(W_1 x + b_1) + b_2) + b_3; w holds W_1 by rows, b_1, W_2, …"""
+    at, h = 0, x
+    for layer, (out, inside) in enumerate(shapes):
+        W, at = w[at : at + out * inside], at + out * inside
+        b, at = w[at : at + out], at + out
+        h = [sum(W[i * inside + j] * h[j] for j in range(inside)) + b[i] for i in range(out)]
+        h = [math.tanh(v) for v in h] if layer < len(shapes) - 1 else h
+    return h
+
+
+@pytest.mark.parametrize("scaling", ["none", "fan_in"])
+@pytest.mark.parametrize("precision", ["learned", "fixed"])
+@pytest.mark.parametrize("noise", ["learned", 0.3])
+def test_log_joint_literally(scaling, precision, noise):
+    data = real(n=6, n_inputs=2, missing=0.0)  # two tasks
+    model = built(data, scaling=scaling, precision=precision, noise=noise)
+    assert isinstance(model, CAPABILITIES["log_joint"])
+    shapes = [(4, 2), (3, 4), (2, 3)]
+    n = sum(o * i + o for o, i in shapes)
+    theta = thetas(model)
+    assert model.dim == theta.shape[1] == n + (precision == "learned") + 2 * (noise == "learned")
+    parameters = model.constrain(theta)
+    for row, value in zip(parameters.tolist(), log_joint(model, theta, data.train), strict=True):
+        w, rest = row[:n], row[n:]
+        lam = rest[0] if precision == "learned" else 1.0
+        gammas = rest[-2:] if noise == "learned" else [1 / 0.3] * 2
+        scales = [
+            s for o, i in shapes for s in [0.8 / math.sqrt(i if scaling == "fan_in" else 1)] * (o * i) + [0.8] * o
+        ]
+        expected = sum(stats.norm.logpdf(v, 0, s / math.sqrt(lam)) for v, s in zip(w, scales, strict=True))
+        if precision == "learned":
+            expected += stats.gamma.logpdf(lam, 2.0, scale=1 / 0.5) + math.log(lam)  # Jacobian of log λ
+        if noise == "learned":
+            expected += sum(stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(g) for g in gammas)
+        for x, y in zip(data.train.x.tolist(), data.train.y.tolist(), strict=True):
+            f = by_loops(shapes, w, x)
+            expected += sum(stats.norm.logpdf(y[t], f[t], gammas[t] ** -0.5) for t in range(2))
+        assert float(value) == pytest.approx(expected, rel=1e-9)
+
+
+def test_prior_draws_have_the_prior():
+    model = built(real(n=5), precision_shape=0.7)
+    parameters = model.constrain(thetas(model, 20_000))
+    n = model.n_weights
+    lam, gammas = parameters[:, n], parameters[:, n + 1 :]
+    assert stats.kstest(lam.numpy(), stats.gamma(0.7, scale=2.0).cdf).pvalue > 1e-3
+    for gamma in gammas.T:
+        assert stats.kstest(gamma.numpy(), stats.gamma(3.0, scale=5.0).cdf).pvalue > 1e-3
+    for j in (0, n - 1):
+        unit = parameters[:, j] * lam.sqrt() / 0.8
+        assert stats.kstest(unit.numpy(), stats.norm.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "fixed", "noise": 0.3}, {"scaling": "fan_in"}])
+def test_gradients(options):
+    data = real(n=4, n_inputs=2, n_tasks=1, missing=0.0)
+    model = built(data, **options)
+    assert gradcheck(lambda t: log_joint(model, t, data.train), thetas(model, 2).requires_grad_())
+
+
+def test_normalised_prior_of_a_single_precision():
+    """∫ p(log λ) d log λ = 1, with the Jacobian; without it the integral is another."""
+    model = built(real(n=4), widths=[], noise=0.1)
+    log_lambda = torch.linspace(-25, 8, 20_001, dtype=F64)
+    theta = torch.zeros(len(log_lambda), model.dim, dtype=F64)
+    theta[:, -1] = log_lambda
+    at_zero = 0.5 * model.n_weights * (log_lambda - math.log(2 * math.pi * 0.8**2))  # log N(0 | 0, s²/λ) of all weights
+    density = (model.log_prior(theta) - at_zero).exp()
+    assert float(torch.trapezoid(density, log_lambda)) == pytest.approx(1, abs=1e-6)
+    wrong = (model.log_prior(theta) - at_zero - log_lambda).exp()
+    assert abs(float(torch.trapezoid(wrong, log_lambda)) - 1) > 0.1
+
+
+def test_class_labels_have_no_noise():
+    data = classes(n=8, n_classes=3)
+    model = built(data)
+    theta = thetas(model)
+    assert model.dim == model.n_weights + 1
+    f = model.network.outputs(theta[:, : model.n_weights], data.train.x)
+    expected = torch.distributions.Categorical(logits=f[:, :, 0]).log_prob(data.train.y[:, 0])
+    torch.testing.assert_close(model.log_likelihood(theta, data.train), expected)
+    assert model.predict(theta, data.test.x).logits.shape == (3, 8, 1, 3)
+
+
+def test_predictive_has_each_networks_own_noise():
+    data = real(n=8)
+    model = built(data)
+    theta = thetas(model)
+    predictive = model.predict(theta, data.test.x)
+    assert predictive.mu.shape == (3, 8, 2)
+    torch.testing.assert_close(predictive.v[:, 5], 1 / model.constrain(theta)[:, -2:])
+
+
+@pytest.mark.parametrize("start", ["network", "prior"])
+def test_chains_start_where_the_model_says(start):
+    data, rng = real(n=8, n_inputs=30, n_tasks=1, missing=0.0), Streams(0)
+    model = built(data, widths=[200], start=start)
+    theta = started(model, data, 5, rng)["theta"]
+    if start == "prior":
+        assert torch.equal(theta, model.sample_prior(5, Streams(0).init))
+        return
+    (w1, b1), (w2, b2) = model.network.layers(theta[:, : model.n_weights])
+    assert torch.equal(b1, torch.zeros(5, 200, dtype=F64))
+    assert torch.equal(b2, torch.zeros(5, 1, dtype=F64))
+    for w, fan in ((w1, 30), (w2, 200)):
+        assert float(w.std()) == pytest.approx((fan + 1) ** -0.5, rel=0.08)
+    assert torch.equal(theta[:, -1], torch.zeros(5, dtype=F64))
+    # λ is where p(w | λ) is largest
+    slope = theta[:, : model.n_weights].square().sum(1) * theta[:, -2].exp() / 0.8**2
+    torch.testing.assert_close(slope, torch.full((5,), float(model.n_weights), dtype=F64))
