@@ -1,0 +1,73 @@
+"""Effects of coaching in eight schools: a hierarchy, its effects standardised (not centred)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.datasets.posteriordb_densities.scale_priors import half_cauchy
+
+HEIGHT, TAU = 5.0, half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
+
+
+@dataclass(frozen=True)
+class EightSchools:
+    """y_j ~ N(ϑ_j, σ_j²), ϑ = μ + τη, η_j ~ N(0, 1), μ ~ N(0, 5²), τ ~ half-Cauchy(5);  θ = (η, μ, log τ)."""
+
+    y: Tensor  # [J]
+    sigma: Tensor  # [J]
+
+    @staticmethod
+    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> EightSchools:
+        y, sigma = (torch.tensor(data[key], dtype=dtype, device=device) for key in ("y", "sigma"))
+        return EightSchools(y, sigma)
+
+    @property
+    def names(self) -> list[str]:
+        return [*(f"theta[{j}]" for j in range(1, len(self.y) + 1)), "mu", "tau"]
+
+    @property
+    def dim(self) -> int:
+        return len(self.y) + 2
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        eta, mu, log_tau = theta[:, :-2], theta[:, -2], theta[:, -1]
+        error = (self.y - self.constrain(theta)[:, :-2]) / self.sigma
+        log_prior = -0.5 * eta.square().sum(1) - 0.5 * (mu / HEIGHT).square() + TAU(log_tau)
+        return log_prior - 0.5 * error.square().sum(1) + log_tau  # the last: log-Jacobian
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        eta, mu, tau = theta[:, :-2], theta[:, -2:-1], theta[:, -1:].exp()
+        return torch.cat([mu + tau * eta, mu, tau], 1)
+
+    def unconstrain(self, values: Tensor) -> Tensor:
+        effect, mu, tau = values[:, :-2], values[:, -2:-1], values[:, -1:]
+        return torch.cat([(effect - mu) / tau, mu, tau.log()], 1)
+
+    def start(self, n: int, generator: torch.Generator) -> Tensor:
+        """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(log 5, 1)."""
+        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        return torch.cat([z[:, :-2], HEIGHT * z[:, -2:-1], torch.log(z.new_tensor(5.0)) + z[:, -1:]], 1)
+
+    def exact_moments(self, points: int = 4001) -> tuple[Tensor, Tensor]:
+        """E and E[·²] of (ϑ, μ, τ) [J+2] each: ϑ and μ given τ are Gaussian, and τ is integrated out in log τ.
+
+        μ | τ, y ~ N(m, v), 1/v = 1/5² + Σ_j 1/(σ_j² + τ²), m = v Σ_j y_j/(σ_j² + τ²);  ϑ_j | μ, τ, y has mean
+        b_j y_j + (1 − b_j) μ and variance b_j σ_j², b_j = τ²/(σ_j² + τ²).  τ² has no second moment beyond the
+        likelihood's reach, so the rule goes far into the tail."""
+        log_tau = torch.linspace(-25.0, 25.0, points).to(self.y)
+        square = (2 * log_tau).exp()[:, None]  # τ² [M, 1]
+        total = self.sigma.square() + square  # [M, J]
+        v = 1 / (HEIGHT**-2 + (1 / total).sum(1))
+        m = v * (self.y / total).sum(1)
+        log_weight = TAU(log_tau) + log_tau - 0.5 * total.log().sum(1) + 0.5 * v.log()
+        log_weight = log_weight - 0.5 * (self.y.square() / total).sum(1) + 0.5 * m.square() / v
+        weight, b = log_weight.softmax(0), square / total
+        mean = b * self.y + (1 - b) * m[:, None]  # E[ϑ | τ, y]
+        variance = b * self.sigma.square() + (1 - b).square() * v[:, None]
+        given_tau = torch.cat([mean, m[:, None], square.sqrt()], 1)
+        second = torch.cat([mean.square() + variance, (m.square() + v)[:, None], square], 1)
+        return weight @ given_tau, weight @ second

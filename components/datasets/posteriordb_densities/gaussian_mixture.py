@@ -1,0 +1,57 @@
+"""A mixture of two Gaussians on the line, its components told apart by the order of their means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from components.maths.bijectors import Interval, Ordered
+
+WIDTH, BETA = 2.0, 5.0  # prior standard deviation of means and scales; both parameters of the weight's Beta prior
+MEANS, WEIGHT = Ordered(), Interval(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²), w ~ Beta(5, 5).
+
+    θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5]."""
+
+    y: Tensor  # [N]
+
+    dim = 5
+    names = ["mu[1]", "mu[2]", "sigma[1]", "sigma[2]", "theta"]
+
+    @staticmethod
+    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianMixture:
+        return GaussianMixture(torch.tensor(data["y"], dtype=dtype, device=device))
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        mu, log_jacobian = MEANS.forward(theta[:, :2])
+        log_scale, logit = theta[:, 2:4], theta[:, 4:]
+        log_weights = torch.cat([logsigmoid(logit), logsigmoid(-logit)], 1)  # log w, log(1 − w) [K, 2]
+        constant, precision = log_weights - log_scale, (-2 * log_scale).exp()
+        first, second = (
+            constant[:, k, None] - 0.5 * (self.y - mu[:, k, None]).square() * precision[:, k, None] for k in (0, 1)
+        )  # [K, N] each
+        log_likelihood = torch.logaddexp(first, second).sum(1)
+        log_prior = -0.5 * (mu / WIDTH).square().sum(1) - 0.5 * (log_scale.exp() / WIDTH).square().sum(1)
+        log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
+        return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)  # last three: Jacobian
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return torch.cat([MEANS.forward(theta[:, :2])[0], theta[:, 2:4].exp(), theta[:, 4:].sigmoid()], 1)
+
+    def unconstrain(self, values: Tensor) -> Tensor:
+        return torch.cat([MEANS.inverse(values[:, :2]), values[:, 2:4].log(), WEIGHT.inverse(values[:, 4:])], 1)
+
+    def start(self, n: int, generator: torch.Generator) -> Tensor:
+        """Means at the quarters of the data, moved by a quarter of their spread; θ's other coordinates N(0, ½²)."""
+        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        low, high = self.y.quantile(0.25), self.y.quantile(0.75)
+        first = low + 0.25 * (high - low) * z[:, :1]
+        return torch.cat([first, (high - low).log() + 0.25 * z[:, 1:2], 0.5 * z[:, 2:]], 1)

@@ -1,0 +1,115 @@
+"""Series whose densities are recursions over time: a hidden Markov model and a GARCH(1, 1), without a loop over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, pad
+
+from components.maths.bijectors import POSITIVE, Interval, Ordered, Simplex
+
+ROW, MEANS, UNIT = Simplex(), Ordered(positive=True), Interval(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class HiddenMarkov:
+    """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10, 1), transitions flat.
+
+    θ = (two rows of the transition matrix by stick breaking, log μ_1, log(μ_2 − μ_1)) [K, 4].  The forward algorithm is
+    a product of T matrices; they are multiplied two by two, in ⌈log₂ T⌉ rounds for all chains, in logarithms."""
+
+    y: Tensor  # [T]
+
+    dim = 4
+    names = ["theta1[1]", "theta1[2]", "theta2[1]", "theta2[2]", "mu[1]", "mu[2]"]
+
+    @staticmethod
+    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> HiddenMarkov:
+        return HiddenMarkov(torch.tensor(data["y"], dtype=dtype, device=device))
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        logits = theta[:, :2]
+        rows_jacobian = ROW.forward(logits.unsqueeze(2))[1].sum(1)
+        log_transition = torch.stack([logsigmoid(logits), logsigmoid(-logits)], 2)  # [K, from, to]
+        mu, means_jacobian = MEANS.forward(theta[:, 2:])
+        emission = -0.5 * (self.y[:, None] - mu[:, None]).square()  # log p(y_t | z_t) up to a constant [K, T, 2]
+        log_prior = -0.5 * (mu - mu.new_tensor([3.0, 10.0])).square().sum(1)
+        product = log_transition[:, None] + emission[:, 1:, None]  # [K, T−1, from, to]
+        while product.shape[1] > 1:
+            odd, pairs = product[:, product.shape[1] // 2 * 2 :], product.shape[1] // 2
+            left, right = product[:, : 2 * pairs].unflatten(1, (pairs, 2)).unbind(2)  # [K, pairs, 2, 2]
+            product = torch.logsumexp(left.unsqueeze(4) + right.unsqueeze(2), 3)
+            product = torch.cat([product, odd], 1)
+        log_likelihood = torch.logsumexp(emission[:, 0, :, None] + product[:, 0], (1, 2))
+        return log_likelihood + log_prior + rows_jacobian + means_jacobian
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        rows = ROW.forward(theta[:, :2].unsqueeze(2))[0].flatten(1)
+        return torch.cat([rows, MEANS.forward(theta[:, 2:])[0]], 1)
+
+    def unconstrain(self, values: Tensor) -> Tensor:
+        rows = ROW.inverse(values[:, :4].unflatten(1, (2, 2))).flatten(1)
+        return torch.cat([rows, MEANS.inverse(values[:, 4:])], 1)
+
+    def start(self, n: int, generator: torch.Generator) -> Tensor:
+        """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori half as wide."""
+        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        mu = (z.new_tensor([3.0, 10.0]) + 0.5 * z[:, 2:]).clamp(min=z.new_tensor([1.0, 7.0]))
+        return torch.cat([z[:, :2], MEANS.inverse(mu)], 1)
+
+
+@dataclass(frozen=True)
+class Garch:
+    """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 < α_1, 0 < β_1 < 1 − α_1, flat.
+
+    θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t what joins the variance at t, s_t² = Σ_j β_1^j c_{t−j};
+    it is summed in ⌈log₂ T⌉ doublings, s² ← s² + β_1^{2^k} (s² of 2^k steps before), for all chains."""
+
+    y: Tensor  # [T]
+    sigma1: float
+
+    dim = 4
+    names = ["mu", "alpha0", "alpha1", "beta1"]
+
+    @staticmethod
+    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Garch:
+        return Garch(torch.tensor(data["y"], dtype=dtype, device=device), data["sigma1"])
+
+    def _parameters(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        alpha0, log_jacobian0 = POSITIVE.forward(theta[:, 1:2])
+        alpha1, log_jacobian1 = UNIT.forward(theta[:, 2:3])
+        # 1 − α_1 = s(−θ): exact where α_1 is next to 1
+        beta1, log_jacobian2 = Interval(0.0, (-theta[:, 2:3]).sigmoid()).forward(theta[:, 3:])
+        values = torch.cat([theta[:, :1], alpha0, alpha1, beta1], 1)
+        return values, log_jacobian0 + log_jacobian1 + log_jacobian2
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        values, log_jacobian = self._parameters(theta)
+        mu, alpha0, alpha1, beta1 = values.split(1, 1)  # [K, 1] each
+        square = (self.y - mu).square()  # [K, T]
+        first = torch.full_like(mu, self.sigma1**2)
+        variance = torch.cat([first, alpha0 + alpha1 * square[:, :-1]], 1)  # c_t
+        power, step = beta1, 1
+        while step < len(self.y):
+            variance = variance + power * pad(variance[:, :-step], (step, 0))
+            power, step = power.square(), 2 * step
+        log_likelihood = -0.5 * (variance.log() + square / variance).sum(1)
+        return torch.where(torch.isfinite(variance).all(1), log_likelihood, -torch.inf) + log_jacobian
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return self._parameters(theta)[0]
+
+    def unconstrain(self, values: Tensor) -> Tensor:
+        mu, alpha0, alpha1, beta1 = values.split(1, 1)
+        return torch.cat(
+            [mu, POSITIVE.inverse(alpha0), UNIT.inverse(alpha1), Interval(0.0, 1 - alpha1).inverse(beta1)], 1
+        )
+
+    def start(self, n: int, generator: torch.Generator) -> Tensor:
+        """μ about the mean of the series, log α_0 about that of its variance, both logits N(0, 1)."""
+        z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
+        centre = torch.stack([self.y.mean(), self.y.var().log(), self.y.new_zeros(()), self.y.new_zeros(())])
+        return centre + z * torch.stack([0.25 * self.y.std(), *self.y.new_tensor([0.5, 1.0, 1.0])])
