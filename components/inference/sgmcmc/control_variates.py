@@ -1,0 +1,96 @@
+"""Gradients of minibatches with less variance: those at a reference point, whose whole gradient is known, are taken off."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, PositiveInt
+from torch import Tensor
+
+from components.inference.chains import State
+from components.inference.lbfgs import TrainingSet
+from components.inference.log_joint import value_and_gradient
+from components.interfaces import LogJoint
+from components.problems.supervised import Batch
+from components.trouble import Misfit
+
+ROWS = 4096  # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
+
+
+def rows_of(batch: Batch, rows: slice, scale: float) -> Batch:
+    """Some rows of a batch, each of which stands for ``scale`` rows."""
+    return dataclasses.replace(batch, x=batch.x[rows], y=batch.y[rows], mask=batch.mask[rows], scale=scale)
+
+
+def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
+    """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a time."""
+    value, gradient = value_and_gradient(model, theta, None)  # the prior
+    total, slope = value, gradient
+    for first in range(0, len(train.x), ROWS):
+        part = value_and_gradient(model, theta, rows_of(train, slice(first, first + ROWS), 1.0))
+        total, slope = total + part[0] - value, slope + part[1] - gradient  # each part holds the prior once more
+    return total, slope
+
+
+def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tensor:
+    """Where so many L-BFGS iterations on the whole log joint lead from θ [1, P]; the start, where they lose themselves."""
+    at = theta.detach().clone()
+    optimizer = torch.optim.LBFGS([at], max_iter=iterations, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        value, gradient = whole_gradient(model, at, train)
+        at.grad = -gradient / len(train.x)
+        return -value.sum() / len(train.x)
+
+    optimizer.step(loss)  # type: ignore[arg-type]  # a closure that returns a tensor is what L-BFGS asks for
+    return at.detach() if torch.isfinite(at).all() else theta
+
+
+class GradientEstimates(BaseModel):
+    """The gradient of the log joint on a minibatch, [K, P], unbiased in each case.
+
+        plain            ĝ(θ)
+        control_variate  g(θ̂) + ĝ(θ) − ĝ(θ̂),  θ̂ one point, found by ``centre_steps`` iterations of L-BFGS from a prior draw
+        svrg             the same, with θ̂ where each chain itself was at its last step of a multiple of ``refresh_every``
+
+    ĝ is the estimate from the minibatch and g the gradient of all rows, prior included.  The variance is that of
+    ĝ(θ) − ĝ(θ̂): it falls with ‖θ − θ̂‖², and where that is large it exceeds the plain one.  A step costs two gradients of
+    a minibatch, and those of svrg one of all rows every ``refresh_every`` steps besides.
+
+    Source: Baker et al. (2019), eq. (4); Dubey et al. (2016), Algorithm 2."""
+
+    gradient: Literal["plain", "control_variate", "svrg"]
+    centre_steps: PositiveInt
+    refresh_every: PositiveInt
+
+    def referred(self, state: State, problem: Any) -> State:
+        """A fresh state with what the estimates need: the reference point and its gradient, the data where it moves.
+
+        Raises Misfit for a density, which has no minibatches."""
+        if self.gradient == "plain":
+            return state
+        if problem is None or problem.kind != "supervised":
+            raise Misfit(f"inference.gradient={self.gradient}: a density has no minibatches; use plain")
+        model, theta = state["model"], state["theta"]
+        if self.gradient == "svrg":  # the first step puts the reference where the chains are
+            blank = torch.zeros_like(theta)
+            return state | {"reference": blank, "slope": blank, "data": TrainingSet(problem.train)}
+        centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
+        return state | {"reference": centre, "slope": whole_gradient(model, centre, problem.train)[1]}
+
+    def refreshed(self, state: State) -> State:
+        """The state with its reference moved to where the chains are, if it is time."""
+        if self.gradient != "svrg" or state["t"] % self.refresh_every:
+            return state
+        slope = whole_gradient(state["model"], state["theta"], state["data"].batch())[1]
+        return state | {"reference": state["theta"], "slope": slope}
+
+    def estimated(self, state: State, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+        """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
+        value, gradient = value_and_gradient(state["model"], theta, batch)
+        if self.gradient != "plain":
+            there = value_and_gradient(state["model"], state["reference"], batch)[1]  # [K, P] or [1, P]
+            gradient = state["slope"] + gradient - there
+        return value, gradient

@@ -1,0 +1,37 @@
+"""Running averages of squared gradients, as RMSprop and Adam keep them, by which samplers scale their coordinates."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, NonNegativeInt, PositiveFloat, model_validator
+from torch import Tensor
+
+
+class Preconditioning(BaseModel):
+    """v_t = β v_{t−1} + (1 − β) g_t², v̂_t = v_t / (1 − βᵗ), and the scale √v̂_t + λ of each coordinate of each chain.
+
+    ``adapt`` always, as published: the scales follow the chain for ever.  They then depend on θ through the chain's past, so
+    that π is not invariant, however small the steps.  ``adapt`` burn_in: the scales stay as burn-in left them, and π is
+    invariant but for the step size."""
+
+    damping: PositiveFloat  # λ
+    adapt: Literal["always", "burn_in"]
+    burn_in: NonNegativeInt
+
+    @model_validator(mode="after")
+    def _somewhen(self) -> Preconditioning:
+        if self.adapt == "burn_in" and self.burn_in == 0:
+            raise ValueError("adapt: burn_in=0 leaves no step to adapt in; use adapt=always, or a burn_in")
+        return self
+
+    def adapts(self, t: int) -> bool:
+        """Whether the step after t steps changes v."""
+        return self.adapt == "always" or t < self.burn_in
+
+    def squared(self, state: dict[str, Any], gradient: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        """v_t and v̂_t, both [K, P]; 1 − βᵗ counts the steps that have changed v."""
+        if not self.adapts(state["t"]):
+            return state["v"], state["v"] / (1 - rate**self.burn_in)
+        v = rate * state["v"] + (1 - rate) * gradient.square()
+        return v, v / (1 - rate ** (state["t"] + 1))
