@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -11,6 +12,9 @@ from torch import Tensor
 from components.draws import Draws
 from components.interfaces import Attacker, Kind, Rng
 from components.metrics import diagnostics
+from components.metrics.stein_discrepancy import ksd_squared
+
+KSD_DRAWS = 500
 
 
 @dataclass
@@ -49,8 +53,8 @@ class Density:
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
         Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
         ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
-        the coordinates; ``ess`` is the smallest bulk effective sample size and ``rhat`` the largest split-R̂ of the
-        coordinates."""
+        the coordinates; the diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein
+        discrepancy from π of at most 500 draws, evenly spaced, for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
@@ -63,14 +67,25 @@ class Density:
         sd = (posterior.second_moment - posterior.mean.square()).clamp_min(0).sqrt()
         out |= {"mean": float(posterior.mean.mean()), "sd": float(sd.mean())}
         by_name = {"error_mean": first.abs(), "error_second_moment": second.abs(), "mean": posterior.mean, "sd": sd}
-        if posterior.n_draws >= diagnostics.FEWEST_DRAWS:
-            values = posterior.values
-            ess, rhat = diagnostics.bulk_ess(values), diagnostics.split_rhat(values)
-            out |= {"ess": float(ess.min()), "rhat": float(rhat.max())}
-            by_name |= {"ess": ess, "rhat": rhat}
+        worst, each = diagnostics.convergence(posterior)
+        out |= worst | {"ksd": self._ksd(posterior)}
+        by_name |= each
         return out | {
             f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
         }
+
+    def _ksd(self, posterior: Draws) -> float:
+        """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
+        theta = posterior.flat
+        rows = torch.linspace(0, len(theta) - 1, min(KSD_DRAWS, len(theta)), device=theta.device).round().long()
+        theta = theta[rows].detach().requires_grad_()
+        with torch.enable_grad():
+            value = self.log_density(theta).sum()
+        if not value.requires_grad:
+            return math.nan
+        (score,) = torch.autograd.grad(value, theta)
+        weights = None if posterior.log_weights is None else posterior.log_weights.flatten()[rows].softmax(0)
+        return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
 
     def draw(self, posterior: Draws, rng: Rng) -> dict:
         drawn: dict = {}

@@ -10,9 +10,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from components.draws import Draws
 from components.interfaces import Attacker, Kind, Rng, Target
-from components.metrics import classification, regression
-from components.predictive import Predictive, concatenate
+from components.metrics import classification, diagnostics, regression
+from components.predictive import GaussianMixture, Predictive, concatenate
+
+MOST_PARAMETERS = 200  # whose own convergence is diagnosed
+INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,29 @@ class Supervised:
         with torch.no_grad():
             predictive = self.predict(posterior, self.test.x, rng)
         scores = regression if self.target == "real" else classification
-        return dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
+        out: dict[str, Tensor | float] = dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
+        if isinstance(posterior, Draws):
+            out |= self._convergence(posterior)
+        return out
+
+    def _convergence(self, posterior: Draws) -> dict[str, float]:
+        """``diagnostics.convergence`` of at most 200 named parameters; otherwise of what is predicted at 20 test inputs.
+
+        Weights of a network have no names, and none of their own: units can be exchanged, so that chains which agree in
+        every prediction differ in every weight.  Predictions are means, or log odds against the first class."""
+        if posterior.n_draws < diagnostics.FEWEST_DRAWS or posterior.log_weights is not None:
+            return diagnostics.convergence(posterior)[0]
+        if 0 < len(posterior.names) <= MOST_PARAMETERS:
+            return diagnostics.convergence(posterior)[0]
+        n = self.test.x.shape[0]
+        rows = torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device).round().long()
+        with torch.no_grad():
+            predictive = posterior.model.predict(posterior.flat, self.test.x[rows])
+        if isinstance(predictive, GaussianMixture):
+            f = predictive.mu  # [C·N, B, T]
+        else:
+            f = predictive.logits[..., 1:] - predictive.logits[..., :1]  # [C·N, B, T, classes − 1]
+        return diagnostics.convergence(posterior, f.flatten(1).unflatten(0, posterior.draws.shape[:2]))[0]
 
     def draw(self, posterior, rng: Rng) -> dict:
         drawn: dict = {}

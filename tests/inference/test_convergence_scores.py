@@ -1,0 +1,89 @@
+"""What the scores of density and supervised problems say of a sample of draws."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from filter_play import load
+from small_problems import classes, real
+from torch import Tensor
+
+from components.draws import Draws
+from components.metrics.diagnostics import convergence
+from components.metrics.stein_discrepancy import ksd_squared
+from components.predictive import Categorical, GaussianMixture
+from components.trouble import Shortfall
+from runner.rng import Streams
+
+F64 = torch.float64
+APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69
+
+
+class Linear:
+    """f(x) = θ_1 x_1 + … in two tasks, whatever the rest of θ; its parameters may have names."""
+
+    def __init__(self, names: list[str], target: str = "real"):
+        self.names, self.target = names, target
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def predict(self, theta: Tensor, x: Tensor) -> GaussianMixture | Categorical:
+        f = theta[:, : x.shape[1]] @ x.T  # [K, B]
+        if self.target == "real":
+            mu = torch.stack([f, 2 * f], -1)  # [K, B, T]
+            return GaussianMixture(mu, torch.ones_like(mu))
+        return Categorical(torch.stack([torch.zeros_like(f), f, -f], -1).unsqueeze(2))  # [K, B, 1, 3]
+
+
+def drawn(names: list[str], target: str = "real", n: int = 50, dim: int = 4) -> Draws:
+    theta = torch.randn(3, n, dim, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return Draws(theta, theta[:, 0], names, Linear(names, target))
+
+
+def test_named_parameters_are_diagnosed_themselves():
+    draws = drawn(["a", "b", "c", "d"])
+    scores = real(n_inputs=3).score(draws, Streams(0))
+    assert {k: scores[k] for k in ("ess", "ess_tail", "rhat")} == convergence(draws)[0]
+
+
+@pytest.mark.parametrize("target", ["real", "classes"])
+def test_parameters_without_names_are_diagnosed_by_what_they_predict(target):
+    draws = drawn([], target)
+    draws.draws[0, :, 3] += 100.0  # a weight that predicts nothing: its chains disagree, and that is no matter
+    problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
+    assert float(convergence(draws)[0]["rhat"]) > APART
+    scores = problem.score(draws, Streams(0))
+    assert scores["rhat"] < 1.1
+    draws.draws[0, :, 0] += 100.0  # one that does
+    assert problem.score(draws, Streams(0))["rhat"] > APART
+
+
+def test_more_than_200_named_parameters_are_diagnosed_by_what_they_predict():
+    draws = drawn([f"w{j}" for j in range(201)], dim=201)
+    draws.draws[0, :, 200] += 100.0
+    assert real(n_inputs=3).score(draws, Streams(0))["rhat"] < 1.1
+
+
+def test_weighted_draws_and_few_draws_of_a_supervised_problem():
+    draws = drawn([])
+    weighted = Draws(draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64))
+    scores = real(n_inputs=3).score(weighted, Streams(0))
+    assert scores["weight_ess"] == pytest.approx(150)
+    assert "ess" not in scores
+    with pytest.warns(Shortfall, match="2 draws per chain are too few"):
+        assert "ess" not in real(n_inputs=3).score(drawn([], n=2), Streams(0))
+
+
+def test_a_density_reports_the_stein_discrepancy_of_500_draws():
+    problem, _ = load("mixture_of_gaussians_2d")
+    theta = torch.randn(4, 200, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    draws = Draws(theta, theta[:, 0], list(problem.names))
+    scores = problem.score(draws, Streams(0))
+    chosen = theta.flatten(0, 1)[torch.linspace(0, 799, 500).round().long()].requires_grad_()
+    (score,) = torch.autograd.grad(problem.log_density(chosen).sum(), chosen)
+    assert scores["ksd"] == pytest.approx(float(ksd_squared(chosen.detach(), score).sqrt()), rel=1e-12)
+    problem.log_density = lambda x: torch.zeros(len(x))  # no gradient: no discrepancy
+    assert math.isnan(problem.score(draws, Streams(0))["ksd"])
