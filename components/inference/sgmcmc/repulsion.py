@@ -15,25 +15,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import AfterValidator, PositiveFloat, PositiveInt
+from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.inference.chains import State, started
+from components.interfaces import LogJoint, NumericalTrouble, Rng
 from components.maths.cholesky import jittered_cholesky
 
 Bandwidth = Literal["median"] | PositiveFloat
-
-
-def _several(particles: int) -> int:
-    if particles < 2:
-        raise ValueError("repulsion needs at least 2 particles; for a single chain use inference=sgld")
-    return particles
-
-
-Particles = Annotated[PositiveInt, AfterValidator(_several)]
 
 
 def square_distances(theta: Tensor) -> Tensor:
@@ -67,7 +59,8 @@ class Interaction:
     """The kernel matrix of L particles at one time; K None: they do not see each other, and D = I/L.
 
     Where h is the median heuristic it depends on the particles too.  Γ then has further terms, with ∂h/∂z_l, which are
-    neglected here as in the literature: the target is invariant for a fixed h alone."""
+    neglected here as in the literature: the target is invariant for a fixed h alone.  (20 particles in the plane fall
+    short of a standard Gaussian's variance by 3 % under the median heuristic.)"""
 
     theta: Tensor  # [L, P]
     K: Tensor | None  # [L, L]
@@ -103,11 +96,6 @@ class Interaction:
         return xi / len(theta) ** 0.5, used
 
 
-def interaction(theta: Tensor, bandwidth: float | Literal["median"], repelled: bool) -> Interaction:
-    """What particles [L, P] do to each other now, or that they do nothing."""
-    return Interaction(theta, *(kernel(theta, bandwidth) if repelled else (None, None)))
-
-
 def apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
     """Refuses a median bandwidth of 0.
 
@@ -117,3 +105,33 @@ def apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
             "the median distance of the particles is 0 where they start, so that the kernel has no bandwidth",
             "start them apart, or give inference.bandwidth a number",
         )
+
+
+def scattered(model: LogJoint, problem: Any, chains: int, rng: Rng, bandwidth: float | Literal["median"]) -> State:
+    """The state of particles that begin at draws from the model's prior, no two of them at one place.
+
+    Raises NumericalTrouble as ``started`` and ``apart`` do."""
+    state = started(model, problem, chains, rng)
+    apart(state["theta"], bandwidth)
+    return state
+
+
+class Repulsion(BaseModel):
+    """The keys of samplers whose particles repel each other, up to step ``repulsion_until``: from there on K is I.
+
+    Source: Gallego (2021), section 2.3.3."""
+
+    chains: PositiveInt
+    bandwidth: Bandwidth
+    repulsion_until: NonNegativeInt | None
+
+    @model_validator(mode="after")
+    def _several(self) -> Repulsion:
+        if self.chains < 2:
+            raise ValueError("chains: repulsion needs at least 2 particles; for a single chain use inference=sgld")
+        return self
+
+    def interaction(self, theta: Tensor, t: int) -> Interaction:
+        """What particles [L, P] do to each other after t steps."""
+        repelled = self.repulsion_until is None or t < self.repulsion_until
+        return Interaction(theta, *(kernel(theta, self.bandwidth) if repelled else (None, None)))

@@ -8,16 +8,16 @@ import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from components.draws import Draws
-from components.inference.chains import State, collected, moved, started
+from components.inference.chains import State, collected, moved
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, Particles, apart, interaction
+from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "sgdm_r")
-class SGDMR(StepSizes, Inference):
+class SGDMR(Inference, StepSizes, Repulsion):
     """Momentum with repulsion (SGDM+R): the Hamiltonian flow of all particles, its curl matrix made of their kernel.
 
     H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],  D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
@@ -36,10 +36,7 @@ class SGDMR(StepSizes, Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    chains: Particles
     friction: NonNegativeFloat
-    bandwidth: Bandwidth
-    repulsion_until: NonNegativeInt | None
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
@@ -51,9 +48,8 @@ class SGDMR(StepSizes, Inference):
         return self
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
-        state = started(model, problem, self.chains, rng)
+        state = scattered(model, problem, self.chains, rng, self.bandwidth)
         theta = state["theta"]
-        apart(theta, self.bandwidth)
         momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         return state | {"momentum": momentum}
 
@@ -61,8 +57,7 @@ class SGDMR(StepSizes, Inference):
         theta, momentum, t = state["theta"], state["momentum"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
-        repelled = self.repulsion_until is None or t < self.repulsion_until
-        particles = interaction(theta, self.bandwidth, repelled)
+        particles = self.interaction(theta, t)
         damping = eps * self.friction / len(theta)
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         force = particles.averaged(gradient) + particles.correction()  # [L, P]

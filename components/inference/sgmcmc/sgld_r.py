@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from components.draws import Draws
-from components.inference.chains import State, collected, moved, started
+from components.inference.chains import State, collected, moved
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, Particles, apart, interaction
+from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "sgld_r")
-class SGLDR(StepSizes, Inference):
+class SGLDR(Inference, StepSizes, Repulsion):
     """Parallel SGLD plus repulsion (SGLD+R): Stein's drift with the noise that makes it a sampler of Π_l π(z_l).
 
     z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,  η ~ N(0, (2ε_t/L) K ⊗ I),  z [L, P],
@@ -32,24 +32,18 @@ class SGLDR(StepSizes, Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    chains: Particles
-    bandwidth: Bandwidth
-    repulsion_until: NonNegativeInt | None
     jitter: PositiveFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
-        state = started(model, problem, self.chains, rng)
-        apart(state["theta"], self.bandwidth)
-        return state
+        return scattered(model, problem, self.chains, rng, self.bandwidth)
 
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
         theta, t = state["theta"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
-        repelled = self.repulsion_until is None or t < self.repulsion_until
-        particles = interaction(theta, self.bandwidth, repelled)
+        particles = self.interaction(theta, t)
         drift = particles.averaged(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)

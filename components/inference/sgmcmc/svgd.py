@@ -8,16 +8,16 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from components.draws import Draws
-from components.inference.chains import State, collected, moved, started
+from components.inference.chains import State, collected, moved
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, apart, interaction
+from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, kernel, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "svgd")
-class SVGD(StepSizes, Inference):
+class SVGD(Inference, StepSizes):
     """Stein variational gradient descent: particles follow the direction in which KL falls fastest; there is no noise.
 
     z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)],  z [L, P]; Gallego's (2.4) has the
@@ -40,15 +40,14 @@ class SVGD(StepSizes, Inference):
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
-        state = started(model, problem, self.chains, rng)
-        apart(state["theta"], self.bandwidth)
+        state = scattered(model, problem, self.chains, rng, self.bandwidth)
         return state | {"squares": torch.zeros_like(state["theta"])}
 
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
         theta, squares, t = state["theta"], state["squares"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
-        particles = interaction(theta, self.bandwidth, True)
+        particles = Interaction(theta, *kernel(theta, self.bandwidth))
         direction = phi = particles.averaged(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()

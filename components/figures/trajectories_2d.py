@@ -1,0 +1,39 @@
+"""The paths of a few particles in the plane, from where they start (Gallego Fig. 2.2)."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.figure import Figure
+
+from components.draws import Draws
+from components.figures.style import PALETTE, new_figure
+from components.problems.density import Density
+
+GRID = 150  # points of the density along each axis
+MOST_CHAINS = 10  # more paths than this hide each other
+
+
+def trajectories_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
+    """One path per particle through its kept states, over contours of the density that hold 39, 86 and 99 % of a Gaussian."""
+    if problem.dim != 2 or draws.n_draws < 2 or draws.n_chains > MOST_CHAINS:
+        return {}
+    like = draws.draws
+    paths = torch.cat([draws.start.unsqueeze(1), like], 1).cpu()  # [C, N + 1, 2]
+    axes_of = [torch.linspace(low, high, GRID, device=like.device, dtype=like.dtype) for low, high in problem.box]
+    log_density = problem.log_density(torch.cartesian_prod(*axes_of)).reshape(GRID, GRID).T.cpu()
+    x, y = (a.cpu() for a in axes_of)
+
+    figure, (axis,) = new_figure(1, 1, width=5.2, height=5.0)
+    levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])  # 3, 2 and 1 standard deviations of a Gaussian
+    axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7)
+    for c, path in enumerate(paths):
+        axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
+    ends = {"start": (paths[:, 0], "o", "white"), "end": (paths[:, -1], "o", "black")}
+    for label, (points, marker, colour) in ends.items():
+        axis.scatter(
+            *points.T, s=26, marker=marker, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label
+        )
+    axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
+    axis.set_aspect("equal")
+    axis.legend(loc="upper left")
+    return {"trajectories": figure}
