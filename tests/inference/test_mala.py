@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
+from filter_play import component
+from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
+from sampler_play import F64, correlated, moment_z, sampled
+from torch.distributions import MultivariateNormal
+
+from components.inference.log_joint import value_and_gradient
+from components.inference.mcmc import mala
+from components.interfaces import NumericalTrouble
+from components.trouble import Misfit
+from runner.rng import Streams
+
+FIXED = {"warmup": 0, "step_size": 0.15}
+
+
+class Curved:
+    """A density in the plane whose gradient is not linear, so that no part of the accept ratio cancels."""
+
+    dim, names = 2, ["x", "y"]
+
+    def constrain(self, theta):
+        return theta
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 2, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta, batch):
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta):
+        x, y = theta.unbind(1)
+        return -0.5 * x**2 - (y - 0.5 * x**2) ** 2 - 0.1 * x**4
+
+
+def warmed(shape: str, chains: int = 5):
+    rng = Streams(3)
+    method = component("inference", "mala", chains=chains, warmup=40, covariance=shape)
+    state = method.init(Curved(), None, rng)
+    for _ in range(40):
+        state, _ = method.step(state, None, rng)
+    return method, state, rng
+
+
+def scale_matrix(method, state) -> torch.Tensor:
+    """Σ + ε I of a state after warm-up."""
+    if state["moments"] is None:
+        return torch.eye(2, dtype=F64)
+    covariance = state["moments"]["covariance"]
+    return (covariance if covariance.dim() == 2 else covariance.diag()) + method.regularisation * torch.eye(
+        2, dtype=F64
+    )
+
+
+def gradient(theta: torch.Tensor) -> torch.Tensor:
+    return value_and_gradient(Curved(), theta[None], None)[1][0]
+
+
+@pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
+def test_a_step_is_the_literal_proposal_and_ratio(shape):
+    method, state, rng = warmed(shape)
+    Sigma, eps = scale_matrix(method, state), float(state["log_step"].exp())
+    L = torch.linalg.cholesky(Sigma)
+    literal = Streams(0)
+    literal.restore(rng.state())
+    theta, pi, accepted = state["theta"].clone(), Curved().log_prior, 0
+    for _ in range(15):
+        z = torch.randn(5, 2, generator=literal.noise, dtype=F64)
+        u = torch.rand(5, generator=literal.noise, dtype=F64)
+        state, info = method.step(state, None, rng)
+        alphas = []
+        for c in range(5):
+            there = MultivariateNormal(theta[c] + eps * Sigma @ gradient(theta[c]), 2 * eps * Sigma)
+            proposal = there.mean + math.sqrt(2 * eps) * L @ z[c]
+            back = MultivariateNormal(proposal + eps * Sigma @ gradient(proposal), 2 * eps * Sigma)
+            log_ratio = (
+                pi(proposal[None]) + back.log_prob(theta[c]) - pi(theta[c][None]) - there.log_prob(proposal)
+            ).item()
+            alphas.append(min(1.0, math.exp(log_ratio)))
+            if u[c] < alphas[-1]:
+                theta[c], accepted = proposal, accepted + 1
+        assert float(info["acceptance"]) == pytest.approx(sum(alphas) / 5, rel=1e-9)
+        torch.testing.assert_close(state["theta"], theta, rtol=1e-9, atol=1e-9)
+    assert 0 < accepted < 75
+
+
+@pytest.mark.parametrize("shape", ["identity", "dense"])
+def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
+    """Bardenet eq. (4.1): α(x) = 1 ∧ η(Φ(x))/η(x) |Φ'(x)| with η = N(p | 0, M) π(q), Φ a leapfrog step, M = Σ⁻¹."""
+    method, state, rng = warmed(shape, chains=1)
+    Sigma, h = scale_matrix(method, state), float((2 * state["log_step"].exp()).sqrt())
+    L = torch.linalg.cholesky(Sigma)
+    momentum = MultivariateNormal(torch.zeros(2, dtype=F64), precision_matrix=Sigma)
+
+    def leapfrog(x: torch.Tensor) -> torch.Tensor:
+        q, p = x[:2], x[2:]
+        p = p + h / 2 * gradient(q)
+        q = q + h * Sigma @ p
+        return torch.cat([q, p + h / 2 * gradient(q)])
+
+    def log_eta(x: torch.Tensor) -> float:
+        return float(Curved().log_prior(x[None, :2])) + float(momentum.log_prob(x[2:]))
+
+    flip = torch.tensor([1.0, 1, -1, -1], dtype=F64)
+    literal = Streams(0)
+    for _ in range(10):
+        literal.restore(rng.state())
+        z = torch.randn(1, 2, generator=literal.noise, dtype=F64)[0]
+        p = torch.linalg.solve_triangular(L.T, z[:, None], upper=True)[:, 0]  # N(0, Σ⁻¹)
+        x = torch.cat([state["theta"][0], p])
+        new = leapfrog(x)
+        torch.testing.assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
+        step = 1e-5
+        columns = [(leapfrog(x + step * e) - leapfrog(x - step * e)) / (2 * step) for e in torch.eye(4, dtype=F64)]
+        volume = float(torch.linalg.det(torch.stack(columns, 1)).abs())
+        assert volume == pytest.approx(1, abs=1e-6)
+        alpha = min(1.0, math.exp(log_eta(new) - log_eta(x)) * volume)  # eq. (4.1)
+        state, info = method.step(state, None, rng)
+        assert float(info["acceptance"]) == pytest.approx(alpha, rel=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_moments_are_those_of_the_target(target):
+    model = TARGETS[target]()
+    assert moment_z(sampled("mala", model, 1000, chains=200, warmup=400), model) < 4
+
+
+@pytest.mark.parametrize("mutant", ["no correction", "correction upside down", "everything accepted"])
+def test_a_wrong_accept_ratio_is_seen(monkeypatch, mutant):
+    mutate(monkeypatch, mala, mutant)
+    model = TwoModes()
+    settings = {"adapt_step_size": False, "covariance": "identity", "step_size": 0.4, "chains": 200, "warmup": 200}
+    assert moment_z(sampled("mala", model, 800, **settings), model) > 4
+    assert rank_p("mala", NormalGamma(), replications=4000, **FIXED) < 1e-6
+
+
+def test_a_missing_jacobian_is_seen():
+    model = without_jacobian()
+    assert moment_z(sampled("mala", model, 1000, chains=200, warmup=400), model) > 4
+
+
+def test_the_kernel_leaves_every_posterior_invariant():
+    assert rank_p("mala", NormalGamma(), replications=10_000, **FIXED) > 1e-3
+    assert two_sample_p("mala", NormalGamma(), **FIXED) > 1e-3
+
+
+def test_warm_up_learns_the_proposal_and_then_lets_it_be():
+    target, rng = correlated(), Streams(0)
+    method = component("inference", "mala", chains=16, warmup=800)
+    state, kernels = method.init(target, None, rng), []
+    for t in range(1100):
+        state, _ = method.step(state, None, rng)
+        if t >= 798:
+            kernels.append((state["log_step"].clone(), state["factor"].clone()))
+    assert not torch.equal(kernels[0][1], kernels[1][1])
+    assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
+    torch.testing.assert_close(state["moments"]["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    draws = method.posterior(state)
+    assert draws.n_draws == 300
+    assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(0.574, abs=0.03)
+    torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
+
+
+def test_no_density_is_a_rejection_and_nan_is_trouble():
+    draws = sampled("mala", HalfNormal(), 300, chains=50, warmup=0, step_size=2.0)
+    assert (draws.draws >= 0).all()
+    assert (draws.stats["acceptance_rate"] == 0).any()
+    with pytest.raises(NumericalTrouble, match=r"not a number where chains .* at step \d+; lower inference\.step_size"):
+        sampled("mala", Broken(), 300, chains=50, warmup=0, step_size=1.0)
+
+
+def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():
+    class NoSlope(Curved):
+        def log_prior(self, theta):
+            x = theta[:, 0]
+            return super().log_prior(theta) + torch.where(x > 1, 0.0, 0 * (1 - x).sqrt())
+
+    with pytest.raises(NumericalTrouble, match="gradient of the log density is not a number"):
+        sampled("mala", NoSlope(), 300, chains=1, warmup=0, step_size=1.0, seed=1)
+
+
+def test_minibatches_are_refused():
+    model = NormalGamma()
+    _, batch = joint(model, 4, 0)
+    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
+        component("inference", "mala").init(model, OneBatch(Rows(batch.y, scale=2.0)), Streams(0))

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
+from filter_play import component
+from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
+from sampler_play import F64, correlated, moment_z, sampled
+
+from components.inference.mcmc import random_walk_mh
+from components.inference.mcmc.adaptation import factor, updated_moments
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.interfaces import NumericalTrouble
+from components.trouble import Misfit
+from runner.rng import Streams
+
+FIXED = {"warmup": 0, "step_size": 1.5}
+
+
+def test_accept_step_is_the_literal_ratio():
+    g = torch.Generator().manual_seed(0)
+    value, proposed, correction = torch.randn(3, 500, generator=g, dtype=F64)
+    proposed[:20] = -math.inf
+    correction[:10] = math.nan  # what a gradient outside the support gives
+    accept, alpha = metropolis_hastings(value, proposed, correction, 1, torch.Generator().manual_seed(1))
+    u = torch.rand(500, generator=torch.Generator().manual_seed(1), dtype=F64)
+    for c in range(500):
+        pi, pi_new = math.exp(value[c]), math.exp(proposed[c])
+        literal = 0.0 if pi_new == 0 else min(1.0, pi_new * math.exp(correction[c]) / pi)
+        assert float(alpha[c]) == pytest.approx(literal, rel=1e-12)
+        assert bool(accept[c]) == (float(u[c]) < literal)
+    assert not accept[:20].any()
+
+
+def test_a_step_is_the_literal_random_walk():
+    target, C, rng = correlated(), 6, Streams(3)
+    method = component("inference", "random_walk_mh", chains=C, warmup=30)
+    state = method.init(target, None, rng)
+    for _ in range(30):
+        state, _ = method.step(state, None, rng)
+    covariance = state["moments"]["covariance"] + method.regularisation * torch.eye(2, dtype=F64)
+    L, s = torch.linalg.cholesky(covariance), float(state["log_step"].exp())
+    literal = Streams(0)
+    literal.restore(rng.state())
+    theta = state["theta"].clone()
+    for _ in range(20):
+        z = torch.randn(C, 2, generator=literal.noise, dtype=F64)
+        u = torch.rand(C, generator=literal.noise, dtype=F64)
+        for c in range(C):
+            proposal = theta[c] + s / math.sqrt(2) * (L @ z[c])
+            ratio = (target.log_prior(proposal[None]) - target.log_prior(theta[c][None])).exp()
+            if u[c] < min(1.0, float(ratio)):
+                theta[c] = proposal
+        state, _ = method.step(state, None, rng)
+        torch.testing.assert_close(state["theta"], theta, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 3.0])
+@pytest.mark.parametrize("shape", ["dense", "diagonal"])
+def test_moments_are_weighted_moments_of_all_states(shape, forgetting):
+    g = torch.Generator().manual_seed(0)
+    states = torch.randn(15, 4, 3, generator=g, dtype=F64)  # [T, C, P]
+    unit = torch.eye(3, dtype=F64) if shape == "dense" else torch.ones(3, dtype=F64)
+    moments = {"mean": states[0].mean(0), "covariance": unit}
+    for t, theta in enumerate(states, 1):
+        moments = updated_moments(moments, theta, t, forgetting)
+    # Weights of the initial N(mean of the starts, I) and of each step's states, unrolled.
+    weights = torch.zeros(16, dtype=F64)
+    weights[0] = 1
+    for t in range(1, 16):
+        w = (1 + forgetting) / (t + 1 + forgetting)
+        weights *= 1 - w
+        weights[t] = w
+    if forgetting == 0:
+        torch.testing.assert_close(weights, torch.full((16,), 1 / 16, dtype=F64))  # Haario: all alike
+    mean = weights[0] * states[0].mean(0) + (weights[1:, None, None] * states).sum(0).mean(0)
+    start = states[0].mean(0) - mean
+    covariance = weights[0] * (torch.eye(3, dtype=F64) + torch.outer(start, start))
+    for w, theta in zip(weights[1:], states, strict=True):
+        for row in theta - mean:
+            covariance = covariance + w / 4 * torch.outer(row, row)
+    torch.testing.assert_close(moments["mean"], mean)
+    torch.testing.assert_close(moments["covariance"], covariance if shape == "dense" else covariance.diagonal())
+    L = factor(moments["covariance"], 0.1)
+    square = L @ L.T if shape == "dense" else L**2
+    torch.testing.assert_close(square, moments["covariance"] + 0.1 * unit)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_moments_are_those_of_the_target(target):
+    model = TARGETS[target]()
+    draws = sampled("random_walk_mh", model, 1300, chains=200, warmup=400)
+    assert moment_z(draws, model) < 4
+
+
+@pytest.mark.parametrize("mutant", ["half the log ratio", "everything accepted"])
+def test_a_wrong_accept_ratio_is_seen(monkeypatch, mutant):
+    mutate(monkeypatch, random_walk_mh, mutant)
+    model = TwoModes()
+    settings = {"adapt_step_size": False, "covariance": "identity"}
+    assert moment_z(sampled("random_walk_mh", model, 1300, chains=200, warmup=400, **settings), model) > 4
+    assert rank_p("random_walk_mh", NormalGamma(), **FIXED) < 1e-6
+
+
+def test_a_missing_jacobian_is_seen():
+    model = without_jacobian()
+    assert moment_z(sampled("random_walk_mh", model, 1300, chains=200, warmup=400), model) > 4
+
+
+def test_the_kernel_leaves_every_posterior_invariant():
+    assert rank_p("random_walk_mh", NormalGamma(), replications=10_000, **FIXED) > 1e-3
+    assert two_sample_p("random_walk_mh", NormalGamma(), **FIXED) > 1e-3
+
+
+def test_rank_test_sees_a_density_without_its_jacobian():
+    class WithoutJacobian(NormalGamma):
+        def log_prior(self, theta):
+            return super().log_prior(theta) - theta[:, 1]
+
+    assert rank_p("random_walk_mh", WithoutJacobian(), **FIXED) < 1e-6
+    assert two_sample_p("random_walk_mh", WithoutJacobian(), steps=20, **FIXED) < 1e-6
+
+
+def test_warm_up_learns_the_proposal_and_then_lets_it_be():
+    target, rng = correlated(), Streams(0)
+    method = component("inference", "random_walk_mh", chains=16, warmup=1500)
+    state, kernels = method.init(target, None, rng), []
+    for t in range(1700):
+        state, _ = method.step(state, None, rng)
+        if t >= 1498:
+            kernels.append((state["log_step"].clone(), state["factor"].clone()))
+    assert not torch.equal(kernels[0][1], kernels[1][1])
+    assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
+    torch.testing.assert_close(state["moments"]["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    draws = method.posterior(state)
+    assert draws.n_draws == 200  # none of the warm-up is kept
+    assert set(draws.stats) == {"lp", "acceptance_rate", "step_size"}
+    assert all(s.shape == (16, 200) for s in draws.stats.values())
+    assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(0.234, abs=0.03)
+    torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
+
+
+def test_no_warm_up_leaves_the_proposal_as_configured():
+    target, rng = correlated(), Streams(0)
+    method = component("inference", "random_walk_mh", chains=3, warmup=0, step_size=0.7)
+    state = method.init(target, None, rng)
+    for _ in range(5):
+        state, info = method.step(state, None, rng)
+    assert float(info["step_size"]) == pytest.approx(0.7)
+    assert torch.equal(state["factor"], torch.eye(2, dtype=F64))
+    assert method.posterior(state).n_draws == 5
+
+
+def test_no_density_is_a_rejection_and_nan_is_trouble():
+    draws = sampled("random_walk_mh", HalfNormal(), 300, chains=50, warmup=0, step_size=5.0)
+    assert (draws.draws >= 0).all()
+    assert (draws.stats["acceptance_rate"] == 0).any()
+    with pytest.raises(NumericalTrouble, match=r"not a number where chains .* at step \d+; lower inference\.step_size"):
+        sampled("random_walk_mh", Broken(), 300, chains=50, warmup=0, step_size=1.0)
+
+
+def test_needs_no_gradient():
+    class NotDifferentiable(HalfNormal):
+        def log_prior(self, theta):
+            return super().log_prior(theta.detach())
+
+    model = NotDifferentiable()
+    assert moment_z(sampled("random_walk_mh", model, 1000, chains=100, warmup=300), model) < 4
+
+
+def test_minibatches_are_refused():
+    model = NormalGamma()
+    _, batch = joint(model, 4, 0)
+    part = OneBatch(Rows(batch.y, scale=2.0))
+    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
+        component("inference", "random_walk_mh").init(model, part, Streams(0))
+    method, rng = component("inference", "random_walk_mh"), Streams(0)
+    state = method.init(model, OneBatch(batch), rng)
+    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
+        method.step(state, part.batch, rng)
