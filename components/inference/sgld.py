@@ -9,23 +9,24 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
-from components.inference.log_joint import value_and_gradient
+from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
 
 
 @register("inference", "sgld")
-class SGLD(StepSizes, Inference):
+class SGLD(Inference, StepSizes, GradientEstimates):
     """Stochastic gradient Langevin dynamics, L parallel chains at once.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
-    same step with ε_t/2 and N(0, ε_t I).  On N(0, σ²) with a constant step the chain is autoregressive, and its stationary
-    variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps every ``thinning``-th state is kept.
+    same step with ε_t/2 and N(0, ε_t I).  It is the recipe of Ma et al. with D = I, Q = 0 and Γ = 0.  On N(0, σ²) with a
+    constant step the chain is autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps
+    every ``thinning``-th state is kept.
 
     Raises NumericalTrouble when a chain leaves the finite numbers.
 
-    Source: Gallego (2021), eq. (2.1)."""
+    Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
@@ -34,14 +35,15 @@ class SGLD(StepSizes, Inference):
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
-        return started(model, problem, self.chains, rng)
+        return self.referred(started(model, problem, self.chains, rng), problem)
 
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        state = self.refreshed(state)
         theta = state["theta"]
         eps = self.step_size_at(state["t"])
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        value, gradient = self.estimated(state, theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        theta = theta + eps * gradient + (2 * eps) ** 0.5 * noise  # eq. (2.1)
+        theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
         state = moved(state, theta, self.burn_in, self.thinning)
         info = {
             "log_joint": value.mean(),
