@@ -8,7 +8,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 
 from components.draws import Draws
-from components.inference.chains import State, collected, moved, started, whole
+from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.log_joint import log_joint
 from components.interfaces import Inference, Info, Rng
 from components.registry import register
@@ -35,6 +35,7 @@ class Gibbs(Inference):
     thinning: PositiveInt
 
     def init(self, model: Any, problem: Any, rng: Rng) -> State:
+        whole(first_batch(problem, rng))
         return started(model, problem, self.chains, rng, gradient=False)
 
     @torch.no_grad()

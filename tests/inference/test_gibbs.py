@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+import small_problems
+import torch
+from filter_play import component
+from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
+from sampler_play import F64, GaussianTarget, correlated, moment_z, sampled
+
+from components.interfaces import CAPABILITIES, Conditionals, NumericalTrouble
+from components.registry import get
+from components.trouble import Misfit
+from runner.rng import Streams
+
+REVERSED = NormalGamma(("tau", "mu"))
+
+
+class Coordinates(GaussianTarget):
+    """A Gaussian whose blocks are its coordinates: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj, 1/Λ_jj)."""
+
+    def __init__(self, correlation: float = 0.8, precision_factor: float = 1.0):
+        other = correlated(correlation)
+        super().__init__(other.mean, other.covariance)
+        self.blocks, self.factor, self.asked = ["x0", "x1"], precision_factor, []
+
+    def draw_block(self, block, theta, batch, generator):
+        self.asked.append(block)
+        j = self.blocks.index(block)
+        centred = theta - self.mean
+        away = centred @ self.precision[j] - self.precision[j, j] * centred[:, j]
+        mean = self.mean[j] - away / self.precision[j, j]
+        z = torch.randn(len(theta), generator=generator, dtype=F64)
+        theta = theta.clone()
+        theta[:, j] = mean + (self.factor * self.precision[j, j]).rsqrt() * z
+        return theta
+
+
+def regression(**settings):
+    """Linear regression on a few rows, its whole batch, and its exact moments."""
+    problem = small_problems.real(n=12, n_inputs=2, n_tasks=1, missing=0.2)
+    keys = {"noise_shape": 3.0, "prior_scale": 2.0, "intercept_scale": 1.0} | settings
+    model = component("model", "linear_regression", **keys).build(problem, Streams(0))
+    model.first, model.second = model.exact_moments(problem.train)
+    return model, problem
+
+
+@pytest.mark.parametrize("scan", ["systematic", "random"])
+def test_moments_are_those_of_a_gaussian(scan):
+    model = Coordinates()
+    assert moment_z(sampled("gibbs", model, 500, chains=200, burn_in=60, scan=scan), model) < 4
+
+
+def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
+    """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section 9.1)."""
+    model = Coordinates(0.7)
+    x = sampled("gibbs", model, 400, chains=500, burn_in=50).draws[..., 1] - model.mean[1]
+    lag = (x[:, 1:] * x[:, :-1]).mean(1) / model.covariance[1, 1]  # [C]
+    error = lag.std() / len(lag) ** 0.5
+    assert abs(float((lag.mean() - 0.49) / error)) < 4
+
+
+@pytest.mark.parametrize("scan", ["systematic", "random"])
+@pytest.mark.parametrize("noise", ["learned", 0.5])
+def test_moments_are_those_of_linear_regression(scan, noise):
+    model, problem = regression(noise=noise)
+    assert isinstance(model, Conditionals)
+    draws = sampled("gibbs", model, 500, chains=200, burn_in=40, scan=scan, problem=problem, batch=problem.train)
+    assert moment_z(draws, model) < 4
+
+
+def test_a_wrong_conditional_is_seen():
+    model = Coordinates(precision_factor=1.1)
+    assert moment_z(sampled("gibbs", model, 500, chains=200, burn_in=60), model) > 4
+
+    class ForgetsPrior(NormalGamma):
+        def draw_block(self, block, theta, batch, generator):
+            self.a = 3.0 if block == "mu" else 2.0  # Gamma(a − 1 + B/2, …)
+            theta = super().draw_block(block, theta, batch, generator)
+            self.a = 3.0
+            return theta
+
+    wrong = {"name": "gibbs", "model": ForgetsPrior(), "burn_in": 0}
+    assert rank_p(**wrong, scan="random") < 1e-6
+    assert two_sample_p(**wrong) < 1e-6
+
+    model, problem = regression()
+    right = model.draw_block
+
+    def half_the_noise(block, theta, batch, generator):
+        if block == "beta":  # β drawn with the variance σ²/2
+            theta = theta - torch.tensor([0.0, 0, 0, 0.693147], dtype=F64)
+            return right(block, theta, batch, generator) + torch.tensor([0.0, 0, 0, 0.693147], dtype=F64)
+        return right(block, theta, batch, generator)
+
+    model.draw_block = half_the_noise
+    draws = sampled("gibbs", model, 500, chains=200, burn_in=40, problem=problem, batch=problem.train)
+    assert moment_z(draws, model) > 4
+
+
+def test_the_kernel_leaves_every_posterior_invariant():
+    many = {"replications": 10_000, "burn_in": 0}
+    assert rank_p("gibbs", NormalGamma(), backward=REVERSED, **many) > 1e-3
+    assert rank_p("gibbs", NormalGamma(), scan="random", **many) > 1e-3
+    assert two_sample_p("gibbs", NormalGamma(), burn_in=0) > 1e-3
+
+
+def test_a_systematic_sweep_draws_blocks_in_the_models_order():
+    model = Coordinates()
+    sampled("gibbs", model, 3, chains=2, burn_in=0)
+    assert model.asked == ["x0", "x1"] * 3
+
+
+def test_a_random_scan_gives_each_chain_its_own_blocks():
+    model = Coordinates()
+    method, rng = component("inference", "gibbs", chains=4000, burn_in=0, scan="random"), Streams(0)
+    state = method.init(model, None, rng)
+    before = state["theta"]
+    state, _ = method.step(state, None, rng)
+    left = (
+        (state["theta"] == before).double().mean(0)
+    )  # a coordinate is left alone by both picks in a quarter of chains
+    assert left.tolist() == pytest.approx([0.25, 0.25], abs=0.03)
+    assert not (state["theta"] == before).all(1).any()
+
+
+def test_burn_in_thinning_and_log_density():
+    model = Coordinates()
+    draws = sampled("gibbs", model, 11, chains=3, burn_in=5, thinning=2)
+    assert draws.draws.shape == (3, 3, 2)
+    torch.testing.assert_close(draws.stats["lp"].flatten(), model.log_prior(draws.flat))
+
+
+def test_bad_conditionals_and_minibatches_are_refused():
+    class Overflowing(Coordinates):
+        def draw_block(self, block, theta, batch, generator):
+            return theta / 0
+
+    with pytest.raises(NumericalTrouble, match="mend the conditionals of the model"):
+        sampled("gibbs", Overflowing(), 3, chains=2)
+    model = NormalGamma()
+    _, batch = joint(model, 4, 0)
+    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
+        component("inference", "gibbs").init(model, OneBatch(Rows(batch.y, scale=2.0)), Streams(0))
+
+
+def test_only_models_with_conditionals_fit():
+    assert get("inference", "gibbs").needs <= set(CAPABILITIES)
+    assert not get("inference", "gibbs").needs <= get("model", "target_density").offers
+    assert get("inference", "gibbs").needs <= get("model", "linear_regression").offers
