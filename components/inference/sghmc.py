@@ -26,9 +26,10 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
 
     The recipe of Ma et al. with z = (θ, r), H = −log p(θ, y) + ½ rᵀr, D = [0 0; 0 C I], Q = [0 −I; I 0] and Γ = 0, r by
     the new θ as in Chen's Algorithm 2.  θ, r [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a
-    bias of order ε.  The gradient's own noise, of covariance V, heats the chain by about ε V / 2C; with ``noise_estimate``
-    its variances V̂ come off the noise that is added: (1 − B/N) (ĝ₁ − ĝ₂)²/4 of two halves of each minibatch, coordinate by
-    coordinate, averaged over about ``noise_window`` steps, at most 2C/ε of it.  An odd row is then left out.
+    bias of order ε (ε² on a Gaussian).  The gradient's own noise, of covariance V, heats the chain by about ε V / 2C,
+    relatively; with ``noise_estimate`` its variances V̂ come off the noise that is added: (1 − B/N) (ĝ₁ − ĝ₂)²/4 of two
+    halves of each minibatch, coordinate by coordinate, averaged over about ``noise_window`` steps, at most 2C/ε of it.  An
+    odd row is then left out.
 
     Info: ``uncovered``, share of coordinates whose gradient noise exceeds what friction can take; more of it needs more
     friction, smaller steps or larger batches.
