@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,6 +69,12 @@ class Draws:
     def expectation(self, f: Tensor) -> Tensor:
         """Estimate of E[f] from the values f [C·N, …] at all draws."""
         return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """Writes ``posterior.nc``, ArviZ's InferenceData, into a run's folder: the paths written."""
+        from components.inference_data import write  # here: xarray takes a second to import
+
+        return write(self, folder)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""

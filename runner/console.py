@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +160,14 @@ def result(
         out.print(f"published {reason}", style="yellow", markup=False)
 
 
-def whereabouts(folder: Path, mirror: Any | None) -> None:
+def whereabouts(folder: Path, mirror: Any | None, artefacts: Sequence[str] = ()) -> None:
     """Where everything was written and how to look at it."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}", markup=False)
     if figures:
         out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}", markup=False)
+    for name in artefacts:
+        out.print(f"file     {folder / name}", markup=False)
     if mirror is None:
         return
     if mirror.trouble:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from components.interfaces import DataUnavailable, NumericalTrouble, Setting
-from components.trouble import Misfit, SimulatedData
+from components.trouble import Misfit, Shortfall, SimulatedData
 from runner import checkpoint, console
 from runner.config import Job
 from runner.divergence import check_finite
@@ -31,6 +31,7 @@ from runner.tracking import Mirror
 
 PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
 PROFILED = 20
+TITLES: dict[type[Warning], str] = {SimulatedData: "Simulated data", Shortfall: "Not complete"}
 Scores = dict[str, Any]
 
 
@@ -55,6 +56,22 @@ class Run:
         self.announced: set[str] = set()
         self.was_done = self.record.state == "done"
 
+    @contextmanager
+    def _announcing(self, shortfalls: bool = True) -> Iterator[None]:
+        """Shows the warnings of components that are raised inside, each once in a run."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            ours = issubclass(warning.category, SimulatedData | Shortfall) or "components" in str(warning.filename)
+            if issubclass(warning.category, Shortfall) and not shortfalls:
+                continue
+            if not ours:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            elif str(warning.message) not in self.announced:
+                self.announced.add(str(warning.message))
+                console.announce(TITLES.get(warning.category, warning.category.__name__), str(warning.message))
+
     # -- one replicate -------------------------------------------------------------------------------------------------
     def _problem(self, rng: Streams) -> Any:
         settings, job = self.settings, self.job
@@ -65,14 +82,8 @@ class Run:
             replicates=settings.replicates if job.dataset.vectorised else 1,
             offline=settings.offline,
         )
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with self._announcing():
             problem: Any = job.dataset.load(rng, setting)
-        for warning in caught:
-            ours = issubclass(warning.category, SimulatedData) or "components" in str(warning.filename)
-            if ours and str(warning.message) not in self.announced:
-                self.announced.add(str(warning.message))
-                console.announce(warning.category.__name__, str(warning.message))
         if problem.name != job.data:
             raise RunFailure(
                 f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"
@@ -154,7 +165,8 @@ class Run:
                         f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend
                     ) from error
                 if settings.eval_every and step % settings.eval_every == 0 and step < total:
-                    scores = plain(problem.score(inference.posterior(state), rng))
+                    with self._announcing(shortfalls=False):  # few draws are no news before the end
+                        scores = plain(problem.score(inference.posterior(state), rng))
                     self._evaluated(step, replicate, before + time.monotonic() - began, "evaluation", scores, live[0])
                 if saving:
                     self._checkpoint(state, rng, step, replicate, before + time.monotonic() - began)
@@ -167,10 +179,15 @@ class Run:
                 if profiler is not None:
                     profiler.step()
         posterior = inference.posterior(state)
-        scores, figures, tables = self._assess(problem, posterior, rng, figures=replicate == 0)
+        with self._announcing():
+            scores, figures, tables = self._assess(problem, posterior, rng, figures=replicate == 0)
         self._evaluated(total, replicate, before + time.monotonic() - began, "final", scores, live[0])
         if replicate == 0:
             write_artefacts(record.folder, figures, tables, self.job)
+            if hasattr(posterior, "artefacts"):  # any posterior may write files of its own into the run's folder
+                with self._announcing():
+                    written = posterior.artefacts(record.folder)
+                record.save(artefacts=[str(path.relative_to(record.folder)) for path in written or []])
         return scores
 
     def _assess(self, problem: Any, posterior: Any, rng: Streams, figures: bool) -> tuple[Scores, dict, dict]:

@@ -181,7 +181,7 @@ class Mirror:
                 final.append(Metric(_key(f"result/{name} SE"), se, stamp, 0))
         for i in range(0, len(final), BATCH):
             client.log_batch(run_id, metrics=final[i : i + BATCH])
-        for name in ("config.yaml", "run.json", "metrics.jsonl", "references.bib"):
+        for name in ("config.yaml", "run.json", "metrics.jsonl", "references.bib", *facts.get("artefacts", [])):
             if (self.folder / name).exists():
                 client.log_artifact(run_id, str(self.folder / name))
         for name in ("figures", "tables", "checkpoints"):

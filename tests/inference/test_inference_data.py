@@ -1,0 +1,97 @@
+"""Posteriors written as InferenceData, and opened again by xarray and ArviZ."""
+
+from __future__ import annotations
+
+import warnings
+
+import arviz_stats
+import numpy as np
+import pytest
+import torch
+import xarray
+
+from components import inference_data
+from components.draws import Draws
+from components.inference_data import write
+from components.metrics.diagnostics import bulk_ess
+from components.trouble import Shortfall
+
+F64 = torch.float64
+
+
+class Exponentiated:
+    """Parameters exp(θ), so that what is written can be told from θ."""
+
+    def constrain(self, theta: torch.Tensor) -> torch.Tensor:
+        return theta.exp()
+
+
+def draws(names: list[str], n: int = 20, size: int | None = None, **more) -> Draws:
+    theta = torch.randn(3, n, len(names) or size, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return Draws(theta, torch.zeros(3, theta.shape[2]), names, Exponentiated(), **more)
+
+
+def opened(sample: Draws, folder):
+    (path,) = write(sample, folder)
+    assert path == folder / "posterior.nc"
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        return tree.load()
+
+
+def test_names_become_variables_with_dimensions(tmp_path):
+    names = ["mu", "theta[1]", "theta[2]", "w[0,1]", "w[0,0]", "w[1,0]", "w[1,1]", "odd[1]", "odd[2,1]", "a/b"]
+    sample = draws(names)
+    posterior = opened(sample, tmp_path).posterior
+    assert set(posterior.data_vars) == {"mu", "theta", "w", "odd[1]", "odd[2,1]", "a_b"}
+    assert posterior["mu"].dims == ("chain", "draw")
+    assert posterior["theta"].dims == ("chain", "draw", "theta_dim_0")
+    assert posterior["theta"].coords["theta_dim_0"].values.tolist() == [1, 2]
+    values = sample.values.numpy()
+    np.testing.assert_array_equal(posterior["theta"].sel(theta_dim_0=2), values[:, :, 2])
+    for name, i, j in (("w[0,1]", 0, 1), ("w[0,0]", 0, 0), ("w[1,0]", 1, 0)):  # whatever the order of the names
+        np.testing.assert_array_equal(posterior["w"].sel(w_dim_0=i, w_dim_1=j), values[:, :, names.index(name)])
+    np.testing.assert_array_equal(posterior["odd[2,1]"], values[:, :, 8])
+    np.testing.assert_array_equal(posterior["a_b"], values[:, :, 9])
+
+
+def test_what_the_sampler_says_is_there_and_data_are_not(tmp_path):
+    stats = {"lp": torch.randn(3, 20, dtype=F64), "diverging": torch.zeros(3, 20, dtype=torch.bool)}
+    stats["diverging"][1, 4] = True
+    tree = opened(draws(["mu"], stats=stats, log_weights=torch.randn(3, 20)), tmp_path)
+    assert set(tree.children) == {"posterior", "sample_stats"}
+    assert set(tree.sample_stats.data_vars) == {"lp", "diverging", "log_weight"}
+    assert tree.sample_stats["diverging"].values.astype(bool).tolist() == stats["diverging"].tolist()
+    np.testing.assert_array_equal(tree.sample_stats["lp"], stats["lp"].numpy())
+
+
+def test_arviz_reads_it_and_finds_the_same(tmp_path):
+    sample = draws(["mu", "tau"], n=100)
+    tree = opened(sample, tmp_path)
+    found = arviz_stats.ess(tree)
+    assert [float(found[name]) for name in ("mu", "tau")] == pytest.approx(bulk_ess(sample.values).tolist())
+    assert {"mean", "sd", "ess_bulk", "r_hat"} <= set(arviz_stats.summary(tree).columns)
+
+
+def test_parameters_without_names_are_one_vector(tmp_path):
+    assert opened(draws([], size=5), tmp_path).posterior["theta"].shape == (3, 20, 5)
+
+
+def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)  # seven draws of three chains of two parameters fit
+    sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
+    with pytest.warns(Shortfall, match="posterior.nc holds every 3th draw, 6 of 20"):
+        tree = opened(sample, tmp_path)
+    assert tree.posterior.draw.values.tolist() == [2, 5, 8, 11, 14, 17]
+    np.testing.assert_array_equal(tree.posterior["b"], sample.values[:, 2::3, 1].numpy())
+    assert tree.sample_stats["lp"].values[0].tolist() == [2, 5, 8, 11, 14, 17]
+    (tmp_path / "posterior.nc").unlink()
+    with pytest.warns(Shortfall, match="posterior.nc is not written: 3 chains of 12 parameters are too much"):
+        assert write(draws([], size=12), tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Shortfall)
+        assert write(draws(["a"], n=0), tmp_path) == []
+        assert opened(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)

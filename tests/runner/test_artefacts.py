@@ -1,0 +1,52 @@
+"""Files that a posterior writes into the run's folder, and what a run says when a result is not complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import xarray
+
+from components.draws import Draws
+from runner import record
+from runner.loop import run
+from runner.tracking import tracking_uri
+
+MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
+
+
+@pytest.fixture(autouse=True)
+def _no_server(monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+def test_draws_are_in_the_folder_and_in_mlflow(make_job):
+    from mlflow import MlflowClient
+
+    job = make_job(*MOG, "tracking=true", "replicates=2")
+    going, _ = run(job)
+    with xarray.open_datatree(job.folder / "posterior.nc", engine="h5netcdf") as tree:
+        assert set(tree.posterior.data_vars) == {"x1", "x2"}
+        assert tree.posterior.sizes == {"chain": 20, "draw": 10}
+    assert record.read(job.folder)["artefacts"] == ["posterior.nc"]
+    client = MlflowClient(tracking_uri=tracking_uri(Path(job.settings.output_dir)))
+    assert "posterior.nc" in {a.path for a in client.list_artifacts(going.mirror.pushed["run_id"])}
+
+
+def test_any_posterior_may_write_files(make_job, monkeypatch):
+    def artefacts(self, folder):
+        (folder / "mine.txt").write_text(f"{self.n_draws} draws")
+        return [folder / "mine.txt"]
+
+    monkeypatch.setattr(Draws, "artefacts", artefacts)
+    job = make_job(*MOG)
+    run(job)
+    assert (job.folder / "mine.txt").read_text() == "10 draws"
+    assert record.read(job.folder)["artefacts"] == ["mine.txt"]
+
+
+def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
+    run(make_job(*MOG, "replicates=2", "inference.thinning=30"))
+    said = capsys.readouterr().out
+    assert said.count("ess, ess_tail, rhat: 3 draws per chain are too few, 4 needed; raise steps") == 1
+    assert "2 draws per chain" not in said  # at the evaluation on the way
