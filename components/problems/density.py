@@ -12,6 +12,7 @@ from torch import Tensor
 from components.draws import Draws
 from components.interfaces import Attacker, Kind, Rng
 from components.metrics import diagnostics
+from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 
 KSD_DRAWS = 500
@@ -32,6 +33,9 @@ class Density:
     constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
     free: int | None = None  # P, where it is not P'
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, draws) -> {name: Figure}
+    mean_error: Tensor | None = None  # standard error of ``mean``, where it is an estimate [P']; None: it is exact
+    second_moment_error: Tensor | None = None
+    reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
     replicates: int = 1
     length: int | None = None
     attacker: Attacker | None = None
@@ -53,7 +57,7 @@ class Density:
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
         Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
         ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
-        the coordinates; the diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein
+        the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein
         discrepancy from π of at most 500 draws, evenly spaced, for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
@@ -67,6 +71,17 @@ class Density:
         sd = (posterior.second_moment - posterior.mean.square()).clamp_min(0).sqrt()
         out |= {"mean": float(posterior.mean.mean()), "sd": float(sd.mean())}
         by_name = {"error_mean": first.abs(), "error_second_moment": second.abs(), "mean": posterior.mean, "sd": sd}
+        if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
+            errors = moment_errors(
+                posterior,
+                self.mean,
+                self.second_moment,
+                self.mean_error,
+                self.second_moment_error,
+                self.reference_draws,
+            )
+            out |= {name: float(error.max()) for name, error in errors.items()}
+            by_name |= errors
         worst, each = diagnostics.convergence(posterior)
         out |= worst | {"ksd": self._ksd(posterior)}
         by_name |= each

@@ -41,6 +41,9 @@ class GaussianMixture:
         log_likelihood = torch.logaddexp(first, second).sum(1)
         log_prior = -0.5 * (mu / WIDTH).square().sum(1) - 0.5 * (log_scale.exp() / WIDTH).square().sum(1)
         log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
+        log_likelihood = torch.where(
+            torch.isfinite(log_prior), log_likelihood, 0.0
+        )  # NaN where μ = ∞, whose prior is 0
         return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)  # last three: Jacobian
 
     def constrain(self, theta: Tensor) -> Tensor:

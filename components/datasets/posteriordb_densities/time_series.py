@@ -97,7 +97,8 @@ class Garch:
             variance = variance + power * pad(variance[:, :-step], (step, 0))
             power, step = power.square(), 2 * step
         log_likelihood = -0.5 * (variance.log() + square / variance).sum(1)
-        return torch.where(torch.isfinite(variance).all(1), log_likelihood, -torch.inf) + log_jacobian
+        in_range = ((variance > 0) & torch.isfinite(variance)).all(1)  # of floating point; beyond it the density is 0
+        return torch.where(in_range, log_likelihood, -torch.inf) + log_jacobian
 
     def constrain(self, theta: Tensor) -> Tensor:
         return self._parameters(theta)[0]

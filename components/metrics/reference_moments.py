@@ -1,0 +1,54 @@
+"""How far estimates of moments lie from those of a reference: in standard errors of both, and in standard deviations."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.draws import Draws
+from components.metrics.diagnostics import mcse_mean
+
+
+def standard_error(draws: Draws, f: Tensor) -> Tensor:
+    """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN where no chain moved.
+
+    Chains: ``mcse_mean``.  Weights: √(Σ w²(f − f̂)²), w self-normalised, the delta method.
+
+    Source: Vehtari et al. (2021), section 4.3."""
+    if draws.log_weights is None:
+        return mcse_mean(f).to(f)
+    f = f.flatten(0, 1)
+    return (draws.weights.square() @ (f - draws.expectation(f)).square()).sqrt()
+
+
+def moment_errors(
+    draws: Draws,
+    mean: Tensor,
+    second_moment: Tensor,
+    mean_error: Tensor | None = None,
+    second_moment_error: Tensor | None = None,
+    reference: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Of each parameter, the larger one of its first and second moments, [P'] each:
+
+        z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors of the draws and of the reference
+        error_sd  |Ê[f] − E[f]| / sd[f]
+
+    ``mean_error`` and ``second_moment_error`` None: the reference is exact.  ``reference`` [C, N, P'] are draws that sd[f] is
+    taken from; None: the sampler's own."""
+    values = draws.values  # [C, N, P']
+    z, scaled = [], []
+    for power, exact, reference_error in ((1, mean, mean_error), (2, second_moment, second_moment_error)):
+        f = values**power
+        estimate = draws.expectation(f.flatten(0, 1))
+        error = standard_error(draws, f)
+        if reference_error is not None:
+            error = (error.square() + reference_error.square()).sqrt()
+        if reference is None:
+            sd = (draws.expectation((f.flatten(0, 1) - estimate).square())).sqrt()
+        else:
+            sd = (reference**power).flatten(0, 1).std(0)
+        distance = (estimate - exact).abs()
+        z.append(torch.where(error > 0, distance / error, torch.nan))
+        scaled.append(torch.where(sd > 0, distance / sd, torch.nan))
+    return {"z_max": torch.maximum(*z), "error_sd": torch.maximum(*scaled)}

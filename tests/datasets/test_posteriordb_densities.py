@@ -1,0 +1,254 @@
+"""Densities of posteriordb's posteriors against formulas of torch.distributions, and against the reference draws."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, distributions
+from torch.distributions import MultivariateNormal
+
+from components.datasets.posteriordb import paths, read
+from components.datasets.posteriordb_densities import DENSITIES
+from components.datasets.posteriordb_densities.eight_schools import EightSchools
+from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
+from components.datasets.posteriordb_densities.scale_priors import half_normal
+from components.metrics.diagnostics import mcse_mean
+
+F64, CPU = torch.float64, torch.device("cpu")
+
+
+def in_float64(family):
+    """A family of torch.distributions whose parameters, given as Python numbers, are not rounded to float32."""
+    return lambda *parameters: family(*(torch.as_tensor(p, dtype=F64) for p in parameters))
+
+
+Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
+    in_float64(getattr(distributions, name)) for name in ("Normal", "HalfNormal", "HalfCauchy", "Gamma", "Beta")
+)
+
+
+def small_data(posterior: str) -> dict:
+    """Data of the right form, a few rows of them, so that formulas can be compared without any file."""
+    g = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=F64)
+
+    n = 12
+    y = normal(n).tolist()
+    answers = ("real_ideo", "race_adj", "educ1", "gender", "income", "partyid7")
+    sizes = ("diam1", "diam2", "canopy_height", "total_height", "density", "weight")
+    return {
+        "sblri-blr": {"X": normal(n, 3).tolist(), "y": y},
+        "kidiq-kidscore_momiq": {"mom_iq": (100 + 15 * normal(n)).tolist(), "kid_score": y},
+        "kilpisjarvi_mod-kilpisjarvi": {"x": (1950 + torch.arange(n)).tolist(), "y": y, "pmualpha": 9.0, "psalpha": 100.0,
+                                        "pmubeta": 0.0, "psbeta": 0.03},
+        "mesquite-logmesquite": {k: normal(n).exp().tolist() for k in sizes} | {"group": [0, 1] * 6},
+        "nes2000-nes": {k: torch.randint(1, 8, (n,), generator=g).tolist() for k in answers}
+        | {"age_discrete": [1, 2, 3, 4] * 3},
+        "arK-arK": {"K": 2, "y": y},
+        "eight_schools-eight_schools_noncentered": {"y": y, "sigma": (1 + normal(n).exp()).tolist()},
+        "low_dim_gauss_mix-low_dim_gauss_mix": {"y": y},
+        "hmm_example-hmm_example": {"y": (6 + 3 * normal(13)).tolist()},
+        "garch-garch11": {"y": y, "sigma1": 0.5},
+        "gp_pois_regr-gp_regr": {"x": list(range(-10, 14, 2)), "y": y},
+    }[posterior]  # fmt: skip
+
+
+def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
+    """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's models."""
+    d = {k: torch.tensor(x, dtype=F64) for k, x in data.items()}
+    y = d.get("y")
+    if posterior == "sblri-blr":
+        prior = Normal(0.0, 10.0).log_prob(v[:-1]).sum() + HalfNormal(10.0).log_prob(v[-1])
+        return Normal(d["X"] @ v[:-1], v[-1]).log_prob(y).sum() + prior
+    if posterior == "kidiq-kidscore_momiq":
+        mean = v[0] + v[1] * d["mom_iq"]
+        return Normal(mean, v[2]).log_prob(d["kid_score"]).sum() + HalfCauchy(2.5).log_prob(v[2])
+    if posterior == "kilpisjarvi_mod-kilpisjarvi":
+        prior = Normal(d["pmualpha"], d["psalpha"]).log_prob(v[0]) + Normal(d["pmubeta"], d["psbeta"]).log_prob(v[1])
+        return Normal(v[0] + v[1] * d["x"], v[2]).log_prob(y).sum() + prior
+    if posterior == "mesquite-logmesquite":
+        mean = v[0] + v[1] * d["diam1"].log() + v[2] * d["diam2"].log() + v[3] * d["canopy_height"].log()
+        mean = mean + v[4] * d["total_height"].log() + v[5] * d["density"].log() + v[6] * d["group"]
+        return Normal(mean, v[7]).log_prob(d["weight"].log()).sum()
+    if posterior == "nes2000-nes":
+        age = [(d["age_discrete"] == k).to(F64) for k in (2, 3, 4)]
+        terms = [torch.ones(12, dtype=F64), d["real_ideo"], d["race_adj"], *age, d["educ1"], d["gender"], d["income"]]
+        mean = torch.stack([b * x for b, x in zip(v[:9], terms, strict=True)]).sum(0)
+        return Normal(mean, v[9]).log_prob(d["partyid7"]).sum()
+    if posterior == "arK-arK":
+        lp = Normal(0.0, 10.0).log_prob(v[:-1]).sum() + HalfCauchy(2.5).log_prob(v[-1])
+        for t in range(data["K"], len(y)):
+            mean = v[0] + sum(v[k] * y[t - k] for k in range(1, data["K"] + 1))
+            lp = lp + Normal(mean, v[-1]).log_prob(y[t])
+        return lp
+    if posterior.startswith("eight_schools"):
+        effect, mu, tau = v[:-2], v[-2], v[-1]
+        # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian with it
+        return (Normal(effect, d["sigma"]).log_prob(y).sum() + Normal(mu, tau).log_prob(effect).sum()
+                + Normal(0.0, 5.0).log_prob(mu) + HalfCauchy(5.0).log_prob(tau))  # fmt: skip
+    if posterior.startswith("low_dim"):
+        mu, sigma, w = v[:2], v[2:4], v[4]
+        lp = Normal(0.0, 2.0).log_prob(mu).sum() + HalfNormal(2.0).log_prob(sigma).sum() + Beta(5.0, 5.0).log_prob(w)
+        p = w * Normal(mu[0], sigma[0]).log_prob(y).exp() + (1 - w) * Normal(mu[1], sigma[1]).log_prob(y).exp()
+        return lp + p.log().sum()
+    if posterior.startswith("hmm"):
+        A, mu = v[:4].reshape(2, 2), v[4:]
+        alpha = torch.full((2,), 0.5, dtype=F64) * Normal(mu, 1.0).log_prob(y[0]).exp()
+        for t in range(1, len(y)):
+            alpha = (alpha @ A) * Normal(mu, 1.0).log_prob(y[t]).exp()
+        return alpha.sum().log() + Normal(3.0, 1.0).log_prob(mu[0]) + Normal(10.0, 1.0).log_prob(mu[1])
+    if posterior.startswith("garch"):
+        mu, alpha0, alpha1, beta1 = v
+        scale, lp = d["sigma1"], torch.zeros((), dtype=F64)
+        for t in range(len(y)):
+            if t > 0:
+                scale = (alpha0 + alpha1 * (y[t - 1] - mu) ** 2 + beta1 * scale**2).sqrt()
+            lp = lp + Normal(mu, scale).log_prob(y[t])
+        return lp
+    rho, alpha, sigma = v
+    K = alpha**2 * torch.exp(-0.5 * (d["x"][:, None] - d["x"]) ** 2 / rho**2) + sigma * torch.eye(len(y), dtype=F64)
+    prior = Gamma(25.0, 4.0).log_prob(rho) + HalfNormal(2.0).log_prob(alpha) + HalfNormal(1.0).log_prob(sigma)
+    return MultivariateNormal(torch.zeros(len(y), dtype=F64), K).log_prob(y) + prior
+
+
+def free_coordinates(posterior: str) -> list[int]:
+    """The parameters of which the others are functions: rows of a transition matrix sum to one."""
+    return [0, 2, 4, 5] if posterior.startswith("hmm") else []
+
+
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_density_is_the_literal_formula_times_the_jacobian(posterior):
+    data = small_data(posterior)
+    density = DENSITIES[posterior](data, F64, CPU)
+    g = torch.Generator().manual_seed(2)
+    theta = torch.cat([density.start(5, g), torch.randn(5, density.dim, generator=g, dtype=F64)])
+    ours = density.log_density(theta)
+    free = free_coordinates(posterior)
+    expected = []
+    for row in theta:
+
+        def parameters(t: Tensor) -> Tensor:
+            values = density.constrain(t[None])[0]
+            return values[free] if free else values
+
+        matrix = torch.autograd.functional.jacobian(parameters, row)
+        log_jacobian = torch.linalg.slogdet(matrix)[1]
+        expected.append(literal(posterior, data, density.constrain(row[None])[0]) + log_jacobian)
+    difference = ours - torch.stack(expected)
+    scale = 1e-9 * ours.abs().max()
+    assert (difference - difference[0]).abs().max() < max(float(scale), 1e-9), "equal up to a constant"
+
+
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_parameters_go_back_to_theta_and_chains_do_not_mix(posterior):
+    density = DENSITIES[posterior](small_data(posterior), F64, CPU)
+    theta = density.start(7, torch.Generator().manual_seed(0))
+    values = density.constrain(theta)
+    assert theta.shape == (7, density.dim)
+    assert values.shape == (7, len(density.names))
+    assert torch.allclose(density.unconstrain(values), theta, rtol=1e-7, atol=1e-7)
+    alone = torch.cat([density.log_density(row[None]) for row in theta])
+    assert torch.allclose(density.log_density(theta), alone, rtol=1e-10)
+
+
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_far_out_a_density_is_a_number_or_zero(posterior):
+    """A wild proposal must be rejected, not end the run: NaN and +∞ would."""
+    density = DENSITIES[posterior](small_data(posterior), F64, CPU)
+    g = torch.Generator().manual_seed(3)
+    for size in (30.0, 1e3, 1e5):
+        value = density.log_density(size * torch.randn(200, density.dim, generator=g, dtype=F64))
+        assert not torch.isnan(value).any(), size
+        assert not (value == torch.inf).any(), size
+
+
+def test_exact_moments_of_a_regression_are_those_of_a_fine_grid():
+    g = torch.Generator().manual_seed(4)
+    X, y = torch.randn(6, 1, generator=g, dtype=F64), torch.randn(6, generator=g, dtype=F64)
+    density = GaussianRegression.of(["beta"], X, y, half_normal(1.0), ([0.5], [0.7]))
+    beta, log_scale = torch.linspace(-6, 6, 801, dtype=F64), torch.linspace(-4, 2, 801, dtype=F64)
+    theta = torch.cartesian_prod(beta, log_scale)
+    weight = density.log_density(theta).softmax(0)
+    values = density.constrain(theta)
+    mean, second = density.exact_moments()
+    assert torch.allclose(mean, weight @ values, rtol=1e-6)
+    assert torch.allclose(second, weight @ values.square(), rtol=1e-6)
+
+
+def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
+    density = EightSchools(torch.tensor([3.0], dtype=F64), torch.tensor([2.0], dtype=F64))
+    eta, mu = torch.linspace(-6, 6, 81, dtype=F64), torch.linspace(-25, 25, 161, dtype=F64)
+    theta = torch.cartesian_prod(eta, mu, torch.linspace(-8, 9, 241, dtype=F64))
+    values, weight = density.constrain(theta), density.log_density(theta).softmax(0)
+    mean, _ = density.exact_moments()
+    assert torch.allclose(mean[:2], (weight @ values)[:2], rtol=1e-2)  # E τ is infinite: one school says nothing of τ
+
+
+# ---- against the reference draws -------------------------------------------------------------------------------------
+def reference(posterior: str):
+    """The density with its real data, and the reference draws [10, 1000, P']."""
+    folder = os.environ.get("RUNNER_DATA_DIR")
+    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
+        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
+    data, draws, mean, second = (read(Path(folder) / path) for path in paths(posterior))
+    density = DENSITIES[posterior](data, F64, CPU)
+    values = torch.tensor([[chain[name] for name in density.names] for chain in draws], dtype=F64).mT
+    return density, values, mean, second
+
+
+def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 1.0) -> Tensor:
+    """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and times ``power``."""
+    theta = density.unconstrain(values.flatten(0, 1)).requires_grad_()
+    (gradient,) = torch.autograd.grad(density.log_density(theta).sum(), theta)
+    theta, gradient = theta.detach(), power * (gradient - lost)
+    second = (theta - theta.mean(0)).unsqueeze(2) * gradient.unsqueeze(1) + torch.eye(density.dim, dtype=F64)
+    f = torch.cat([gradient, second.flatten(1)], 1).unflatten(0, values.shape[:2])  # [10, 1000, P + P²]
+    return f.mean((0, 1)) / mcse_mean(f)
+
+
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_stein_identities_hold_on_the_reference_draws(posterior):
+    density, values, *_ = reference(posterior)
+    assert torch.allclose(density.constrain(density.unconstrain(values.flatten(0, 1))), values.flatten(0, 1), atol=1e-8)
+    z = stein_z(density, values)
+    assert z.abs().max() < 4
+
+
+WIDE = ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "garch-garch11", "gp_pois_regr-gp_regr",
+        "eight_schools-eight_schools_noncentered"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", WIDE)
+def test_stein_identities_fail_without_the_jacobian_of_a_scale(posterior):
+    """∇ log|det J| = 1 shows where the posterior is wide; where many data make it narrow the literal formulas must show it."""
+    density, values, *_ = reference(posterior)
+    lost = torch.zeros(density.dim, dtype=F64)
+    lost[1 if posterior.startswith("garch") else -1] = 1.0
+    assert stein_z(density, values, lost).abs().max() > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_stein_identities_fail_for_a_tempered_density(posterior):
+    """log p / 0.8 has E[(u − ū) ∇log p] = −1.25 I."""
+    density, values, *_ = reference(posterior)
+    assert stein_z(density, values, power=1.25).abs().max() > 8
+
+
+BY_QUADRATURE = [
+    name for name in DENSITIES if name.startswith(("sblri", "kidiq", "kilpis", "mesquite", "nes", "arK", "eight"))
+]
+
+
+@pytest.mark.parametrize("posterior", BY_QUADRATURE)
+def test_reference_moments_are_those_of_quadrature(posterior):
+    density, _, *files = reference(posterior)
+    for ours, file, key in zip(density.exact_moments(), files, ("mean_value", "mean_squared_value"), strict=True):
+        z = (ours - torch.tensor(file[key], dtype=F64)) / torch.tensor(file["mcse_mean"], dtype=F64)
+        assert z.abs().max() < 4
