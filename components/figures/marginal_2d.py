@@ -1,0 +1,70 @@
+"""Draws over the plane of two parameters of a target of any dimension, beside the regions that should hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from components.draws import Draws
+from components.figures.style import PALETTE, new_figure
+from components.problems.density import Density
+
+GRID = 600  # points along each axis
+LEVELS = (0.5, 0.9, 0.99)
+MOST_DRAWS = 3000  # more hide each other
+EXACT_DRAWS = 20_000
+Sampler = Callable[[int, torch.Generator], Tensor]
+
+
+def highest_density(log_marginal: Callable[[Tensor], Tensor], exact: Sampler, like: Tensor) -> list[float]:
+    """Thresholds of log π above which lie the smallest regions of each of the masses LEVELS.
+
+    log π of a draw of π exceeds the threshold with just that probability: quantiles of exact draws, which resolve what a
+    grid does not."""
+    draws = exact(EXACT_DRAWS, torch.Generator(device=like.device).manual_seed(0))
+    return [float(log_marginal(draws).quantile(1 - level)) for level in LEVELS]
+
+
+def marginal_2d(
+    log_marginal: Callable[[Tensor], Tensor], exact: Sampler
+) -> Callable[[Density, Draws], dict[str, Figure]]:
+    """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws of it, n -> [n, 2].
+
+    Says how many of the draws each of the highest-density regions holds."""
+
+    def marginal(problem: Density, draws: Draws) -> dict[str, Figure]:
+        if draws.n_draws == 0:
+            return {}
+        values = draws.values[..., :2]  # [C, N, 2]
+        x, y = (
+            torch.linspace(low, high, GRID, device=values.device, dtype=values.dtype) for low, high in problem.box[:2]
+        )
+        log_density = log_marginal(torch.cartesian_prod(x, y)).reshape(GRID, GRID).T  # row: second parameter
+        thresholds = highest_density(log_marginal, exact, values)
+        at = log_marginal(values.flatten(0, 1))
+        held = ", ".join(
+            f"{float((at >= t).to(at.dtype).mean()):.0%} in the {level:.0%} region"
+            for level, t in zip(LEVELS, thresholds, strict=True)
+        )
+        figure, (axis,) = new_figure(1, 1, width=6.0, height=5.0)
+        every = max(1, values.shape[0] * values.shape[1] // MOST_DRAWS)
+        for c, chain in enumerate(values.cpu()):
+            kept = chain[::every]
+            axis.scatter(kept[:, 0], kept[:, 1], s=5, alpha=0.6, color=PALETTE[c % 6], linewidth=0)
+        axis.contour(
+            x.cpu(),
+            y.cpu(),
+            log_density.cpu(),
+            levels=thresholds[::-1],
+            colors="#444444",
+            linewidths=0.9,
+            linestyles="solid",
+        )
+        axis.set(xlabel=problem.names[0], ylabel=problem.names[1], xlim=problem.box[0], ylim=problem.box[1])
+        axis.set_title(f"draws: {held}", fontsize=9)
+        return {"marginal": figure}
+
+    return marginal

@@ -1,0 +1,96 @@
+"""Funnel and banana: densities against torch.distributions, moments against quadrature, what their figures count."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+import torch
+from filter_play import component, load, z_score
+from torch import distributions as d
+from torch.autograd import gradcheck
+
+from components.draws import Draws
+
+F64 = torch.float64
+
+
+def gaussian(sd):
+    """N(0, sd²) in double precision: a plain float would make it single."""
+    return d.Normal(torch.tensor(0.0, dtype=F64), torch.as_tensor(sd, dtype=F64))
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def funnel_draws(n, dim, scale, seed=0):
+    z = normal(n, dim, seed=seed)
+    v = scale * z[:, :1]
+    return torch.cat([v, (v / 2).exp() * z[:, 1:]], 1)
+
+
+def banana_draws(n, dim, scale, twist, seed=0):
+    z = normal(n, dim, seed=seed)
+    z[:, 0] *= scale
+    z[:, 1] -= twist * (z[:, 0] ** 2 - scale**2)
+    return z
+
+
+def test_funnel_density_literally():
+    problem, _ = load("funnel", dim=4, scale=2.0)
+    theta = funnel_draws(6, 4, 2.0)
+    for row, value in zip(theta, problem.log_density(theta), strict=True):
+        expected = gaussian(2.0).log_prob(row[0]) + gaussian(math.exp(row[0] / 2)).log_prob(row[1:]).sum()
+        assert float(value) == pytest.approx(float(expected), rel=1e-12)
+    assert gradcheck(problem.log_density, theta.requires_grad_())
+
+
+def test_funnel_moments():
+    """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; that of draws has infinite-looking errors, so v alone is drawn."""
+    problem, _ = load("funnel", dim=3, scale=1.5)
+    v = torch.linspace(-12, 16, 20_001, dtype=F64)
+    exact = torch.trapezoid(v.exp() * gaussian(1.5).log_prob(v).exp(), v)
+    assert float(problem.second_moment[1]) == pytest.approx(float(exact), rel=1e-8)
+    draws = funnel_draws(100_000, 3, 1.5)
+    assert z_score(draws, problem.mean).abs().max() < 4
+    assert z_score(draws[:, :1] ** 2, problem.second_moment[:1]).abs().max() < 4
+
+
+def test_banana_density_literally():
+    problem, _ = load("banana", dim=3, scale=3.0, twist=0.2)
+    theta = banana_draws(6, 3, 3.0, 0.2)
+    scale = torch.tensor([3.0, 1.0, 1.0], dtype=F64)
+    for row, value in zip(theta, problem.log_density(theta), strict=True):
+        z = row.clone()
+        z[1] += 0.2 * (row[0] ** 2 - 9)
+        assert float(value) == pytest.approx(float(gaussian(scale).log_prob(z).sum()), rel=1e-12)
+    assert gradcheck(problem.log_density, theta.requires_grad_())
+
+
+@pytest.mark.parametrize("twist", [0.2, -0.3, 0.0])
+def test_banana_moments(twist):
+    problem, _ = load("banana", dim=3, scale=3.0, twist=twist)
+    draws = banana_draws(200_000, 3, 3.0, twist)
+    assert z_score(draws, problem.mean).abs().max() < 4
+    assert z_score(draws**2, problem.second_moment).abs().max() < 4
+
+
+@pytest.mark.parametrize("name", ["funnel", "banana"])
+def test_plane_of_a_target_of_more_dimensions(name):
+    """The figure's density is the marginal of the first two parameters: of exact draws its regions hold what they say."""
+    problem, rng = load(name, dim=5, **({"scale": 1.5} if name == "funnel" else {}))
+    draws = funnel_draws(40_000, 5, 1.5) if name == "funnel" else banana_draws(40_000, 5, 10.0, 0.1)
+    kept = draws.reshape(4, 10_000, 5)
+    figures = problem.draw(Draws(kept, kept[:, 0], problem.names), rng)
+    assert set(figures) == {"marginal", "trace"}
+    said = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
+    assert said[1::2] == [50, 90, 99]
+    assert said[0::2] == pytest.approx([50, 90, 99], abs=1.5)
+    assert problem.sample_prior(7, rng.init).shape == (7, 5)
+
+
+def test_a_plane_has_two_dimensions():
+    with pytest.raises(ValueError, match="dim"):
+        component("dataset", "funnel", dim=1)
