@@ -74,9 +74,11 @@ def moved(
 
     Raises NumericalTrouble when a chain has left the finite numbers."""
     t = state["t"] + 1
-    finite = torch.isfinite(theta).all(1)
-    if not finite.all():
-        lost = (~finite).nonzero().flatten().tolist()
+    if not torch.isfinite(theta.sum()):  # one pass; a sum that merely overflows has lost no chain
+        lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
+    else:
+        lost = []
+    if lost:
         raise NumericalTrouble(f"chains {lost} left the finite numbers at step {t}", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:
         state["kept"].append(theta.cpu())  # collected draws would fill an accelerator

@@ -72,6 +72,7 @@ class FeedForward(nn.Module):
             initial += [torch.zeros(out, dtype=torch.float64)]
         self.theta = nn.Parameter(torch.cat(initial).to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
+        self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
         self.learns_noise = problem.target == "real" and noise == "learned"
         start = noise_init if noise == "learned" else noise
         log_noise = x.new_full((self.n_tasks,), math.log(start))  # log σ_t² [T]
@@ -114,6 +115,8 @@ class FeedForward(nn.Module):
 
         def affine(layer: int, h: Tensor) -> Tensor:
             weight, bias = layers[layer]
+            if weight.shape[-2] == 1:  # one output: products with single columns and rows are slow as batched matrices
+                return (h * weight).sum(-1, keepdim=True) + bias[:, None]
             return torch.baddbmm(bias[:, None], h.expand(len(theta), *h.shape[-2:]), weight.mT)
 
         return self.propagate(x, affine)
@@ -121,14 +124,15 @@ class FeedForward(nn.Module):
     # ---- likelihood and prior --------------------------------------------------------------------------------------
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
         """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
+        missing = ~batch.mask  # [B, T]
         if self.target == "real":
             log_noise = self.log_noise if log_noise is None else log_noise
-            residual = torch.where(batch.mask, batch.y - f[..., 0], 0.0)  # [..., B, T]
+            residual = (batch.y - f[..., 0]).masked_fill(missing, 0.0)  # [..., B, T]
             log_density = -0.5 * (math.log(2 * math.pi) + log_noise + residual**2 * (-log_noise).exp())
         else:
             label = batch.y.clamp_min(0).expand(f.shape[:-1])[..., None]
             log_density = f.log_softmax(-1).gather(-1, label)[..., 0]
-        return torch.where(batch.mask, log_density, 0.0).sum(-1)
+        return log_density.masked_fill(missing, 0.0).sum(-1)
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:
         """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""
@@ -185,9 +189,8 @@ class FeedForward(nn.Module):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """log p(θ_k), normalised: [K, P] -> [K]."""
-        n = len(self.prior_std)
-        z = theta[:, :n] / self.prior_std
-        weights = -0.5 * (z**2).sum(-1) - self.prior_std.log().sum() - 0.5 * n * math.log(2 * math.pi)
+        z = theta[:, : len(self.prior_std)] / self.prior_std
+        weights = -0.5 * (z * z).sum(-1) - self.log_normaliser
         return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
 
     def predict(self, theta: Tensor, x: Tensor) -> Predictive:
