@@ -33,6 +33,9 @@ def go(problem, rng, method, state, start, stop):
         (SEQUENCE, "bootstrap_filter", {"particles": 50, "resample_below": 0.5}),
         (SEQUENCE, "beta_bootstrap_filter", {"particles": 50}),
         (DENSITY, "sgld", {"burn_in": 5, "thinning": 3, "schedule": "polynomial"}),
+        (DENSITY, "random_walk_mh", {"warmup": 10, "thinning": 2}),
+        (DENSITY, "mala", {"warmup": 10, "covariance": "diagonal"}),
+        (DENSITY, "importance_sampling", {"chains": 20}),
     ],
 )
 @pytest.mark.parametrize("stopped", [3, 17])

@@ -25,7 +25,7 @@ class Gibbs(Inference):
 
     Raises NumericalTrouble where a conditional draws what is not finite.  Raises Misfit for minibatches.
 
-    Source: Geman and Geman (1984), section 11; Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
+    Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})

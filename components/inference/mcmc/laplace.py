@@ -12,6 +12,7 @@ from components.interfaces import LogJoint
 from components.trouble import Misfit
 
 ITERATIONS = 200
+FLAT = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none
 DECREMENT = 1e-12  # the mode is found when a Newton step promises no more than this of the log joint
 
 
@@ -29,6 +30,13 @@ def derivatives(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Ten
     return value[0].detach(), gradient[0].detach(), 0.5 * (hessian + hessian.T)
 
 
+def balanced(precision: Tensor) -> tuple[Tensor, Tensor]:
+    """Scales s [P] = √|Λ_jj|, and Λ_jk/(s_j s_k) [P, P], which does not depend on the units of θ."""
+    scale = precision.diagonal().abs().sqrt()
+    scale = torch.where(scale > 0, scale, 1.0)
+    return scale, precision / torch.outer(scale, scale)
+
+
 def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
     """A maximum of the log joint uphill of θ [P]: θ̂ [P], its log joint [] and Hessian [P, P].
 
@@ -41,9 +49,10 @@ def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Te
         value, gradient, hessian = derivatives(model, theta, batch)
         if not torch.isfinite(hessian).all():
             break
-        curvature, directions = torch.linalg.eigh(-hessian)
-        bent = curvature.abs().clamp(min=1e-10 * float(curvature.abs().max()) + 1e-300)
-        ascent = directions @ (directions.T @ gradient / bent)  # [P]
+        scale, scaled = balanced(-hessian)
+        curvature, directions = torch.linalg.eigh(scaled)
+        bent = curvature.abs().clamp(min=FLAT)
+        ascent = directions @ (directions.T @ (gradient / scale) / bent) / scale  # [P]
         if float(gradient @ ascent) < DECREMENT:
             break
         trials = theta + halvings[:, None] * ascent  # [40, P]
@@ -62,11 +71,12 @@ def laplace(model: LogJoint, starts: Tensor, batch: Any) -> tuple[Tensor, Tensor
     Source: Bishop (2006), section 4.4."""
     found = [mode(model, theta, batch) for theta in starts]
     theta, _, hessian = max(found, key=lambda m: float(m[1]))
-    R, info = torch.linalg.cholesky_ex(-hessian)
-    if info.any() or not torch.isfinite(R).all():
+    scale, scaled = balanced(-hessian)
+    R, info = torch.linalg.cholesky_ex(scaled)
+    if info.any() or not (R.diagonal().square() > FLAT).all():
         raise Misfit(
             "inference.proposal: the log density has no maximum with curvature in every direction, so no Laplace fit; "
             "use inference.proposal=prior where there are data, or another sampler"
         )
     unit = torch.eye(len(theta), dtype=R.dtype, device=R.device)
-    return theta, torch.linalg.solve_triangular(R.T, unit, upper=True)  # R⁻ᵀ
+    return theta, torch.linalg.solve_triangular(R.T, unit, upper=True) / scale[:, None]  # R⁻ᵀ in the units of θ

@@ -31,7 +31,7 @@ class MALA(WarmUp, Inference):
     Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
     minibatches.
 
-    Source: Roberts and Tweedie (1996), section 1.4; Roberts and Rosenthal (1998), Theorem 3; Bardenet (2021), eq. (4.1)."""
+    Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), eq. (4.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})

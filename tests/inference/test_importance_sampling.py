@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import small_problems
+import torch
+from exact_targets import TwoModes
+from filter_play import component, load
+from sampler_play import F64, GammaTarget, GaussianTarget, correlated, sampled
+
+from components.draws import Draws
+from components.inference.mcmc.laplace import derivatives, laplace, mode
+from components.interfaces import NumericalTrouble
+from components.metrics.diagnostics import pareto_k, weight_ess
+from components.trouble import Misfit
+from runner.rng import Streams
+
+
+def white(dim: int) -> GaussianTarget:
+    return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
+
+
+def ran(model, steps: int, seed: int = 0, problem=None, **settings):
+    """Draws and the last Info."""
+    method, rng = component("inference", "importance_sampling", **settings), Streams(seed)
+    state = method.init(model, problem, rng)
+    batch = None if problem is None else problem.train
+    for _ in range(steps):
+        state, info = method.step(state, batch, rng)
+    return method.posterior(state), info
+
+
+def weighted_moment_z(draws: Draws, model) -> float:
+    """Largest |z| of the moments; errors from the estimates of single chains, each self-normalised."""
+    worst = 0.0
+    weights = draws.log_weights.softmax(1)[..., None]  # [C, N, 1]
+    for power, exact in ((1, model.first), (2, model.second)):
+        per_chain = (weights * draws.values**power).sum(1)  # [C, P']
+        pooled = draws.mean if power == 1 else draws.second_moment
+        worst = max(worst, float(((pooled - exact) / (per_chain.std(0) / len(per_chain) ** 0.5)).abs().max()))
+    return worst
+
+
+def test_estimate_is_the_literal_ratio_of_sums():
+    model = correlated()
+    draws, info = ran(model, 7, chains=5, proposal="student_t", dof=4.0, inflation=1.3)
+    centre, L = laplace(model, model.sample_prior(4, torch.Generator().manual_seed(0)), None)
+    scale = 1.3**2 * L @ L.T
+    numerator, denominator, weights = torch.zeros(2, dtype=F64), 0.0, []
+    for theta in draws.flat:
+        gap = theta - centre
+        q = (  # the multivariate t written out
+            math.gamma((4 + 2) / 2)
+            / (math.gamma(4 / 2) * 4 * math.pi * float(torch.linalg.det(scale)) ** 0.5)
+            * (1 + float(gap @ torch.linalg.solve(scale, gap)) / 4) ** (-(4 + 2) / 2)
+        )
+        weights.append(math.exp(float(model.log_prior(theta[None]))) / q)
+        numerator += weights[-1] * theta**2
+        denominator += weights[-1]
+    torch.testing.assert_close(draws.second_moment, numerator / denominator)
+    torch.testing.assert_close(draws.log_weights.exp().flatten(), torch.tensor(weights, dtype=F64))
+    ess = sum(weights) ** 2 / sum(w * w for w in weights)
+    assert float(info["ess"]) == pytest.approx(ess)
+    assert weight_ess(draws.log_weights) == pytest.approx(ess)
+    assert float(info["largest_weight"]) == pytest.approx(max(weights) / sum(weights))
+    assert float(info["log_evidence"]) == pytest.approx(math.log(sum(weights) / 35))
+
+
+@pytest.mark.parametrize(
+    ("target", "proposal", "inflation"),
+    [
+        (correlated, "gaussian", 1.5),
+        (correlated, "student_t", 1.0),
+        (GammaTarget, "student_t", 1.0),
+        (TwoModes, "gaussian", 3.0),
+        (TwoModes, "student_t", 1.5),
+    ],
+)
+def test_moments_are_those_of_the_target(target, proposal, inflation):
+    model = target()
+    draws, _ = ran(model, 1000, chains=100, proposal=proposal, inflation=inflation)
+    assert weighted_moment_z(draws, model) < 4
+    assert pareto_k(draws.log_weights) < 0.5
+
+
+def test_tails_that_are_too_thin_show():
+    """log Gamma falls as e^{aθ} on the left, a Gaussian faster: its weights have no variance however it is inflated."""
+    draws, _ = ran(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
+    assert pareto_k(draws.log_weights) > 0.5  # no variance
+
+
+def test_draws_of_no_density_weigh_nothing():
+    class Gamma(TwoModes):
+        """Gamma(5, 2) of θ itself: −∞ for θ ≤ 0."""
+
+        def __init__(self):
+            self.first, self.second = torch.tensor([2.5], dtype=F64), torch.tensor([7.5], dtype=F64)
+
+        def sample_prior(self, n, generator):
+            return 1 + super().sample_prior(n, generator)
+
+        def log_prior(self, theta):
+            x = theta[:, 0]
+            return torch.where(x > 0, 4 * x.log() - 2 * x, -torch.inf)
+
+    model = Gamma()
+    draws, _ = ran(model, 1000, chains=100)
+    assert torch.equal(draws.log_weights == -torch.inf, draws.draws[..., 0] <= 0)
+    assert (draws.log_weights == -torch.inf).any()
+    assert weighted_moment_z(draws, model) < 4
+
+
+@pytest.mark.parametrize("mutant", ["no proposal density", "upside down", "no Jacobian"])
+def test_wrong_weights_are_seen(mutant):
+    model = GammaTarget(jacobian=mutant != "no Jacobian")
+    draws, _ = ran(model, 1000, chains=100)
+    lp = model.log_prior(draws.flat).view(100, -1)
+    log_q = lp - draws.log_weights
+    wrong = {"no proposal density": lp, "upside down": log_q - lp, "no Jacobian": draws.log_weights}[mutant]
+    broken = Draws(draws.draws, draws.start, draws.names, draws.model, log_weights=wrong)
+    assert weighted_moment_z(broken, model) > 4
+
+
+@pytest.mark.parametrize("dim", [1, 4, 16])
+def test_the_variance_of_gaussian_weights_grows_exponentially_with_the_dimension(dim):
+    """Bardenet section 4.1: log σ²_NIS = Θ(d).  E_q[w²]/E_q[w]² = (c²/√(2c² − 1))^d for N(0, I) and q = N(0, c² I)."""
+    c = 1.4
+    draws, info = ran(white(dim), 400, chains=100, proposal="gaussian", inflation=c)
+    exact = (math.sqrt(2 * c**2 - 1) / c**2) ** dim  # ESS/T
+    parts = [weight_ess(part) / part.numel() for part in draws.log_weights.split(5)]  # 20 parts
+    error = torch.tensor(parts).std() / 20**0.5
+    assert abs(float(info["ess"]) / 40_000 - exact) < 4 * float(error)
+    assert float(info["log_evidence"]) == pytest.approx(dim / 2 * math.log(2 * math.pi), abs=0.1)
+
+
+def test_errors_obey_the_central_limit_theorem():
+    """Proposition 4.1.1 with σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²], which the notes leave open; f = x, π and q Gaussian."""
+    c, T = 1.5, 400
+    draws, _ = ran(white(1), T, chains=3000, proposal="gaussian", inflation=c)
+    estimates = (draws.log_weights.softmax(1) * draws.draws[..., 0]).sum(1)  # [C], each of T draws
+    exact = c**2 / math.sqrt(2 * c**2 - 1) * c**2 / (2 * c**2 - 1)
+    z = (T * estimates.square().mean() - exact) / (T * estimates.square().std() / 3000**0.5)
+    assert abs(float(z)) < 4
+    assert abs(float(estimates.mean() / estimates.std()) * 3000**0.5) < 4
+
+
+@pytest.mark.parametrize("noise", ["learned", 0.5])
+@pytest.mark.parametrize("proposal", ["prior", "student_t", "gaussian"])
+def test_moments_and_evidence_of_linear_regression(proposal, noise):
+    problem = small_problems.real(n=6, n_inputs=1, n_tasks=1, missing=0.2)
+    keys = {"noise": noise, "noise_shape": 4.0, "prior_scale": 1.0, "intercept_scale": 1.0}
+    model = component("model", "linear_regression", **keys).build(problem, Streams(0))
+    model.first, model.second = model.exact_moments(problem.train)
+    draws, info = ran(model, 1000, problem=problem, chains=100, proposal=proposal, inflation=1.2)
+    assert weighted_moment_z(draws, model) < 4
+    w = draws.log_weights.exp()
+    error = float(w.mean(1).std() / w.mean() / 10)  # relative, of 100 chains
+    assert abs(float(info["log_evidence"]) - float(model.log_evidence(problem.train))) < 4 * error + 1e-9
+    assert draws.stats["lp"].shape == draws.log_weights.shape == (100, 1000)
+
+
+def test_laplace_finds_mode_and_curvature():
+    model = GammaTarget()  # in θ = log x: mode log(a/b), curvature a
+    centre, L = laplace(model, torch.tensor([[3.0], [-5.0]], dtype=F64), None)
+    torch.testing.assert_close(centre, torch.tensor([1.5], dtype=F64).log())
+    torch.testing.assert_close(L @ L.T, torch.tensor([[1 / 3]], dtype=F64))
+    gaussian = correlated()
+    centre, L = laplace(gaussian, gaussian.sample_prior(2, torch.Generator().manual_seed(0)), None)
+    torch.testing.assert_close(centre, gaussian.mean)
+    torch.testing.assert_close(L @ L.T, gaussian.covariance)
+
+
+def test_laplace_does_not_depend_on_units():
+    scale = torch.tensor([1e-6, 1e7], dtype=F64)
+    covariance = scale[:, None] * correlated(0.99).covariance * scale
+    target = GaussianTarget(scale * 3, covariance)
+    centre, L = laplace(target, torch.zeros(1, 2, dtype=F64), None)
+    torch.testing.assert_close(centre / scale, torch.full((2,), 3.0, dtype=F64))
+    torch.testing.assert_close(L @ L.T / covariance, torch.ones(2, 2, dtype=F64))
+
+
+def test_laplace_takes_the_higher_of_two_modes():
+    starts = torch.tensor([[-2.0], [2.5]], dtype=F64)
+    ends = [mode(TwoModes(), start, None) for start in starts]
+    centre, _ = laplace(TwoModes(), starts, None)
+    assert float(ends[0][0]) < 0 < float(ends[1][0])
+    best = max(ends, key=lambda end: float(end[1]))
+    assert torch.equal(centre, best[0])
+
+
+def test_derivatives_are_those_of_autograd():
+    class Curved(TwoModes):
+        def log_prior(self, theta):
+            x, y = theta.unbind(1)
+            return -(x**2) - (y - x**2) ** 2 + x.sin() * y
+
+    theta = torch.tensor([0.3, -0.7], dtype=F64)
+    value, gradient, hessian = derivatives(Curved(), theta, None)
+
+    def f(t):
+        return Curved().log_prior(t[None])[0]
+
+    torch.testing.assert_close(value, f(theta))
+    torch.testing.assert_close(gradient, torch.autograd.functional.jacobian(f, theta))
+    torch.testing.assert_close(hessian, torch.autograd.functional.hessian(f, theta))
+
+
+def test_what_cannot_be_weighed_says_so():
+    problem, rng = load("mixture_of_gaussians_2d")
+    target = component("model", "target_density").build(problem, rng)
+    with pytest.raises(Misfit, match=r"inference\.proposal: a density has no prior"):
+        component("inference", "importance_sampling", proposal="prior").init(target, problem, rng)
+
+    class Ridge(TwoModes):  # no curvature along x − y: not a density
+        def sample_prior(self, n, generator):
+            return torch.randn(n, 2, generator=generator, dtype=F64)
+
+        def log_prior(self, theta):
+            return -(theta.sum(1) ** 2)
+
+    with pytest.raises(Misfit, match=r"inference\.proposal: .* no maximum with curvature in every direction"):
+        sampled("importance_sampling", Ridge(), 1)
+
+    class Nan(TwoModes):
+        def log_prior(self, theta):
+            return super().log_prior(theta) + torch.where(theta[:, 0] > 3, torch.nan, 0.0)
+
+    with pytest.raises(NumericalTrouble, match="an importance weight is not a number at step"):
+        sampled("importance_sampling", Nan(), 50)
+
+    small = small_problems.real(n=6, n_inputs=1, n_tasks=1, batch_size=2)
+    model = component("model", "linear_regression").build(small, Streams(0))
+    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
+        component("inference", "importance_sampling").init(model, small, Streams(0))
+
+    model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
+    whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
+    with pytest.raises(
+        NumericalTrouble, match=r"all weights of the first 100 draws are zero; change inference\.proposal"
+    ):
+        sampled("importance_sampling", model, 1, problem=whole, batch=whole.train, proposal="prior")
