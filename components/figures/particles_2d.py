@@ -10,10 +10,13 @@ from components.figures.style import PALETTE, new_figure
 from components.problems.density import Density
 
 GRID = 200  # points of the density along each axis
+LARGEST = 200  # area of the largest weight, in square points
 
 
 def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
-    """Three panels over the same contours: starting points, draws coloured by chain, and the density itself."""
+    """Three panels over the same contours: starting points, draws coloured by chain, and the density itself.
+
+    Weighted draws have an area in proportion to their weights instead of a colour."""
     if problem.dim != 2 or draws.n_draws == 0:
         return {}
     like = draws.draws
@@ -27,7 +30,7 @@ def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
     wide, tall = (high - low for low, high in problem.box)
     titles = [
         f"{chains} starting points",
-        f"{chains} chains × {n} draws",
+        f"{chains} chains × {n} draws" if draws.log_weights is None else f"{chains * n:,} weighted draws",
         f"density π, at most {float(density.max()):.2g}",
     ]
     for axis, title in zip(axes, titles, strict=True):
@@ -40,7 +43,10 @@ def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
         axis.contour(x, y, density, levels=levels, colors="#999999", linewidths=0.7)
     start = draws.start.cpu()
     axes[0].scatter(start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3)
-    for c, chain in enumerate(like.cpu()):
+    if draws.log_weights is not None:
+        area = (LARGEST * draws.weights / draws.weights.max()).cpu()
+        axes[1].scatter(*draws.flat.T.cpu(), s=area, alpha=0.5, color=PALETTE[0], linewidth=0, zorder=3)
+    for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
         # Few colours for many chains: neighbours differ, and one chain's excursions can be followed.
         axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
         axes[1].scatter(chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3)
