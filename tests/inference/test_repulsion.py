@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from filter_play import component
+from pydantic import ValidationError
+from repulsion_play import gradient_of_k, k
+from sampler_play import F64, correlated, sampled
+from torch import Tensor
+
+from components.inference.sgmcmc import repulsion
+from components.inference.sgmcmc.repulsion import Interaction, kernel, median_bandwidth, square_distances
+from components.interfaces import NumericalTrouble
+
+L, P, H = 4, 3, 1.7
+REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
+
+
+def particles(seed: int = 0, n: int = L, dim: int = P) -> Tensor:
+    return torch.randn(n, dim, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def interaction(theta: Tensor, h: float = H) -> Interaction:
+    return Interaction(theta, *kernel(theta, h))
+
+
+# ---- the equations, written out ---------------------------------------------------------------------------------------
+def D_K(flat: Tensor, n: int = L, dim: int = P) -> Tensor:
+    """The Ln × Ln matrix K/L ⊗ I at z_1, …, z_L one after the other; differentiable."""
+    z = flat.reshape(n, dim)
+    K = torch.stack([torch.stack([k(z[i], z[j], H) for j in range(n)]) for i in range(n)])
+    return torch.kron(K / n, torch.eye(dim, dtype=F64))
+
+
+def divergence(matrix, flat: Tensor) -> Tensor:
+    """Γ_i = Σ_j ∂ matrix_ij / ∂z_j, eq. (2.2)."""
+    jacobian = torch.autograd.functional.jacobian(matrix, flat)  # [n, n, n]
+    return torch.einsum("ijj->i", jacobian)
+
+
+def test_kernel_is_the_rbf_kernel_and_its_heuristic_that_of_liu_and_wang():
+    theta = 100 + particles()
+    K, h = kernel(theta, "median")
+    pairs = sorted(float((theta[i] - theta[j]).norm()) for i in range(L) for j in range(i))
+    assert float(h) == pytest.approx(pairs[(len(pairs) - 1) // 2] ** 2 / math.log(L))
+    literal = torch.stack([torch.stack([k(theta[i], theta[j], float(h)) for j in range(L)]) for i in range(L)])
+    torch.testing.assert_close(K, literal)
+    assert (K.diagonal() == 1).all()
+
+
+def test_drift_and_correction_are_those_of_the_recipe_for_D_K():
+    theta, gradient = particles(), particles(1)
+    fast = interaction(theta)
+    D = D_K(theta.flatten())
+    torch.testing.assert_close(fast.averaged(gradient).flatten(), D @ gradient.flatten())
+    torch.testing.assert_close(fast.correction().flatten(), divergence(D_K, theta.flatten()))
+    literal = torch.stack([sum(gradient_of_k(z, theta[i], H) for z in theta) / L for i in range(L)])
+    torch.testing.assert_close(fast.correction(), literal)
+
+
+def test_the_correction_pushes_particles_apart_and_the_printed_sign_pulls_them_together():
+    two = torch.tensor([[0.0], [1.0]], dtype=F64)
+    force = interaction(two).correction()
+    assert force[0] < 0 < force[1]
+    printed = torch.stack([-sum(gradient_of_k(z, two[i], H) for z in two) / 2 for i in range(2)])
+    torch.testing.assert_close(force, -printed)
+
+
+def test_Q_K_is_skew_and_its_correction_acts_on_the_momenta_alone():
+    theta, m = particles(), particles(2)
+
+    def Q(state: Tensor) -> Tensor:
+        D = D_K(state[: L * P])
+        zero = torch.zeros_like(D)
+        return torch.cat([torch.cat([zero, -D], 1), torch.cat([D, zero], 1)])
+
+    state = torch.cat([theta.flatten(), m.flatten()])
+    torch.testing.assert_close(Q(state), -Q(state).T)
+    gamma = divergence(Q, state)
+    assert gamma[: L * P].abs().max() == 0
+    torch.testing.assert_close(gamma[L * P :], interaction(theta).correction().flatten())
+
+
+def test_noise_has_the_covariance_of_D_K():
+    theta, g = 0.7 * particles(), torch.Generator().manual_seed(3)
+    fast = interaction(theta)
+    draws = torch.stack([fast.noise(g, 1e-10)[0].flatten() for _ in range(15_000)])
+    exact = D_K(theta.flatten())
+    diagonal = exact.diagonal()
+    error = ((diagonal.unsqueeze(1) * diagonal + exact**2) / len(draws)).sqrt()
+    assert ((draws.T @ draws / len(draws) - exact) / error).abs().max() < 4.5  # 78 entries
+
+
+# ---- the target is invariant: E_π[𝓛f] = 0, without any step size ----------------------------------------------------
+def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: str = "K") -> float:
+    """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4 particles of N(0, I₂)."""
+    g, values = torch.Generator().manual_seed(0), []
+    for _ in range(systems):
+        z = torch.randn(L, 2, generator=g, dtype=F64)
+        fast = Interaction(z, *kernel(z, bandwidth))
+        D = {"K": fast.K, "I": torch.eye(L, dtype=F64), "2K": 2 * fast.K, "0": 0 * fast.K}[diffusion] / L
+        drift, total = fast.averaged(-z) + sign * fast.correction(), z.sum(0)
+        values.append(torch.stack([(2 * z * drift).sum() + 4 * D.trace(), (2 * total * drift).sum() + 4 * D.sum()]))
+    values = torch.stack(values)
+    return float((values.mean(0) / (values.std(0) / systems**0.5)).abs().max())
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, 2.0])
+def test_target_is_invariant_under_sgldr_proposition_2_1(bandwidth):
+    assert generator_z(bandwidth) < 4
+
+
+def test_target_is_not_invariant_under_svgd_proposition_2_3():
+    assert generator_z(2.0, diffusion="0") > 20
+
+
+@pytest.mark.parametrize("mutant", [{"sign": -1.0}, {"diffusion": "I"}, {"diffusion": "2K"}])
+def test_mutants_do_not_leave_the_target_invariant(mutant):
+    """Attraction, noise that is not correlated, noise of the wrong scale."""
+    assert generator_z(2.0, **mutant) > 15
+
+
+# ---- limits, memory, refusals -----------------------------------------------------------------------------------------
+def test_no_tensor_holds_a_coordinate_of_every_pair(monkeypatch):
+    largest = 0
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            nonlocal largest
+            out = function(*args, **(kwargs or {}))
+            for tensor in out if isinstance(out, tuple | list) else [out]:
+                largest = max(largest, tensor.numel() if isinstance(tensor, Tensor) else 0)
+            return out
+
+    theta = particles(n=20, dim=3000).float()
+    with Watch():
+        fast = Interaction(theta, *kernel(theta, "median"))
+        fast.averaged(theta) + fast.correction() + fast.noise(torch.Generator().manual_seed(0), 1e-4)[0]
+    assert largest == theta.numel()
+
+
+def test_distances_of_particles_far_from_the_origin_keep_their_digits():
+    theta = particles().float()
+    torch.testing.assert_close(square_distances(1000 + theta), square_distances(theta), rtol=1e-2, atol=1e-2)
+    assert square_distances(1000 + theta).min() == 0
+
+
+def test_without_repulsion_particles_do_not_see_each_other():
+    theta, gradient = particles(), particles(1)
+    alone = Interaction(theta, None, None)
+    torch.testing.assert_close(alone.averaged(gradient), gradient / L)
+    assert alone.correction() == 0.0
+    far = interaction(1e3 * theta)
+    torch.testing.assert_close(far.averaged(gradient), gradient / L)
+    g = [torch.Generator().manual_seed(0) for _ in range(2)]
+    torch.testing.assert_close(alone.noise(g[0], 1e-6)[0], far.noise(g[1], 1e-6)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", REPULSIVE)
+def test_repulsion_ends_when_told(name, monkeypatch):
+    seen = []
+    real = repulsion.kernel
+    monkeypatch.setattr(repulsion, "kernel", lambda theta, h: seen.append(1) or real(theta, h))
+    sampled(name, correlated(), steps=9, chains=4, repulsion_until=6, step_size=0.01, burn_in=1)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("name", REPULSIVE)
+def test_one_particle_has_nothing_to_repel(name):
+    with pytest.raises(ValidationError, match="chains: repulsion needs at least 2 particles") as caught:
+        component("inference", name, chains=1)
+    assert caught.value.error_count() == 1
+
+
+def test_particles_at_one_place_are_refused_before_the_first_step():
+    target = correlated()
+    target.spread = 0.0
+    for name in [*REPULSIVE, "svgd"]:
+        with pytest.raises(NumericalTrouble, match=r"median distance of the particles is 0"):
+            sampled(name, target, steps=1)
+
+
+def test_a_single_particle_has_a_bandwidth():
+    assert float(median_bandwidth(torch.zeros(1, 1))) == 1
