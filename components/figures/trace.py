@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from matplotlib.figure import Figure
 
 from components.draws import Draws
+from components.figures.parameters import parameters, part
 from components.figures.style import PALETTE, new_figure
-from components.problems.density import Density
 
-MOST_COORDINATES = 4  # rows drawn
+FEW = 4  # rows that are drawn tall
 
 
-def trace(problem: Density, draws: Draws) -> dict[str, Figure]:
-    """A row per coordinate: draws of each chain, then the running estimates of E[X] and E[X²] beside the exact values.
+def trace(problem: Any, draws: Draws) -> dict[str, Figure]:
+    """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
 
-    Thin lines are single chains, the thick one pools them."""
-    if draws.n_draws < 2:
+    Thin lines are single chains, the thick one pools them; the exact moments are dashed where the problem knows them
+    (``mean``, ``second_moment``).  Weighted draws are no chains: nothing is drawn."""
+    rows = parameters(problem, draws)
+    if not rows or draws.n_draws < 2 or draws.log_weights is not None:
         return {}
-    rows = min(len(problem.names), MOST_COORDINATES)
-    figure, axes = new_figure(rows, 3, width=3.8, height=2.3, sharex=True)
-    samples = draws.values.cpu()  # [C, N, P']
+    figure, axes = new_figure(len(rows), 3, width=3.8, height=2.3 if len(rows) <= FEW else 1.6, sharex=True)
     count = torch.arange(1, draws.n_draws + 1)
-    for j in range(rows):
-        left, middle, right = axes[3 * j : 3 * j + 3]
-        name = problem.names[j]
+    exact = [getattr(problem, name, None) for name in ("mean", "second_moment")]
+    for i, (name, j, values) in enumerate(rows):
+        left, middle, right = axes[3 * i : 3 * i + 3]
         left.set(title=f"draws of {name}", ylabel=name)
-        left.plot(count, samples[:, :, j].T, lw=0.5, alpha=0.6)
+        left.plot(count, values.T, lw=0.5, alpha=0.6)
         for c, line in enumerate(left.get_lines()):
             line.set_color(PALETTE[c % 6])
-        for axis, power, exact in ((middle, 1, problem.mean), (right, 2, problem.second_moment)):
-            moment = f"E[{name}{'²' if power == 2 else ''}]"
-            running = (samples[:, :, j] ** power).cumsum(1) / count  # [C, N]
+        for axis, power, known in ((middle, 1, exact[0]), (right, 2, exact[1])):
+            running = (values**power).cumsum(1) / count  # [C, N]
             axis.plot(count, running.T, lw=0.4, alpha=0.35, color=PALETTE[0])
             axis.plot(count, running.mean(0), lw=2, color=PALETTE[1], label="all chains")
-            axis.axhline(float(exact[j]), color="black", lw=1, ls="--", label="exact")
-            axis.set_title(f"estimate of {moment}")
-        if j == 0:
-            middle.legend(loc="upper right", fontsize=8, framealpha=0.9, edgecolor="none")
+            if known is not None:
+                axis.axhline(float(known[j]), color="black", lw=1, ls="--", label="exact")
+            axis.set_title(f"estimate of E[{name}{'²' if power == 2 else ''}]")
+        if i == 0:
+            middle.legend(loc="best", fontsize=8, framealpha=0.9, edgecolor="none")
     for axis in axes[-3:]:
         axis.set_xlabel("draws kept per chain")
+    figure.suptitle(part(problem, draws, len(rows)), fontsize=10)
     return {"trace": figure}

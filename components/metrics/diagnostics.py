@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from components.draws import Draws
+from components.maths.resampling import effective_sample_size
 from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
@@ -92,8 +93,7 @@ def weight_ess(log_weights: Tensor) -> float:
     """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of any shape.
 
     Source: Kong (1992)."""
-    w = log_weights.detach().double().flatten().softmax(0)
-    return float(1 / w.square().sum())
+    return float(effective_sample_size(log_weights.detach().double().flatten().softmax(0).unsqueeze(0)))
 
 
 def pareto_k(log_weights: Tensor) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.draws import Draws
+from components.figures.posterior import POSTERIOR_FIGURES
 from components.interfaces import Attacker, Kind, Rng
 from components.metrics import diagnostics
 from components.metrics.reference_moments import moment_errors
@@ -32,7 +33,7 @@ class Density:
     box: list[tuple[float, float]]  # range of each parameter in figures
     constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
     free: int | None = None  # P, where it is not P'
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, draws) -> {name: Figure}
+    figures: list[Callable[..., dict]] = field(default_factory=list)  # added: (problem, draws) -> {name: Figure}
     mean_error: Tensor | None = None  # standard error of ``mean``, where it is an estimate [P']; None: it is exact
     second_moment_error: Tensor | None = None
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
@@ -57,8 +58,9 @@ class Density:
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
         Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
         ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
-        the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein
-        discrepancy from π of at most 500 draws, evenly spaced, for its cost is quadratic."""
+        the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the diagnostics are those of
+        ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most 500 draws, evenly
+        spaced, for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
@@ -104,7 +106,7 @@ class Density:
 
     def draw(self, posterior: Draws, rng: Rng) -> dict:
         drawn: dict = {}
-        for figure in self.figures:
+        for figure in dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]):
             drawn.update(figure(self, posterior))
         return drawn
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.draws import Draws
+from components.figures.posterior import POSTERIOR_FIGURES
 from components.interfaces import Attacker, Kind, Rng, Target
 from components.metrics import classification, diagnostics, regression
 from components.predictive import GaussianMixture, Predictive, concatenate
@@ -125,6 +126,9 @@ class Supervised:
         drawn: dict = {}
         for figure in self.figures:
             drawn.update(figure(self, posterior, rng))
+        if isinstance(posterior, Draws):
+            for figure in POSTERIOR_FIGURES:  # of parameters that have names
+                drawn.update(figure(None, posterior))
         return drawn
 
     def describe(self) -> dict[str, str]:

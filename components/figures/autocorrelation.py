@@ -1,0 +1,52 @@
+"""Autocorrelation of the draws that chains kept."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from components.draws import Draws
+from components.figures.parameters import parameters, part
+from components.figures.style import PALETTE, new_figure
+
+MOST_LAGS = 100
+FEWEST_DRAWS = 10
+
+
+def autocorrelation(problem: Any, draws: Draws) -> dict[str, Figure]:
+    """A panel per parameter: autocorrelation against the lag in kept draws, thin lines single chains, the thick one their mean.
+
+    Each chain is centred at its own mean: chains that disagree are seen in the rank plot, not here.  The dashed lines are
+    ±1.96/√(CN), within which the mean of independent draws stays.  A chain that stands still has none.  Weighted draws
+    are no chains: nothing is drawn."""
+    panels = parameters(problem, draws)
+    chains, n = draws.n_chains, draws.n_draws
+    if not panels or n < FEWEST_DRAWS or draws.log_weights is not None:
+        return {}
+    from arviz_stats.base import array_stats  # here: it takes a second, and only the end of a run needs it
+
+    lags = min(n // 2, MOST_LAGS)
+    columns = min(len(panels), 4)
+    figure, axes = new_figure(
+        math.ceil(len(panels) / columns), columns, width=2.8, height=2.2, sharex=True, sharey=True
+    )
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (name, _, values) in zip(axes, panels, strict=False):
+        moving = values.numpy()[values.numpy().std(1) > 0]
+        axis.axhline(0, color="0.35", linewidth=0.8)
+        for side in (-1, 1):
+            axis.axhline(side * 1.96 / math.sqrt(chains * n), color="0.35", linewidth=0.8, linestyle="--")
+        if len(moving):
+            correlation = np.asarray(array_stats.autocorr(moving, axis=-1))[:, : lags + 1]  # [C, lags + 1]
+            axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
+            axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8)
+        axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
+        axis.tick_params(labelsize=8)
+    figure.supxlabel("lag, in kept draws", fontsize=10)
+    figure.supylabel("autocorrelation", fontsize=10)
+    figure.suptitle(part(problem, draws, len(panels)), fontsize=10)
+    return {"autocorrelation": figure}

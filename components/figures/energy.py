@@ -1,0 +1,42 @@
+"""Energy of a Hamiltonian sampler: whether its momenta explore all of it (Betancourt 2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from components.draws import Draws
+from components.figures.style import PALETTE, new_figure
+from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
+
+
+def energy(problem: Any, draws: Draws) -> dict[str, Figure]:
+    """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE explores slowly.
+    Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
+
+    Nothing is drawn where the sampler has no energy."""
+    if "energy" not in draws.stats or draws.n_draws < FEWEST_DRAWS:
+        return {}
+    values = draws.stats["energy"].detach().double().cpu()  # [C, N]
+    centred = (values - values.mean()).flatten().numpy()
+    steps = values.diff(dim=1).flatten().numpy()
+    figure, (left, right) = new_figure(1, 2, width=4.2, height=3.0)
+    reach = float(np.abs(np.concatenate([centred, steps])).max()) or 1.0
+    bins = np.linspace(-reach, reach, 61).tolist()
+    for sample, name, colour in (
+        (centred, "E − mean of E", PALETTE[0]),
+        (steps, "E − E of the draw before", PALETTE[1]),
+    ):
+        left.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
+    left.set(xlabel="energy", ylabel="density")
+    left.set_ylim(top=1.25 * left.get_ylim()[1])  # room for the legend
+    left.legend(fontsize=8, loc="upper right")
+    by_chain = e_bfmi(values).numpy()
+    right.bar(np.arange(1, len(by_chain) + 1), by_chain, color=PALETTE[0], alpha=0.75)
+    right.axhline(0.3, color="0.35", linewidth=0.8, linestyle="--")
+    right.set(xlabel="chain", ylabel="E-BFMI")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return {"energy": figure}

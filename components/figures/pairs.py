@@ -1,0 +1,63 @@
+"""Draws of pairs of parameters, with what a Hamiltonian sampler could not follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from components.draws import Draws
+from components.figures.parameters import parameters, part
+from components.figures.style import PALETTE, new_figure
+from components.maths.resampling import systematic_counts
+
+MOST_PAIRED = 5
+MOST_POINTS = 2000
+
+
+def pairs(problem: Any, draws: Draws) -> dict[str, Figure]:
+    """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
+
+    At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.  Weighted draws are
+    resampled, systematically, so that dots and bars are the posterior's."""
+    shown = parameters(problem, draws, MOST_PAIRED)
+    if len(shown) < 2 or draws.n_draws * draws.n_chains < 2:
+        return {}
+    values = torch.stack([v.flatten() for _, _, v in shown], 1)  # [C·N, D]
+    bad = draws.stats.get("diverging")
+    bad = torch.zeros(len(values), dtype=torch.bool) if bad is None else bad.flatten().cpu().bool()
+    if draws.log_weights is not None:
+        counts = systematic_counts(draws.weights.unsqueeze(0).cpu(), torch.tensor([0.5]))
+        values = values.repeat_interleave(counts.flatten(), 0)
+        bad = torch.zeros(len(values), dtype=torch.bool)
+    rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
+    dots, crosses = values[rows], values[bad]
+    d = len(shown)
+    figure, axes = new_figure(d, d, width=2.0 if d > 2 else 2.8, height=1.9 if d > 2 else 2.6)
+    low, high = values.amin(0), values.amax(0)
+    reach = 0.04 * (high - low).clamp_min(1e-12)
+    for i in range(d):
+        for j in range(d):
+            axis = axes[d * i + j]
+            axis.tick_params(labelsize=7)
+            if j > i:
+                axis.set_axis_off()
+                continue
+            axis.set_xlim(float(low[j] - reach[j]), float(high[j] + reach[j]))
+            if i == j:
+                axis.hist(values[:, i].numpy(), bins=40, color=PALETTE[0], alpha=0.75)
+                axis.set_yticks([])
+                axis.set_title(shown[i][0], fontsize=9)
+            else:
+                axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
+                axis.scatter(dots[:, j], dots[:, i], s=4, alpha=0.35, color=PALETTE[0], linewidth=0, rasterized=True)
+                axis.scatter(crosses[:, j], crosses[:, i], s=16, color=PALETTE[1], marker="x", linewidth=1)
+                if j == 0:
+                    axis.set_ylabel(shown[i][0], fontsize=9)
+            if i == d - 1:
+                axis.set_xlabel(shown[j][0], fontsize=9)
+    n = int(bad.sum())
+    said = [part(problem, draws, d), f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else ""]
+    figure.suptitle(", ".join(s for s in said if s), fontsize=10)
+    return {"pairs": figure}

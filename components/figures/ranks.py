@@ -1,0 +1,71 @@
+"""Rank plots: whether every chain visits every part of the posterior equally often (Vehtari et al. 2021, section 5)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
+
+from components.draws import Draws
+from components.figures.parameters import parameters, part
+from components.figures.style import PALETTE, new_figure
+
+MOST_CHAINS = 20
+FEWEST_EXPECTED = 5  # ranks in a bin
+
+
+def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
+    """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C, N] -> [C, bins].
+
+    A chain that explores the whole posterior has N/bins in each."""
+    chains, n = values.shape
+    ranks = rankdata(values, method="average").reshape(chains, n)  # 1 … CN, ties shared
+    position = np.minimum(((ranks - 0.5) * bins / (chains * n)).astype(int), bins - 1)
+    return np.stack([np.bincount(row, minlength=bins) for row in position])
+
+
+def ranks(problem: Any, draws: Draws) -> dict[str, Figure]:
+    """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws among all draws.
+
+    Grey bands hold 95 % of the counts of independent draws; what leaves them is drawn in the second colour, and cut where
+    it would reach the next row.  Chains beyond 20 are left out, evenly.  Nothing is drawn for one chain, for fewer than 10
+    draws, and for weighted ones."""
+    panels = parameters(problem, draws)
+    chains, n = draws.n_chains, draws.n_draws
+    if not panels or chains < 2 or n < 2 * FEWEST_EXPECTED or draws.log_weights is not None:
+        return {}
+    bins = min(20, n // FEWEST_EXPECTED)
+    expected, sd = n / bins, math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
+    shown = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
+    columns = min(len(panels), 4)
+    height = max(2.2, 0.24 * len(shown) + 0.7)
+    figure, axes = new_figure(math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True)
+    edges = np.linspace(0, 1, bins + 1)
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (name, _, values) in zip(axes, panels, strict=False):
+        counts = rank_histogram(values.numpy(), bins)
+        scale = 0.42 / expected  # a row is one unit high, and the expected count fills less than half of it
+        for row, c in enumerate(shown):
+            base = -row
+            axis.fill_between(
+                [0, 1], base + scale * (expected - 1.96 * sd), base + scale * (expected + 1.96 * sd),
+                color="0.86", linewidth=0, zorder=1,
+            )  # fmt: skip
+            tall = np.minimum(scale * counts[c], 0.95)
+            out = np.abs(counts[c] - expected) > 1.96 * sd
+            colours = [PALETTE[1] if o else PALETTE[0] for o in out]
+            axis.bar(edges[:-1], tall, 1 / bins, base, align="edge", color=colours, alpha=0.75, linewidth=0, zorder=2)
+        axis.set(title=name, xlim=(0, 1), ylim=(1 - len(shown), 1), xticks=[0, 0.5, 1])
+        axis.set_yticks([0.42 - row for row in range(len(shown))], [str(c + 1) for c in shown])
+        axis.tick_params(labelsize=8)
+        axis.grid(False)
+    for axis in axes[::columns]:
+        axis.set_ylabel("chain")
+    figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
+    title = "" if len(shown) == chains else f"{len(shown)} of {chains} chains"
+    figure.suptitle(", ".join(t for t in (part(problem, draws, len(panels)), title) if t), fontsize=10)
+    return {"ranks": figure}

@@ -1,0 +1,145 @@
+"""Figures of a sample of draws: what they show, and when nothing is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from filter_play import load
+from small_problems import real
+
+from components.draws import Draws
+from components.figures.autocorrelation import autocorrelation
+from components.figures.energy import energy
+from components.figures.pairs import pairs
+from components.figures.posterior import POSTERIOR_FIGURES
+from components.figures.ranks import rank_histogram, ranks
+from components.figures.trace import trace
+from components.metrics.diagnostics import e_bfmi
+from components.predictive import GaussianMixture
+from runner.rng import Streams
+
+F64 = torch.float64
+
+
+class Plain:
+    def constrain(self, theta):
+        return theta
+
+    def predict(self, theta, x):
+        mu = theta[:, :1, None].expand(-1, len(x), 2)
+        return GaussianMixture(mu, torch.ones_like(mu))
+
+
+def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
+    theta = torch.randn(chains, n, size, generator=torch.Generator().manual_seed(0), dtype=F64)
+    return Draws(theta, torch.zeros(chains, size), [f"theta[{j}]" for j in range(size)] if named else [], Plain(), **more)
+
+
+def figures(draws: Draws, problem=None) -> dict:
+    out: dict = {}
+    for figure in POSTERIOR_FIGURES:
+        out |= figure(problem, draws)
+    return out
+
+
+def stats(draws: Draws) -> dict:
+    g = torch.Generator().manual_seed(1)
+    shape = draws.draws.shape[:2]
+    return {"energy": torch.randn(shape, generator=g, dtype=F64), "diverging": torch.rand(shape, generator=g) < 0.05}
+
+
+def test_rank_histogram_literally():
+    values = np.array([[3.0, 1.0, 1.0, 9.0], [2.0, 7.0, 8.0, 5.0]])
+    everything = sorted(values.flatten())
+    literal = np.zeros((2, 4), dtype=int)
+    for c in range(2):
+        for v in values[c]:
+            places = [i for i, other in enumerate(everything) if other == v]
+            literal[c, int((np.mean(places) + 0.5) / 8 * 4)] += 1
+    np.testing.assert_array_equal(rank_histogram(values, 4), literal)
+
+
+def test_ranks_of_independent_chains_stay_in_the_bands_and_a_shifted_one_leaves():
+    draws = sample(chains=4, n=400, size=1)
+    values = draws.draws[..., 0].numpy().copy()
+    n, bins = 400, 20
+    sd = np.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / 4))
+    assert np.mean(np.abs(rank_histogram(values, bins) - n / bins) > 1.96 * sd) < 0.12
+    values[0] += 1
+    assert np.mean(np.abs(rank_histogram(values, bins)[0] - n / bins) > 1.96 * sd) > 0.5
+
+
+def test_the_spread_of_rank_counts_is_that_of_the_bands():
+    g = torch.Generator().manual_seed(3)
+    many = [rank_histogram(torch.randn(4, 100, generator=g, dtype=F64).numpy(), 10) for _ in range(300)]
+    assert np.std(many) == pytest.approx(np.sqrt(10 * 0.9 * 0.75), rel=0.04)
+
+
+def test_all_figures_of_a_hamiltonian_sample():
+    draws = sample()
+    drawn = figures(sample(stats=stats(draws)))
+    assert list(drawn) == ["trace", "ranks", "pairs", "autocorrelation", "energy"]
+    assert len(drawn["trace"].axes) == 9
+    assert "divergent draws (crosses)" in drawn["pairs"].get_suptitle()
+    heights = [bar.get_height() for bar in drawn["energy"].axes[1].patches]
+    assert heights == pytest.approx(e_bfmi(stats(draws)["energy"]).tolist())
+
+
+def test_at_most_twelve_parameters_and_five_of_them_in_pairs():
+    drawn = figures(sample(size=30))
+    assert len(drawn["trace"].axes) == 36
+    assert len(drawn["ranks"].axes) == len(drawn["autocorrelation"].axes) == 12
+    assert len(drawn["pairs"].axes) == 25
+    assert drawn["ranks"].get_suptitle() == "12 of 30 parameters"
+
+
+def test_what_cannot_be_drawn_is_left_out():
+    assert figures(sample(named=False)) == {}
+    assert figures(sample(n=0)) == {}
+    assert list(figures(sample(n=1))) == ["pairs"]
+    assert list(figures(sample(chains=1))) == ["trace", "pairs", "autocorrelation"]
+    assert list(figures(sample(size=1))) == ["trace", "ranks", "autocorrelation"]
+    still = sample()
+    still.draws[:] = still.draws[:, :1]  # chains that never moved
+    assert list(figures(still)) == ["trace", "ranks", "pairs", "autocorrelation"]
+    assert energy(None, sample()) == {}
+
+
+def test_weighted_draws_are_resampled():
+    draws = sample(chains=1, n=2000, size=2)
+    weighted = sample(chains=1, n=2000, size=2, log_weights=-2 * (draws.draws[..., 0] - 1) ** 2)
+    drawn = figures(weighted)
+    assert list(drawn) == ["pairs"]
+    dots = drawn["pairs"].axes[2].collections[0].get_offsets()
+    assert dots[:, 0].mean() == pytest.approx(float(weighted.mean[0]), abs=0.03)
+
+
+def test_exact_moments_are_drawn_where_the_problem_knows_them():
+    problem, _ = load("mixture_of_gaussians_2d")
+    theta = torch.randn(4, 30, 2, dtype=F64, generator=torch.Generator().manual_seed(0))
+    lines = trace(problem, Draws(theta, theta[:, 0]))["trace"].axes[1].get_lines()
+    assert lines[-1].get_label() == "exact"
+    assert trace(None, sample())["trace"].axes[1].get_lines()[-1].get_label() == "all chains"
+
+
+def test_both_kinds_of_problems_draw_them():
+    density, _ = load("mixture_of_gaussians_2d")
+    theta = torch.randn(4, 30, 2, dtype=F64, generator=torch.Generator().manual_seed(0))
+    usual = {"trace", "ranks", "pairs", "autocorrelation"}
+    assert usual <= set(density.draw(Draws(theta, theta[:, 0], ["x1", "x2"]), Streams(0)))
+    problem = real()
+    assert set(problem.draw(sample(), Streams(0))) == usual
+    assert problem.draw(sample(named=False), Streams(0)) == {}
+
+
+def test_single_figures_by_name():
+    draws = sample()
+    assert list(autocorrelation(None, draws)) == ["autocorrelation"]
+    first = autocorrelation(None, draws)["autocorrelation"].axes[0].get_lines()
+    x = draws.draws[0, :, 0].numpy()
+    centred = x - x.mean()
+    literal = [float(np.dot(centred[: len(x) - k], centred[k:]) / np.dot(centred, centred)) for k in range(31)]
+    assert first[3].get_ydata().tolist() == pytest.approx(literal, abs=1e-10)  # after the line at 0 and the two dashed
+    assert list(pairs(None, draws)) == ["pairs"]
+    assert list(ranks(None, draws)) == ["ranks"]
