@@ -45,7 +45,8 @@ class PSGLD(Inference, StepSizes, GradientEstimates, Preconditioning):
     It is the derivative through g_t alone, and π is invariant (whole data, ε → 0) if nothing else of G depends on θ: for
     α = 0, where Γ matters most, and once ``adapt``: burn_in has fixed G, where Γ = 0.  With ``adapt``: always and α > 0 the
     past of v depends on θ as well; that bias shrinks as 1/(1 − α) outgrows the chain's memory of some 1/ε steps, so a smaller
-    ε makes it larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at ε = 0.02, 20 % at 0.005).  Minibatches bias G ĝ besides while G adapts, being in both.
+    ε makes it larger (on Gamma(3, 2) with α = 0.99, E[x²] is 9 % too large at ε = 0.02 and 20 % at 0.005).  Minibatches
+    bias G ĝ besides while G adapts, being in both.
 
     Conventions: v of the gradient of the log joint of all N rows; Li et al. take that of the mean log-likelihood, so their ε is
     2/N of ours and their λ is 1/N of it.  v̂ instead of v, or the first steps are (1 − α)^−½ times too long.
