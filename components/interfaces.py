@@ -44,6 +44,7 @@ class Rng(Protocol):
     ``at(stream, index)`` is a fresh generator that depends on (seed, replicate, stream, index) alone, so what it
     draws does not depend on what was drawn before (batch orders, evaluations)."""
 
+    replicate: int  # which of a run's repetitions, from 0
     data: torch.Generator
     init: torch.Generator
     batches: torch.Generator

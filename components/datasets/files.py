@@ -16,18 +16,23 @@ import stat
 import threading
 import time
 import uuid
+import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import platformdirs
 import yaml
 
 from components.trouble import DamagedFile, DataUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONNECT_SECONDS = 3.0  # a machine without network gives up after this long, whatever the number of mirrors
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
@@ -50,6 +55,7 @@ class DataFile:
     sha256: str | None = None
     content_sha256: str | None = None
     git_blob: str | None = None
+    numbers_sha256: str | None = None
 
 
 @cache
@@ -107,6 +113,25 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
     except DataUnavailable as error:
         _failures[key] = str(error)
         raise
+
+
+def numbers(path: Path) -> NDArray[np.float64]:
+    """The table of numbers in a text file, or under ``data`` in an .npz file; [rows, columns].
+
+    Raises ValueError, KeyError or OSError for a file that holds none."""
+    import numpy as np  # not needed to list or fetch files
+
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return np.asarray(arrays["data"], dtype=np.float64)
+    return np.loadtxt(path, ndmin=2)
+
+
+def verify_as(path: Path, name: str) -> None:
+    """Checks that a file holds the numbers of the catalogue's file ``name``, whatever its own form.
+
+    Raises DamagedFile."""
+    verify(path, next(f for f in catalogue() if f.path == name))
 
 
 def verify(path: Path, file: DataFile) -> None:
@@ -204,23 +229,32 @@ def _mismatch(path: Path, file: DataFile) -> str | None:
         ("sha256", file.sha256),
         ("git blob", file.git_blob),
         ("sha256 of the content", file.content_sha256),
+        ("sha256 of the numbers", file.numbers_sha256),
     ):
         if expected is None:
             continue
-        try:
-            with gzip.open(path) if name == "sha256 of the content" else path.open("rb") as stream:
-                blocks = iter(lambda: stream.read(_BLOCK), b"")
-                found = (
-                    _digest(blocks, "sha1", b"blob %d\0" % path.stat().st_size)
-                    if name == "git blob"
-                    else _digest(blocks, "sha256")
-                )
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            found = "no gzip file"
+        found = _found(path, name)
         if found == expected:
             return None
         wrong.append(f"{name} expected {expected}, found {found}")
     return "; ".join(wrong)
+
+
+def _found(path: Path, name: str) -> str:
+    """A checksum of a file, or why it has none of that name."""
+    if name == "sha256 of the numbers":
+        try:
+            return _digest([numbers(path).astype("<f8").tobytes()], "sha256")
+        except (ValueError, KeyError, zipfile.BadZipFile):
+            return "no table of numbers"
+    try:
+        with gzip.open(path) if name == "sha256 of the content" else path.open("rb") as stream:
+            blocks = iter(lambda: stream.read(_BLOCK), b"")
+            if name == "git blob":
+                return _digest(blocks, "sha1", b"blob %d\0" % path.stat().st_size)
+            return _digest(blocks, "sha256")
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return "no gzip file"
 
 
 def _reachable(urls: Iterable[str]) -> set[str]:

@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import multiprocessing
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from components.datasets import files
@@ -92,7 +94,7 @@ def put(folder: Path, content: bytes = CONTENT) -> Path:
 
 def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
     for file in files.catalogue():
-        assert file.sha256 or file.content_sha256 or file.git_blob
+        assert file.sha256 or file.content_sha256 or file.git_blob or file.numbers_sha256
         assert len(file.urls) >= 2
         assert len({url.split("/")[2] for url in file.urls}) >= 2, "mirrors are on different hosts"
         assert file.path.startswith(f"{file.dataset}/")
@@ -100,6 +102,23 @@ def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
         assert file.source
         assert file.bytes > 0
     assert {f.path for f in files.catalogue()} >= {"sarcos/sarcos_inv.mat", "sarcos/sarcos_inv_test.mat"}
+
+
+def test_numbers_are_the_same_however_they_are_written(tmp_path):
+    """Row by row as little-endian float64, in a text file or under ``data`` of an .npz file."""
+    rows = np.array([[0.1, -2.0], [1e-300, 3.0], [0.0, 7.25]])
+    literal = b"".join(struct.pack("<d", v) for row in rows.tolist() for v in row)
+    file = replace(FILE, sha256=None, numbers_sha256=hashlib.sha256(literal).hexdigest())
+    (tmp_path / "a.txt").write_text("0.1 -2\n1e-300\t3.000\n0 7.25\n")
+    np.savez(tmp_path / "b.npz", data=rows, other=rows)
+    np.savez(tmp_path / "c.npz", data=rows + 1e-16)
+    np.savez(tmp_path / "d.npz", other=rows)
+    (tmp_path / "e.txt").write_text("<html>log in first</html>")
+    for good in ("a.txt", "b.npz"):
+        files.verify(tmp_path / good, file)
+    for bad in ("c.npz", "d.npz", "e.txt"):
+        with pytest.raises(DamagedFile, match="sha256 of the numbers"):
+            files.verify(tmp_path / bad, file)
 
 
 def test_git_blob_is_what_git_computes(tmp_path):

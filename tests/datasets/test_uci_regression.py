@@ -1,0 +1,191 @@
+"""UCI sets: splits, standardisation, validation rows, scores in the units of the target, and what replaces absent files."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import component
+
+from components.datasets import files, uci_regression
+from components.datasets.uci_regression import SHAPES, simulated_rows, split_rows
+from components.interfaces import Setting
+from components.predictive import GaussianMixture
+from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from runner.rng import Streams
+
+F64 = torch.float64
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"
+needs_real_files = pytest.mark.skipif(
+    not (REAL / "protein.npz").is_file(), reason="RUNNER_DATA_DIR is not set or has no uci_bnn/*.npz"
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+    for cached in (files.why_unavailable, uci_regression._read):
+        cached.cache_clear()
+    files.forget()
+
+
+def loaded(seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
+    dataset = component("dataset", "uci_regression", **{"set": "yacht", "simulated": True} | keys)
+    rng = Streams(seed, replicate)
+    problem = dataset.load(rng, Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True))
+    assert problem.name == dataset.identity(Path(data_dir), True)
+    return problem, rng
+
+
+class Known:
+    """A posterior that predicts a constant, in standardised units."""
+
+    def predict(self, x, generator):
+        mu = torch.full((2, len(x), 1), 0.25, dtype=x.dtype)
+        return GaussianMixture(mu, torch.full_like(mu, 0.5))
+
+
+@pytest.mark.parametrize("rows", [308, 506, 1030])
+def test_splits_are_disjoint_and_together_all_rows(rows):
+    seen = []
+    for split in range(20):
+        train, test = split_rows(rows, split)
+        assert len(train) == round(0.9 * rows)
+        assert sorted([*train, *test]) == list(range(rows))
+        seen.append(tuple(sorted(test)))
+    assert len(set(seen)) == 20
+
+
+@needs_real_files
+@pytest.mark.parametrize("name", SHAPES)
+def test_splits_are_those_published_with_the_data(name):
+    published = np.load(REAL / f"{name}.npz")
+    shape = SHAPES[name]
+    assert published["data"].shape[0] == shape.rows
+    assert published["index_features"].tolist() == list(range(shape.inputs))
+    assert published["index_target"].tolist() == [shape.inputs]
+    assert int(published["n_splits"]) == shape.splits
+    for split in {0, 1, shape.splits - 1}:
+        train, test = split_rows(shape.rows, split)
+        assert np.array_equal(train, published[f"index_train_{split}"])
+        assert np.array_equal(test, published[f"index_test_{split}"])
+
+
+@needs_real_files
+def test_real_rows_are_verified_and_standardised():
+    problem, _ = loaded(set="naval", simulated=False, data_dir=REAL.parent, replicate=3)
+    published = np.load(REAL / "naval.npz")
+    data, rows = published["data"], published["index_train_3"]
+    assert problem.name == "uci"
+    x, y = data[:, :16], data[:, 16]
+    deviation = x[rows].std(0)
+    constant = np.ptp(x, axis=0) == 0
+    assert constant.sum() == 2
+    expected = (x - x[rows].mean(0)) / np.where(constant, 1, deviation)
+    np.testing.assert_allclose(problem.train.x.numpy(), expected[rows], atol=1e-9)
+    np.testing.assert_allclose(problem.test.x.numpy(), expected[published["index_test_3"]], atol=1e-9)
+    back = problem.test.y * problem.y_std + problem.y_mean
+    np.testing.assert_allclose(back[:, 0].numpy(), y[published["index_test_3"]])
+    assert torch.isfinite(problem.train.x).all()
+
+
+def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
+    problem, _ = loaded(replicate=5)
+    torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0)
+    torch.testing.assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
+    rows = simulated_rows("yacht")
+    _, test = split_rows(308, 5)
+    back = problem.test.y * problem.y_std + problem.y_mean
+    torch.testing.assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
+    fixed, _ = loaded(split=5)
+    assert torch.equal(fixed.test.x, problem.test.x)
+    # the seed changes nothing: the splits are the standard ones
+    assert torch.equal(loaded(seed=9, replicate=5)[0].train.x, problem.train.x)
+
+
+def test_a_constant_input_is_only_centred(monkeypatch):
+    rows = simulated_rows("yacht")
+    rows[:, 2] = 0.1  # whose mean is not exactly 0.1
+    monkeypatch.setattr(uci_regression, "simulated_rows", lambda _: rows)
+    problem, _ = loaded()
+    assert float(problem.train.x[:, 2].abs().max()) < 1e-12
+
+
+def test_validation_rows_are_training_rows():
+    whole, _ = loaded(replicate=2)
+    problem, _ = loaded(replicate=2, validation=0.1)
+    assert problem.name == "uci-sim-validation"
+    kept, held = len(problem.train.x), len(problem.test.x)
+    assert (kept, held) == (249, 28)
+
+    def rows(p, batch):
+        return {round(float(v), 9) for v in batch.y[:, 0] * p.y_std + p.y_mean}
+
+    train, scored, tested = rows(problem, problem.train), rows(problem, problem.test), rows(whole, whole.test)
+    assert train | scored == rows(whole, whole.train)
+    assert not train & scored
+    assert not (train | scored) & tested  # the test rows are not looked at
+    torch.testing.assert_close(problem.train.y.mean(), torch.zeros((), dtype=F64), atol=1e-12, rtol=0)
+    again, _ = loaded(replicate=2, validation=0.1)
+    assert torch.equal(again.test.x, problem.test.x)
+    assert not torch.equal(loaded(seed=1, replicate=2, validation=0.1)[0].test.y, problem.test.y)
+
+
+def test_scores_are_in_the_units_of_the_target():
+    problem, rng = loaded()
+    scores = problem.score(Known(), rng)
+    scale, mean = float(problem.y_std), float(problem.y_mean)
+    y = (problem.test.y[:, 0] * scale + mean).tolist()
+    guess, variance = mean + 0.25 * scale, 0.5 * scale**2
+    error = sum((v - guess) ** 2 for v in y) / len(y)
+    log_density = sum(-0.5 * math.log(2 * math.pi * variance) - (v - guess) ** 2 / (2 * variance) for v in y) / len(y)
+    assert scores["rmse"] == pytest.approx(math.sqrt(error))
+    assert scores["log_likelihood"] == pytest.approx(log_density)
+    assert scores["nlpp"] == pytest.approx(-log_density)
+
+
+def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
+    with pytest.warns(SimulatedData, match="SIMULATED DATA"):
+        problem, _ = loaded(simulated=False, data_dir=tmp_path)
+    assert problem.name == "uci-sim"
+    with pytest.raises(DataUnavailable, match="uci_bnn/yacht"):
+        loaded(simulated=False, offline="error", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize("form", ["txt", "npz"])
+def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
+    rows = simulated_rows("yacht")
+    digest = hashlib.sha256(rows.astype("<f8").tobytes()).hexdigest()
+    entry = next(f for f in files.catalogue() if f.path == "uci_bnn/yacht.txt")
+    monkeypatch.setattr(files, "catalogue", lambda: (replace(entry, numbers_sha256=digest),))
+    path = tmp_path / "uci_bnn" / f"yacht.{form}"
+    path.parent.mkdir()
+
+    def put(values):
+        np.savez(path, data=values) if form == "npz" else np.savetxt(path, values, fmt="%.17g")
+
+    put(rows)
+    problem, _ = loaded(simulated=False, data_dir=tmp_path)
+    assert problem.name == "uci"
+    torch.testing.assert_close(problem.train.x, loaded()[0].train.x)
+    put(rows + 1)
+    os.utime(path, ns=(1, 1))
+    files.why_unavailable.cache_clear()
+    with pytest.raises(DamagedFile, match="numbers"):
+        loaded(simulated=False, data_dir=tmp_path)
+
+
+def test_refusals():
+    with pytest.raises(ValidationError, match="splits 0 to 4"):
+        component("dataset", "uci_regression", set="protein", split=5)
+    with pytest.raises(Misfit, match="replicates: protein has 5 splits"):
+        loaded(set="protein", replicate=5)
+    with pytest.raises(ValidationError, match="validation"):
+        component("dataset", "uci_regression", validation=1.0)
