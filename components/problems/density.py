@@ -59,8 +59,8 @@ class Density:
         Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
         ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
         the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the diagnostics are those of
-        ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most 500 draws, evenly
-        spaced, for its cost is quadratic."""
+        ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced,
+        for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
