@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,6 +18,15 @@ from components.predictive import GaussianMixture, Predictive, concatenate
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """A posterior that has more to say than what it predicts: scores and figures of its own."""
+
+    def scores(self) -> dict[str, float]: ...
+
+    def figures(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Supervised:
     image_shape: tuple[int, ...] | None = None
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     evaluation_chunk: int = 1000  # test rows predicted at once
+    truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
     replicates: int = 1
     length: int | None = None
     attacker: Attacker | None = None
@@ -101,6 +111,8 @@ class Supervised:
         out: dict[str, Tensor | float] = dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
         if isinstance(posterior, Draws):
             out |= self._convergence(posterior)
+        if isinstance(posterior, Analysis):
+            out |= posterior.scores()
         return out
 
     def _convergence(self, posterior: Draws) -> dict[str, float]:
@@ -129,6 +141,8 @@ class Supervised:
         if isinstance(posterior, Draws):
             for figure in POSTERIOR_FIGURES:  # of parameters that have names
                 drawn.update(figure(None, posterior))
+        if isinstance(posterior, Analysis):
+            drawn.update(posterior.figures())
         return drawn
 
     def describe(self) -> dict[str, str]:
