@@ -31,7 +31,7 @@ class PosteriorDensity(Protocol):
 
     def unconstrain(self, values: Tensor) -> Tensor: ...  # [K, P'] -> [K, P]
 
-    def start(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P], wider than the posterior
+    def start(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P], about the posterior and mostly wider
 
 
 Make = Callable[[dict[str, Any], torch.dtype, torch.device], PosteriorDensity]
