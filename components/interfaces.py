@@ -168,6 +168,24 @@ class Conditionals(Protocol):
 
 
 @runtime_checkable
+class Conjugate(Protocol):
+    """A linear regression y ~ N(Xβ, σ² I) with β | σ² ~ N(0, σ² diag(λ)⁻¹), whose posterior is known in closed form."""
+
+    penalty: Tensor  # λ [D]
+    intercept: bool  # whether the first column of X is of ones
+    noise: float | tuple[float, float]  # σ², or (a, b) of its InvGamma prior
+    names: list[str]
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # (β, log σ²) or β, [n, P]
+
+    def coefficients(self, batch: Any) -> Any: ...  # components.maths.conjugate_regression.Coefficients
+
+    def log_evidence(self, batch: Any) -> Tensor: ...  # log p(y | X) []
+
+    def predict(self, theta: Tensor, x: Tensor) -> Any: ...  # a predictive
+
+
+@runtime_checkable
 class Elbo(Protocol):
     """A variational model: its bound as a function of explicit noise, and its predictive distribution."""
 
@@ -260,6 +278,7 @@ class QFunction(Protocol):
 CAPABILITIES = {
     "log_joint": LogJoint,
     "conditionals": Conditionals,
+    "conjugate": Conjugate,
     "elbo": Elbo,
     "network": Network,
     "weight_space": WeightSpace,

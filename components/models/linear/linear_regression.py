@@ -139,7 +139,7 @@ class LinearRegression(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals", "conjugate"})
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
