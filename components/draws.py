@@ -76,6 +76,15 @@ class Draws:
 
         return write(self, folder)
 
+    def some(self, n: int, generator: torch.Generator | None) -> Draws:
+        """n of the draws as a chain of their own: at random with replacement, or the first n without a generator."""
+        if generator is None:
+            rows = torch.arange(min(n, len(self.flat)))
+        else:
+            rows = torch.randint(len(self.flat), (n,), generator=generator, device=generator.device)
+        chosen = self.flat[rows.to(self.draws.device)]
+        return Draws(chosen.unsqueeze(0), self.start, self.names, self.model)
+
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)

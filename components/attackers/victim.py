@@ -3,42 +3,98 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from components.predictive import Categorical
 from components.trouble import Misfit
+
+Expectation = Literal["predictive", "fresh_draws", "single_draw"]
+FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The victim's answer at x [B, D] and how it changes with x."""
+
+    log_prob: Tensor  # Σ_t log p(y_t|x) [B]
+    broken: Tensor  # [B] bool: some observed label is not the one predicted
+    gradient: Tensor  # ∇_x log p(y|x) [B, D]
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A posterior under attack and the smallest and largest value an input can take (None: any)."""
+    """A posterior under attack and the smallest and largest value an input can take (None: any).
+
+    ``expectation`` says what the gradient is the gradient of when the posterior holds draws of the parameters: the
+    predictive averaged over all of them, over a few fresh ones at each step, or a single one for the whole attack (the
+    control that shows what averaging is worth).  Whether an input is broken is always judged by all draws."""
 
     posterior: Any
     bounds: tuple[float, float] | None = None
+    expectation: Expectation = "predictive"
+
+    def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """The posterior predictive at x [B, D]."""
+        return self.posterior.predict(x, generator)
+
+    def followed(self, generator: torch.Generator) -> Any:
+        """The posterior whose gradient one step follows."""
+        if self.expectation == "predictive" or not hasattr(self.posterior, "some"):
+            return self.posterior
+        if self.expectation == "single_draw":
+            return self.posterior.some(1, None)
+        return self.posterior.some(FRESH, generator)
 
     def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is negative. [B]"""
-        log_prob = self.posterior.predict(x, generator).log_prob(y.clamp_min(0))
-        return torch.where(y >= 0, log_prob, 0.0).sum(-1)
+        return summed(self.answers(x, generator), y)
+
+    def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """Whether some observed label of each row is not the one predicted [B]."""
+        with torch.no_grad():
+            return misjudged(self.answers(x, generator), y)
+
+    def answer(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Answer:
+        """log p(y|x), whether x is broken and ∇_x log p(y|x), with respect to the input alone, in one pass.
+
+        Raises:
+            Misfit: the prediction does not depend on the input in a differentiable way.
+        """
+        posterior = self.followed(generator)
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            predictive = posterior.predict(x, generator)
+            log_prob = summed(predictive, y)
+            if not log_prob.requires_grad:
+                raise Misfit(
+                    "attacker: it follows the gradient of the victim in its input, and this model has none; "
+                    "attack a model made of a network or a Gaussian process"
+                )
+            (gradient,) = torch.autograd.grad(log_prob.sum(), x)
+        broken = misjudged(predictive, y) if posterior is self.posterior else self.broken(x, y, generator)
+        return Answer(log_prob.detach(), broken, gradient)
 
     def input_gradient(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """∇_x log p(y|x) [B, D] with respect to the input alone.
 
         Raises:
-            ValueError: the prediction does not depend on the input in a differentiable way.
+            Misfit: the prediction does not depend on the input in a differentiable way.
         """
-        with torch.enable_grad():
-            x = x.detach().requires_grad_(True)
-            total = self.log_prob(x, y, generator).sum()
-            if not total.requires_grad:
-                raise Misfit(
-                    "attacker: it follows the gradient of the victim in its input, and this model has none; "
-                    "attack a model made of a network or a Gaussian process"
-                )
-            return torch.autograd.grad(total, x)[0]
+        return self.answer(x, y, generator).gradient
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
         return x if self.bounds is None else x.clamp(*self.bounds)
+
+
+def summed(predictive: Categorical, y: Tensor) -> Tensor:
+    """Σ_t log p(y_t) over the observed labels y [B, T]; a missing one is negative. [B]"""
+    return torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
+
+
+def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
+    """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
+    return ((predictive.log_probs.detach().argmax(-1) != y) & (y >= 0)).any(-1)

@@ -50,7 +50,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
         raise Misfit(
             f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
         )
-    test, victim = problem.test, Victim(posterior, problem.bounds)
+    test, victim = problem.test, Victim(posterior, problem.bounds, getattr(attacker, "expectation", "predictive"))
     y = torch.where(test.mask, test.y, -1)
     before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
     signs = torch.randint(2, test.x.shape, generator=rng.at("attack", 1), device=test.x.device).to(test.x) * 2 - 1

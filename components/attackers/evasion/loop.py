@@ -1,0 +1,98 @@
+"""The one loop behind every gradient attack inside a ball; its norm decides start, direction and projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.attackers.evasion.norms import NORMS, NormName
+from components.attackers.victim import Victim, misjudged, summed
+
+Target = int | None
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How an attack climbs: ``steps`` of α = ``step_size`` · ε, from a random point of the ball or from x itself."""
+
+    norm: NormName
+    steps: int
+    step_size: float  # α / ε
+    random_start: bool = False
+    restarts: int = 1
+    momentum: float = 0.0
+    target: Target = None  # class that an attack wants to be predicted; None: any but the true one
+    stop_when_broken: bool = True
+
+
+def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent) -> Tensor:
+    """x' of the smallest log p(y|x') (or the largest log p(target|x')) that the ascent finds with ‖x' − x‖ ≤ ε.
+
+    δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x log p(y|x + δ);  u is the norm's steepest direction, and
+    x + δ is clipped to the bounds.  A broken row stays where it broke when only success matters, and takes no more
+    time; of several restarts a row keeps the first that broke it, else the one of the largest loss.
+
+    Source: Madry et al. (2018), section 2.1; Dong et al. (2018), Algorithm 1 (momentum)."""
+    if eps == 0:
+        return x.clone()
+    labels = y if how.target is None else torch.where(y >= 0, how.target, y)
+    best, loss, done = x.clone(), x.new_full((len(x),), -torch.inf), torch.zeros(len(x), dtype=torch.bool)
+    done = done.to(x.device)
+    for restart in range(how.restarts):
+        rows = (~done).nonzero()[:, 0] if how.stop_when_broken else torch.arange(len(x), device=x.device)
+        if len(rows) == 0:
+            break
+        found, value, broken = _climb(victim, x[rows], labels[rows], generator, eps, how)
+        better = (value > loss[rows]) | (broken & ~done[rows])
+        better &= broken | ~done[rows]  # a row that is broken never goes back to one that is not
+        if restart == 0:
+            better = torch.ones_like(better)
+        chosen = rows[better]
+        best[chosen], loss[chosen] = found[better], value[better]
+        done[chosen] |= broken[better]
+    return best
+
+
+def _climb(
+    victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One restart: where each row ended, its loss there and whether it is broken."""
+    norm, towards = NORMS[how.norm], 1.0 if how.target is not None else -1.0
+    delta = norm.start(x, eps, generator) if how.random_start else torch.zeros_like(x)
+    at = victim.clip(x + delta)
+    average = torch.zeros_like(x)
+    rows = torch.arange(len(x), device=x.device)  # those still climbing
+    loss = x.new_zeros(len(x))
+    broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    for step in range(how.steps + 1):
+        here = at[rows] if len(rows) < len(at) else at
+        labels = y[rows] if len(rows) < len(at) else y
+        if step == how.steps:
+            if how.restarts > 1:  # only then is there anything to compare the end of this climb with
+                with torch.no_grad():
+                    predictive = victim.answers(here, generator)
+                wrong = misjudged(predictive, labels)
+                loss[rows] = towards * summed(predictive, labels)
+                broken[rows] = ~wrong if how.target is not None else wrong
+            break
+        answer = victim.answer(here, labels, generator)
+        loss[rows] = towards * answer.log_prob
+        broken[rows] = ~answer.broken if how.target is not None else answer.broken
+        moving = ~broken[rows] if how.stop_when_broken else torch.ones_like(broken[rows])
+        gradient = towards * answer.gradient
+        if not bool(moving.all()):
+            rows, here, gradient = rows[moving], here[moving], gradient[moving]
+            if len(rows) == 0:
+                break
+        if how.momentum > 0:
+            unit = gradient / gradient.abs().sum(1, keepdim=True).clamp_min(1e-12)
+            gradient = average[rows] = how.momentum * average[rows] + unit
+        origin = x[rows] if len(rows) < len(x) else x
+        moved = norm.project(here + how.step_size * eps * norm.steepest(gradient) - origin, eps)
+        if len(rows) < len(x):
+            at[rows] = victim.clip(origin + moved)
+        else:
+            at = victim.clip(origin + moved)
+    return at, loss, broken

@@ -1,0 +1,92 @@
+"""The three hooks by which gradient attacks differ between norms: where they start, how they step, how they are held back.
+
+δ [B, D] is the perturbation; every function treats rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+NormName = Literal["linf", "l2", "l1"]
+TINY = 1e-12  # a gradient of length zero gives no direction
+
+
+@dataclass(frozen=True)
+class Norm:
+    """‖δ‖ and the three hooks of an attack inside the ball ‖δ‖ ≤ ε."""
+
+    size: Callable[[Tensor], Tensor]  # [B, D] -> [B]
+    start: Callable[[Tensor, float, torch.Generator], Tensor]  # like [B, D], ε -> uniform in the ball [B, D]
+    steepest: Callable[[Tensor], Tensor]  # ascent direction of length at most one for a gradient [B, D]
+    project: Callable[[Tensor, float], Tensor]  # nearest point of the ball in L2 [B, D]
+
+
+def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+
+
+def _radii(like: Tensor, generator: torch.Generator) -> Tensor:
+    """U^{1/D}: the length of a point drawn uniformly from the unit ball, for every row [B, 1]."""
+    return _uniform(like[:, :1], generator) ** (1 / like.shape[1])
+
+
+def _start_l2(like: Tensor, eps: float, generator: torch.Generator) -> Tensor:
+    z = torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    return eps * _radii(like, generator) * z / z.norm(dim=1, keepdim=True).clamp_min(TINY)
+
+
+def _start_l1(like: Tensor, eps: float, generator: torch.Generator) -> Tensor:
+    z = -torch.log1p(-_uniform(like, generator))  # exponential: z / Σz is uniform on the simplex
+    signs = 2 * (_uniform(like, generator) < 0.5).to(z) - 1
+    return eps * _radii(like, generator) * signs * z / z.sum(1, keepdim=True).clamp_min(TINY)
+
+
+def _project_l2(delta: Tensor, eps: float) -> Tensor:
+    return delta * (eps / delta.norm(dim=1, keepdim=True).clamp_min(TINY)).clamp_max(1.0)
+
+
+def _project_l1(delta: Tensor, eps: float) -> Tensor:
+    """Soft thresholding at the level that leaves a sum of ε (Duchi et al. 2008, Fig. 1)."""
+    size = delta.abs()
+    ordered = size.sort(1, descending=True).values
+    excess = ordered.cumsum(1) - eps  # [B, D]
+    count = torch.arange(1, delta.shape[1] + 1, device=delta.device, dtype=delta.dtype)
+    kept = (ordered * count > excess).sum(1, keepdim=True).clamp_min(1)  # ρ [B, 1]
+    level = (excess.gather(1, kept - 1) / kept).clamp_min(0.0)
+    return delta.sign() * (size - level).clamp_min(0.0)
+
+
+def _steepest_l1(gradient: Tensor) -> Tensor:
+    """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need as many steps as pixels.
+
+    Source: Tramèr and Boneh (2019), section 4 (SLIDE)."""
+    kept = max(1, math.ceil(0.05 * gradient.shape[1]))
+    top = gradient.abs().topk(kept, 1).indices
+    return torch.zeros_like(gradient).scatter(1, top, gradient.gather(1, top).sign() / kept)
+
+
+NORMS: dict[str, Norm] = {
+    "linf": Norm(
+        size=lambda delta: delta.abs().amax(1),
+        start=lambda like, eps, generator: eps * (2 * _uniform(like, generator) - 1),
+        steepest=torch.sign,
+        project=lambda delta, eps: delta.clamp(-eps, eps),
+    ),
+    "l2": Norm(
+        size=lambda delta: delta.norm(dim=1),
+        start=_start_l2,
+        steepest=lambda gradient: gradient / gradient.norm(dim=1, keepdim=True).clamp_min(TINY),
+        project=_project_l2,
+    ),
+    "l1": Norm(
+        size=lambda delta: delta.abs().sum(1),
+        start=_start_l1,
+        steepest=_steepest_l1,
+        project=_project_l1,
+    ),
+}
