@@ -19,7 +19,7 @@ from runner import CONF
 from runner.declarations import Declared, component_class, declared
 from runner.mistakes import ConfigError, nearest
 from runner.tables import print_table
-from runner.yaml_comments import Key, read_file
+from runner.yaml_comments import Key, Loader, read_file
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 CONFIG = "config"  # `runner show config`: the run-level keys
@@ -32,21 +32,28 @@ def options(group: str) -> list[str]:
     return sorted(p.stem for p in (CONF / group).glob("*.yaml"))
 
 
-def chosen(content: Any) -> dict[str, str]:
-    """The components that an experiment's ``defaults`` list picks: role -> name."""
-    found = {}
+def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
+    """The components that an experiment's ``defaults`` list picks, itself or through the experiments it is derived from:
+    role -> name, in the order of the roles."""
+    found: dict[str, str] = {}
     for entry in (content or {}).get("defaults") or []:
+        if isinstance(entry, str):
+            name = entry.removeprefix("/").removeprefix("experiment/")
+            path = CONF / "experiment" / f"{name}.yaml"
+            if name not in within and path.is_file():
+                found |= chosen(yaml.load(path.read_text(encoding="utf-8"), Loader=Loader), (*within, name))
+            continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
             if role in registry.ROLES and isinstance(value, str):
                 found[role] = value
-    return found
+    return {role: found[role] for role in registry.ROLES if role in found}
 
 
 def _described(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     except yaml.YAMLError as error:
         return path.stem, f"not readable: {str(error).splitlines()[0]}", ""
     if not isinstance(content, dict):

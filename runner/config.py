@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from components import registry
 from components.interfaces import Attacker, Dataset, Inference, Model
 from runner import CONF
+from runner.draws_kept import check_draws
 from runner.mistakes import ConfigError, nearest
 
 # What cannot change a number: paths, logging, and what only says what to do with a result.
@@ -257,6 +258,7 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
     check_pairs(**parts)
+    notes += check_draws(parts["inference"], settings)
     data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
     config = json.loads(json.dumps(config))
     return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data), notes=notes)

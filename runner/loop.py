@@ -141,7 +141,10 @@ class Run:
         problem = self._problem(rng)
         total = self._total(problem)
         model = self.job.model.build(problem, rng)
-        state = inference.init(model, problem, rng)
+        try:
+            state = inference.init(model, problem, rng)
+        except NumericalTrouble as error:  # nothing has diverged: where it starts was a mistake in what was asked for
+            raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before = self._resume(state, rng, replicate)
         if replicate == 0 and hasattr(problem, "describe"):
             console.facts(problem.describe())

@@ -56,7 +56,7 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
             settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
             scores = " and ".join(m.upper() for m in spec.metrics)
             caption = f"{scores} against {spec.x.split('.')[-1]}, mean ± SE{settings}; data: {data}"
-            drawn[spec.name] = (learning_curve(pd.DataFrame(rows)), caption)
+            drawn[spec.name] = (learning_curve(pd.DataFrame(rows), spec.label), caption)
     return drawn
 
 

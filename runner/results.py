@@ -14,6 +14,7 @@ from runner.statistics import Paired, Summary, Verdict, best, compare, judge, su
 from runner.study_definition import POOLED, Row, StudyDefinition, TableSpec
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
+ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
 
 
 @dataclass
@@ -73,6 +74,11 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     if metric == STEP_TIME:
         found = step_times(folder) if facts["state"] == "done" else {}
         return {(seed, r): t for r, t in found.items()}
+    if metric == ESS_RATE:
+        if facts["state"] != "done" or "ess" not in facts["result"]:
+            return {}
+        steps = max(line["step"] for line in read_lines(folder))
+        return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in step_times(folder).items()}
     if facts["state"] == "done":
         return {(seed, r): v for r, v in enumerate(facts["result"].get(metric, []))}
     finished = {} if facts.get("vectorised") else facts.get("finished", {})

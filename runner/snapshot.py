@@ -18,8 +18,8 @@ from runner.atomic import write_text
 from runner.mistakes import ConfigError
 from runner.record import now, read
 from runner.study_definition import Planned, StudyDefinition, plan
+from runner.yaml_comments import Loader
 
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a hundred resolved configs: the C parser is ten times faster
 Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

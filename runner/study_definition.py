@@ -75,6 +75,7 @@ class FigureSpec(_Strict):
 
     name: str
     x: str
+    label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
 

@@ -17,10 +17,10 @@ MARKERS = "osD^vP*X"
 DASHES = ["-", (0, (4, 1.5))]
 
 
-def learning_curve(table: pd.DataFrame) -> Figure:
+def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
     """Mean ± SE against N on a logarithmic axis; one panel per metric, one line per model in the order of the table.
 
-    The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN).  A panel shows the
+    ``label`` names the horizontal axis where it is not N.  The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN).  A panel shows the
     range where most values lie; a value above it is marked by a triangle at the top and written out.
 
     Raises:
@@ -70,7 +70,7 @@ def learning_curve(table: pd.DataFrame) -> Figure:
         ax.xaxis.set_major_formatter(ScalarFormatter())
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set(xlabel="training points $N$", ylabel=metric.upper() if len(metric) <= 4 else metric, ylim=(low, high))
+        ax.set(xlabel=label, ylabel=metric.upper() if len(metric) <= 4 else metric, ylim=(low, high))
     handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
     return figure

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from components.interfaces import LogJoint
+from components.trouble import Misfit
 
 
 def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
@@ -23,10 +24,17 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
 
 
 def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
-    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K."""
+    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
+
+    Raises Misfit when the log joint cannot be differentiated."""
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
         value = log_joint(model, theta, batch)
+        if not value.requires_grad:
+            raise Misfit(
+                "inference: it follows the gradient of the log joint, and this model's cannot be differentiated; "
+                "use inference=random_walk_mh"
+            )
         (gradient,) = torch.autograd.grad(value.sum(), theta)
     return value.detach(), gradient
 

@@ -64,7 +64,7 @@ def gradient(theta: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
 def test_a_step_is_the_literal_proposal_and_ratio(shape):
     method, state, rng = warmed(shape)
-    Sigma, eps = scale_matrix(method, state), float(state["log_step"].exp())
+    Sigma, eps = scale_matrix(method, state), state["log_step"].exp()
     L = torch.linalg.cholesky(Sigma)
     literal = Streams(0)
     literal.restore(rng.state())
@@ -75,9 +75,9 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
         state, info = method.step(state, None, rng)
         alphas = []
         for c in range(5):
-            there = MultivariateNormal(theta[c] + eps * Sigma @ gradient(theta[c]), 2 * eps * Sigma)
-            proposal = there.mean + math.sqrt(2 * eps) * L @ z[c]
-            back = MultivariateNormal(proposal + eps * Sigma @ gradient(proposal), 2 * eps * Sigma)
+            there = MultivariateNormal(theta[c] + eps[c] * Sigma @ gradient(theta[c]), 2 * eps[c] * Sigma)
+            proposal = there.mean + (2 * eps[c]).sqrt() * L @ z[c]
+            back = MultivariateNormal(proposal + eps[c] * Sigma @ gradient(proposal), 2 * eps[c] * Sigma)
             log_ratio = (
                 pi(proposal[None]) + back.log_prob(theta[c]) - pi(theta[c][None]) - there.log_prob(proposal)
             ).item()

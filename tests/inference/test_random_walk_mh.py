@@ -41,7 +41,7 @@ def test_a_step_is_the_literal_random_walk():
     for _ in range(30):
         state, _ = method.step(state, None, rng)
     covariance = state["moments"]["covariance"] + method.regularisation * torch.eye(2, dtype=F64)
-    L, s = torch.linalg.cholesky(covariance), float(state["log_step"].exp())
+    L, s = torch.linalg.cholesky(covariance), state["log_step"].exp()
     literal = Streams(0)
     literal.restore(rng.state())
     theta = state["theta"].clone()
@@ -49,7 +49,7 @@ def test_a_step_is_the_literal_random_walk():
         z = torch.randn(C, 2, generator=literal.noise, dtype=F64)
         u = torch.rand(C, generator=literal.noise, dtype=F64)
         for c in range(C):
-            proposal = theta[c] + s / math.sqrt(2) * (L @ z[c])
+            proposal = theta[c] + s[c] / math.sqrt(2) * (L @ z[c])
             ratio = (target.log_prior(proposal[None]) - target.log_prior(theta[c][None])).exp()
             if u[c] < min(1.0, float(ratio)):
                 theta[c] = proposal

@@ -189,6 +189,16 @@ def test_show_of_an_experiment(capsys):
     assert chosen(yaml.safe_load((CONF / "experiment" / "friend_or_foe.yaml").read_text()))["model"] == "q_table"
 
 
+def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_path):
+    content = yaml.safe_load((CONF / "experiment" / "sarcos_cmdgp.yaml").read_text())
+    assert chosen(content) == {"dataset": "sarcos", "model": "cmdgp", "inference": "dsvi"}
+    (tmp_path / "experiment").mkdir()
+    for name, base in (("a", "b"), ("b", "a")):  # Hydra refuses it; the list must not hang
+        (tmp_path / "experiment" / f"{name}.yaml").write_text(f"defaults: [{base}, override /model: {name}]\n")
+    monkeypatch.setattr("runner.catalogue.CONF", tmp_path)
+    assert chosen(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
+
+
 @pytest.mark.parametrize("name", [f"{g}/{n}" for g in ("experiment", "study", "published") for n in options(g)])
 def test_show_of_every_file(name, capsys):
     assert main(["show", name]) == 0

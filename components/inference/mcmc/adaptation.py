@@ -1,4 +1,4 @@
-"""What adaptive samplers learn in warm-up, from all chains together: moments of the target and a step size."""
+"""What adaptive samplers learn in warm-up: moments of the target, from all chains together, and each chain its step size."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its d
 
 
 class WarmUp(BaseModel):
-    """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε, both learnt in warm-up.
+    """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε for each chain, both learnt in warm-up.
 
-    After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel."""
+    A step size that all chains share would follow the acceptance of most of them, and leave one that starts where only
+    small steps are accepted there for ever.  After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel."""
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
@@ -30,11 +31,11 @@ class WarmUp(BaseModel):
     regularisation: PositiveFloat
 
     def unadapted(self, theta: Tensor) -> dict[str, Any]:
-        """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε."""
+        """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε [C]."""
         ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
         unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
         return {
-            "log_step": torch.tensor(math.log(self.step_size), dtype=theta.dtype, device=theta.device),
+            "log_step": theta.new_full((len(theta),), math.log(self.step_size)),
             "moments": None if unit is None else {"mean": theta.mean(0), "covariance": unit},
             "factor": unit,
         }
@@ -102,7 +103,7 @@ def transposed(L: Tensor | None, g: Tensor) -> Tensor:
 
 
 def robbins_monro(log_step: Tensor, alpha: Tensor, target: float, weight: float) -> Tensor:
-    """log ε + γ_t (ᾱ − α*): a step size whose proposals are accepted too often grows; α [C].
+    """log ε + γ_t (α − α*) of each chain: a step size whose proposals are accepted too often grows; log ε, α [C].
 
     Source: Andrieu and Thoms (2008), Algorithm 4."""
-    return log_step + weight * (alpha.mean() - target)
+    return log_step + weight * (alpha - target)

@@ -26,7 +26,7 @@ class MALA(WarmUp, Inference):
     θ [C, P]; ε in the convention of ``sgld`` (noise of variance 2ε).  With w = L⁻¹(θ' − θ) the way back has the noise
     z' = −(w + ε Lᵀ∇log π(θ'))/√(2ε), and log q(θ | θ') − log q(θ' | θ) = (‖z‖² − ‖z'‖²)/2: no determinant, no solve.  It
     is one leapfrog step of size √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
-    together and log ε moves by g t^−κ (ᾱ − α*); after it both stay, and every ``thinning``-th state is kept.
+    together and each chain's log ε moves by g t^−κ (α − α*); after it both stay, and every ``thinning``-th state is kept.
 
     Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
     minibatches.
@@ -49,7 +49,7 @@ class MALA(WarmUp, Inference):
         whole(batch)
         theta, value, gradient, t = state["theta"], state["value"], state["gradient"], state["t"] + 1
         L, log_step = state["factor"], state["log_step"]
-        eps = log_step.exp()
+        eps = log_step.exp()[:, None]  # [C, 1]
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         w = eps * transposed(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
         proposal = theta + stretched(L, w)
@@ -60,14 +60,14 @@ class MALA(WarmUp, Inference):
         theta = torch.where(accept[:, None], proposal, theta)
         gradient = torch.where(accept[:, None], slope, gradient)
         value = torch.where(accept, proposed, value)
-        stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps.expand_as(alpha)}
+        stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps[:, 0]}
         state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value, "gradient": gradient}
         state |= self.adapted(state, alpha)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "acceptance": alpha.mean(),
-            "step_size": eps,
+            "step_size": eps.mean(),
             "draws": len(state["kept"]),
         }
         return state, info

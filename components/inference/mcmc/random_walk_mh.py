@@ -22,8 +22,8 @@ class RandomWalkMH(WarmUp, Inference):
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
 
-    θ [C, P].  In warm-up Σ = L Lᵀ follows the covariance of all chains together and log s moves by g t^−κ (ᾱ − α*), so that
-    the mean acceptance ᾱ comes to α*; after it both stay, and every ``thinning``-th state is kept.  The best
+    θ [C, P].  In warm-up Σ = L Lᵀ follows the covariance of all chains together and each chain's log s moves by
+    g t^−κ (α − α*), so that its mean acceptance comes to α*; after it both stay, and every ``thinning``-th state is kept.  The best
     acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
 
     Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
@@ -48,19 +48,19 @@ class RandomWalkMH(WarmUp, Inference):
         whole(batch)
         theta, value, log_step, t = state["theta"], state["value"], state["log_step"], state["t"] + 1
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        scale = log_step.exp() / theta.shape[1] ** 0.5
+        scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
         proposal = theta + scale * stretched(state["factor"], z)
         proposed = log_joint(state["model"], proposal, batch)
         accept, alpha = metropolis_hastings(value, proposed, 0.0, t, rng.noise)
         theta = torch.where(accept[:, None], proposal, theta)
         value = torch.where(accept, proposed, value)
-        stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp().expand_as(alpha)}
+        stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp()}
         state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value}
         state |= self.adapted(state, alpha)
         info = {
             "log_joint": value.mean(),
             "acceptance": alpha.mean(),
-            "step_size": log_step.exp(),
+            "step_size": log_step.exp().mean(),
             "draws": len(state["kept"]),
         }
         return state, info

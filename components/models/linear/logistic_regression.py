@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.interfaces import Model, Rng
-from components.models.linear.design import column_names, one_task, predictor
+from components.models.linear.design import column_names, design, one_task, predictor
 from components.predictive import Categorical
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
@@ -62,6 +62,23 @@ class LogisticRegressionModule(nn.Module):
         gaussian = -0.5 * z.square() - 0.5 * math.log(2 * math.pi)
         value = torch.where(self.heavy, -z.abs() - math.log(2), gaussian) if self.prior == "laplace" else gaussian
         return value.sum(1) - self.scales.log().sum()
+
+    def score(self, theta: Tensor, batch: Batch) -> Tensor:
+        """scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇ log p(θ), [K, P]: the gradient of the log joint without its value."""
+        X = design(batch.x, self.intercept)  # [B, D]
+        f = theta.reshape(len(theta) * self.n_rows, -1) @ X.T  # [K C', B]
+        label, seen = batch.y[:, 0], batch.mask[:, 0]
+        if self.n_rows == 1:
+            p, hit = f.sigmoid_(), label.to(f.dtype)[None]
+        else:
+            p = f.unflatten(0, (len(theta), self.n_rows)).softmax(1).flatten(0, 1)
+            hit = F.one_hot(label.clamp(0, self.n_classes - 1), self.n_classes).T.to(f.dtype)  # [C', B]
+        X = X if self.complete else X * seen[:, None]
+        fitted = (X.T @ p.T).T  # quicker than p @ X
+        pull = hit @ X - fitted.reshape(len(theta), self.n_rows, -1)  # [K, C', D]
+        gaussian = -theta / self.scales.square()
+        prior = torch.where(self.heavy, -theta.sign() / self.scales, gaussian) if self.prior == "laplace" else gaussian
+        return batch.scale * pull.flatten(1) + prior
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
