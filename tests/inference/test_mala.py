@@ -166,6 +166,24 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
     torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
 
 
+def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
+    class Neck(Curved):
+        """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts where x | v is narrow, 160 standard deviations off."""
+
+        def sample_prior(self, n, generator):
+            theta = 0.1 * super().sample_prior(n, generator)
+            theta[0] = torch.tensor([4.0, 3.0], dtype=F64)
+            return theta
+
+        def log_prior(self, theta):
+            v, x = theta.unbind(1)
+            return -0.5 * v**2 + v - 0.5 * (x * v.exp()) ** 2
+
+    draws = sampled("mala", Neck(), 1500, chains=8, warmup=500)
+    assert float(draws.stats["acceptance_rate"].mean(1).min()) > 0.3
+    assert float(draws.draws[0, :, 0].mean()) < 2
+
+
 def test_no_density_is_a_rejection_and_nan_is_trouble():
     draws = sampled("mala", HalfNormal(), 300, chains=50, warmup=0, step_size=2.0)
     assert (draws.draws >= 0).all()

@@ -18,7 +18,8 @@ class WarmUp(BaseModel):
     """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε for each chain, both learnt in warm-up.
 
     A step size that all chains share would follow the acceptance of most of them, and leave one that starts where only
-    small steps are accepted there for ever.  After warm-up nothing is learnt, so that what is kept comes from one fixed Markov kernel."""
+    small steps are accepted there for ever.  After warm-up nothing is learnt, so that what a chain keeps comes from one
+    fixed Markov kernel."""
 
     step_size: PositiveFloat
     warmup: NonNegativeInt

@@ -23,8 +23,8 @@ class RandomWalkMH(WarmUp, Inference):
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
 
     θ [C, P].  In warm-up Σ = L Lᵀ follows the covariance of all chains together and each chain's log s moves by
-    g t^−κ (α − α*), so that its mean acceptance comes to α*; after it both stay, and every ``thinning``-th state is kept.  The best
-    acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
+    g t^−κ (α − α*), so that its mean acceptance comes to α*; after it both stay, and every ``thinning``-th state is kept.
+    The best acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
 
     Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
     minibatches.
