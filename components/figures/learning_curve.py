@@ -20,8 +20,9 @@ DASHES = ["-", (0, (4, 1.5))]
 def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
     """Mean ± SE against N on a logarithmic axis; one panel per metric, one line per model in the order of the table.
 
-    ``label`` names the horizontal axis where it is not N.  The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN).  A panel shows the
-    range where most values lie; a value above it is marked by a triangle at the top and written out.
+    The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN); ``label`` names the
+    horizontal axis where it is not N.  A panel shows the range where most values lie; a value above it is marked by a
+    triangle at the top and written out.
 
     Raises:
         ValueError: a column is missing.
