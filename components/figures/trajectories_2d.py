@@ -25,7 +25,7 @@ def trajectories_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
 
     figure, (axis,) = new_figure(1, 1, width=5.2, height=5.0)
     levels = log_density.max() - torch.tensor([4.5, 2.0, 0.5])  # 3, 2 and 1 standard deviations of a Gaussian
-    axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7)
+    axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7, linestyles="-")
     for c, path in enumerate(paths):
         axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
     ends = {"start": (paths[:, 0], "o", "white"), "end": (paths[:, -1], "o", "black")}
