@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 GAME = "+experiment=friend_or_foe"
+MOG = "+experiment=mog"
 MISTAKES = [
     # unknown keys
     ([GAME, "inference.alpah=0.1"], "inference.alpah: unknown key, did you mean inference.alpha?"),
@@ -58,11 +59,21 @@ MISTAKES = [
     (["+experiment=sarcos_mann2_as_published", "attacker=fgsm"], "attacker=fgsm needs binary or classes labels, those "
      "of dataset=sarcos are real"),
     (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
-     "models that do: cgp, cmdgp, "),
+     "models that do: bnn, cgp, cmdgp, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
-     "model=mlp: map"),
+     "model=mlp: adam_noise, "),
     (["+experiment=digits_fgsm", "model=irf", "inference=fit", "~attacker", "tracking=false"], "dataset.batch_size: "
      "inference=fit learns from all rows at once; set dataset.batch_size=null"),
+    # samplers
+    ([MOG, "steps=300"], "inference.burn_in=500: no draw would be kept in steps=300; raise steps, or lower inference.burn_in"),
+    ([MOG, "inference=hmc", "steps=500"], "inference.warmup=500: no draw would be kept in steps=500; raise steps, or lower "
+     "inference.warmup"),
+    ([MOG, "inference.thinning=600"], "inference.thinning=600: no draw would be kept of the 500 steps after "
+     "inference.burn_in=500; raise steps, or lower inference.thinning"),
+    ([MOG, "dataset.start_mean=[1e200,0]", "tracking=false"], "replicate 1 cannot start: log density or its gradient is not "
+     "finite where chains [0, 1, "),
+    (["+experiment=sarcos_irf", "inference=sgld"], "inference=sgld needs log_joint, which model=irf lacks; inference that "
+     "fits model=irf: fit"),
     # Hydra's own
     ([GAME, "hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs: the basic launcher has no such key; choose one with "
      "hydra/launcher="),
@@ -88,6 +99,30 @@ def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
     assert len(error.splitlines()) <= 2
     assert error == message or (message in error and not message.endswith("?")), error
     assert not list(tmp_path.glob("outputs/*/*/checkpoints"))
+
+
+def test_a_target_without_a_gradient(make_job, monkeypatch):
+    from components.problems.density import Density
+    from runner.loop import run
+    from runner.mistakes import ConfigError
+
+    job = make_job(MOG, "smoke=true")
+    load = type(job.dataset).load
+
+    def stepwise(self, rng, setting):  # its density falls in steps
+        problem: Density = load(self, rng, setting)
+        problem.log_density = lambda theta: -theta.detach().abs().round().sum(1)
+        return problem
+
+    monkeypatch.setattr(type(job.dataset), "load", stepwise)
+    with pytest.raises(ConfigError, match="cannot be differentiated; use inference=random_walk_mh"):
+        run(job)
+
+
+@pytest.mark.parametrize(("steps", "said"), [(539, "3 draws of each chain would be kept"), (540, "")])
+def test_few_draws_are_said_before_the_run(make_job, steps, said):
+    notes = make_job(MOG, f"steps={steps}").notes
+    assert [said in note for note in notes] == ([True] if said else [])
 
 
 def test_device_without_gpu(make_job):
