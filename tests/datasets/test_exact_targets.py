@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from filter_play import component, load
+from pydantic import ValidationError
+from sampler_play import F64, sampled
+from torch import Tensor
+
+MODEL = "target_density"
+
+
+def density_of_z(z: Tensor) -> Tensor:
+    """p(z) = Σ π_i λ_i exp(−λ_i z), to the letter."""
+    return sum(p * rate * torch.exp(-rate * z) for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
+
+
+def test_exponentials_are_the_mixture_with_its_jacobian():
+    problem, _ = load("mixture_of_exponentials")
+    y = torch.linspace(-4, 3, 20, dtype=F64).unsqueeze(1)
+    z = problem.constrain(y)
+    torch.testing.assert_close(problem.log_density(y).exp(), (density_of_z(z) * z)[:, 0])  # |dz/dy| = z
+
+
+def test_moments_of_the_exponentials_are_those_of_quadrature_and_of_the_printed_formula():
+    problem, _ = load("mixture_of_exponentials")
+    y = torch.linspace(-30, 6, 200_001, dtype=F64).unsqueeze(1)
+    mass = problem.log_density(y).exp() * (y[1] - y[0])
+    z = problem.constrain(y)[:, 0]
+    assert float(mass.sum()) == pytest.approx(1, abs=1e-9)
+    for n, exact in ((1, problem.mean), (2, problem.second_moment)):
+        printed = sum(p * math.factorial(n) / rate**n for p, rate in ((1 / 3, 1.5), (2 / 3, 0.5)))
+        assert float(exact) == pytest.approx(printed)
+        assert float((mass * z**n).sum()) == pytest.approx(printed, abs=1e-7)
+
+
+def test_weights_are_shares():
+    one, _ = load("mixture_of_exponentials")
+    other, _ = load("mixture_of_exponentials", weights=[10.0, 20.0])
+    torch.testing.assert_close(one.mean, other.mean)
+
+
+def test_draws_of_the_exponentials_are_scored_as_parameters():
+    problem, rng = load("mixture_of_exponentials")
+    model = component("model", MODEL).build(problem, rng)
+    draws = sampled("sgld", model, 40, problem=problem, burn_in=10, thinning=5, chains=8, step_size=0.05)
+    assert (draws.values > 0).all()
+    scores = problem.score(draws, rng)
+    assert scores["mean/z"] == pytest.approx(float(draws.draws.exp().mean()))
+    assert scores["sd/z"] == pytest.approx(float(draws.draws.exp().std(correction=0)))
+    literal = sum(abs(float(c.exp().mean()) - 14 / 9) for c in draws.draws) / 8
+    assert scores["error_mean_of_a_chain"] == pytest.approx(literal)
+    assert "trace" in problem.draw(draws, rng)
+
+
+def test_gaussian_is_that_of_torch():
+    keys = {"dim": 3, "mean": [1.0, 0.0, -1.0], "sd": [1.0, 2.0, 0.5], "correlation": 0.3}
+    problem, _ = load("gaussian", **keys)
+    sd = torch.tensor(keys["sd"], dtype=F64)
+    covariance = sd.unsqueeze(1) * (0.3 + 0.7 * torch.eye(3, dtype=F64)) * sd
+    exact = torch.distributions.MultivariateNormal(torch.tensor(keys["mean"], dtype=F64), covariance)
+    theta = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
+    torch.testing.assert_close(problem.log_density(theta), exact.log_prob(theta))
+    torch.testing.assert_close(problem.mean, exact.mean)
+    torch.testing.assert_close(problem.second_moment, exact.variance + exact.mean**2)
+
+
+def test_samplers_start_where_the_gaussian_says():
+    problem, rng = load("gaussian", start_mean=[3.0, -1.0], start_sd=0.5)
+    start = problem.sample_prior(20_000, rng.init)
+    torch.testing.assert_close(start.mean(0), torch.tensor([3.0, -1.0], dtype=F64), atol=0.02, rtol=0)
+    torch.testing.assert_close(start.std(0), torch.full((2,), 0.5, dtype=F64), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "said"),
+    [
+        ("gaussian", {"mean": [1.0]}, "mean: 1 numbers for dim=2; give 2, or one number for all"),
+        (
+            "gaussian",
+            {"dim": 3, "correlation": -0.5},
+            r"correlation: -0.5 has no covariance; use a value in \(-0.5, 1\)",
+        ),
+        ("gaussian", {"sd": [1.0, -1.0]}, "sd"),
+        ("mixture_of_exponentials", {"weights": [1.0]}, "weights: 1 numbers for 2 rates"),
+        ("mixture_of_exponentials", {"rates": [1.0, 0.0]}, "rates"),
+    ],
+)
+def test_mistakes_name_the_key_and_the_mend(name, keys, said):
+    with pytest.raises(ValidationError, match=said):
+        component("dataset", name, **keys)
+
+
+def test_a_gaussian_in_the_plane_shows_the_paths_of_few_particles():
+    problem, rng = load("gaussian")
+    model = component("model", MODEL).build(problem, rng)
+    few = sampled("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=6)
+    many = sampled("svgd", model, 10, problem=problem, burn_in=0, thinning=1, chains=60)
+    assert "trajectories" in problem.draw(few, rng)
+    assert "trajectories" not in problem.draw(many, rng)
