@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
@@ -47,7 +47,7 @@ class Gaussian(Dataset):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like = {"device": setting.device, "dtype": setting.dtype}
+        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         mean, sd, start = (
             torch.as_tensor(v, **like).expand(self.dim) for v in (self.mean, self.sd, self.start_mean)
         )  # [P] each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
@@ -36,7 +36,7 @@ class MixtureOfExponentials(Dataset):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like = {"device": setting.device, "dtype": setting.dtype}
+        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         rates, weights = torch.tensor(self.rates, **like), torch.tensor(self.weights, **like)  # [M] each
         weights = weights / weights.sum()
         constants = (weights * rates).log()

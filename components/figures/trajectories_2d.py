@@ -28,11 +28,9 @@ def trajectories_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
     axis.contour(x, y, log_density, levels=levels, colors="#999999", linewidths=0.7, linestyles="-")
     for c, path in enumerate(paths):
         axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
-    ends = {"start": (paths[:, 0], "o", "white"), "end": (paths[:, -1], "o", "black")}
-    for label, (points, marker, colour) in ends.items():
-        axis.scatter(
-            *points.T, s=26, marker=marker, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label
-        )
+    for label, points, colour in (("start", paths[:, 0], "white"), ("end", paths[:, -1], "black")):
+        look = {"s": 26, "color": colour, "edgecolor": "black", "linewidth": 0.8, "zorder": 3}
+        axis.scatter(points[:, 0], points[:, 1], label=label, **look)
     axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
     axis.set_aspect("equal")
     axis.legend(loc="upper left")
