@@ -29,8 +29,8 @@ def trajectories_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
     for c, path in enumerate(paths):
         axis.plot(path[:, 0], path[:, 1], lw=0.9, alpha=0.7, color=PALETTE[c % len(PALETTE)])
     for label, points, colour in (("start", paths[:, 0], "white"), ("end", paths[:, -1], "black")):
-        look = {"s": 26, "color": colour, "edgecolor": "black", "linewidth": 0.8, "zorder": 3}
-        axis.scatter(points[:, 0], points[:, 1], label=label, **look)
+        x, y = points.T
+        axis.scatter(x, y, s=26, color=colour, edgecolor="black", linewidth=0.8, zorder=3, label=label)
     axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
     axis.set_aspect("equal")
     axis.legend(loc="upper left")
