@@ -1,0 +1,59 @@
+"""Savage's report: the credible region, the interval of each coefficient, and the probabilities of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from scipy import stats
+
+from components.figures.confidence_region import closest_pair, shadow
+from components.figures.style import PALETTE, new_figure
+
+DRAWN = 400
+MODELS = 8  # most probable ones shown
+
+
+def credible_region(posterior: Any) -> Figure:
+    """Draws with the region's shadow beside Fisher's; central credible and confidence intervals; model probabilities."""
+    figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
+    data, fit, known = posterior.data, posterior.data.fit, posterior.known
+    i, j = closest_pair(fit.covariance)
+    level = posterior.level
+    theta = posterior.draws.flat[:DRAWN].cpu()
+    left.plot(theta[:, i], theta[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label="posterior draws")
+    theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
+    left.plot(theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)")
+    edge = shadow(known.m, posterior.scale * known.covariance, posterior.radius, i, j)
+    left.plot(edge[:, 0], edge[:, 1], color=PALETTE[2], label=f"{level:.0%} credible")
+    left.plot(float(known.m[i]), float(known.m[j]), "o", color=PALETTE[2], label="posterior mean")
+    if data.simulated:
+        left.plot(float(data.beta[i]), float(data.beta[j]), "X", color=PALETTE[1], markersize=9, label="true β")
+    left.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title="Savage: what is believed of β")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+
+    half = 0.5 + level / 2
+    bayes = stats.norm.ppf(half) if isinstance(posterior.noise, float) else stats.t.ppf(half, 2 * posterior.noise[0])
+    fisher = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
+    place = torch.arange(len(data.names), dtype=torch.float64)
+    for shift, centre, spread, factor, colour in (
+        (-0.15, fit.beta, fit.noise * fit.covariance.diagonal(), fisher, PALETTE[0]),
+        (0.15, known.m, posterior.scale * known.covariance.diagonal(), bayes, PALETTE[2]),
+    ):
+        width = float(factor) * spread.sqrt().cpu()
+        middle.errorbar(place + shift, centre.cpu(), yerr=width, fmt="o", capsize=2, markersize=4, color=colour)
+    if data.simulated:
+        middle.plot(place, data.beta.cpu(), "X", color=PALETTE[1], markersize=6, linestyle="none")
+    middle.axhline(0, color=PALETTE[6], linewidth=0.8)
+    crowded = len(data.names) > 6
+    middle.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
+    middle.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
+
+    p = posterior.model_probabilities.cpu()
+    best = p.argsort(descending=True)[:MODELS]
+    right.barh(range(len(best)), p[best], color=PALETTE[2])
+    right.set_yticks(range(len(best)), [posterior.candidates[m] for m in best.tolist()], fontsize=8)
+    right.invert_yaxis()
+    right.set(xlabel="posterior probability", title="Choice among models")
+    return figure

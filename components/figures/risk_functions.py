@@ -1,0 +1,53 @@
+"""Wald's report: risk functions of estimators along a ray, their worst case and their integral over the prior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from components.figures.style import PALETTE, new_figure
+
+LABELS = {
+    "least_squares": "least squares",
+    "james_stein": "James–Stein",
+    "james_stein_plus": "James–Stein, stopped at 0",
+    "ridge_hkb": "ridge, λ of the data",
+    "bayes": "Bayes rule",
+}
+
+
+def risk_functions(risks: Any) -> Figure:
+    """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of each estimator."""
+    figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
+    names = list(LABELS)
+    for e, name in enumerate(names):
+        style: dict[str, Any] = {
+            "fmt": ".-",
+            "capsize": 2,
+            "linewidth": 1.4,
+            "color": PALETTE[e],
+            "label": LABELS[name],
+        }
+        left.errorbar(risks.multiples, risks.risk[e], yerr=2 * risks.error[e], **style)
+    whose = "the true coefficients" if risks.data.simulated else "the estimated coefficients"
+    what = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
+    left.set(xlabel=f"r of β = r β₀, β₀ {whose}", ylabel=f"risk, loss from {what}", title="Wald: risk functions")
+    left.set_ylim(bottom=0)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+
+    place = range(len(names))
+    worst = risks.risk.amax(1)
+    right.barh([p - 0.2 for p in place], worst, height=0.38, color=PALETTE[7], label="worst along the ray")
+    right.barh(
+        [p + 0.2 for p in place],
+        risks.bayes_risk,
+        xerr=2 * risks.bayes_error,
+        height=0.38,
+        color=[PALETTE[e] for e in place],
+        label="integrated over the prior",
+    )
+    right.set_yticks(list(place), [LABELS[name] for name in names])
+    right.invert_yaxis()
+    right.set(xlabel="risk", title="Worst on the ray (grey), over the prior (coloured)")
+    return figure

@@ -1,0 +1,228 @@
+"""Linear regression by its exact posterior, and the decisions that it leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from scipy import stats
+from torch import Tensor
+
+from components.draws import Draws
+from components.figures.credible_region import credible_region
+from components.inference.chains import whole
+from components.inference.linear.known_data import LinearData, linear_data
+from components.interfaces import Conjugate, Inference, Info, Rng
+from components.maths.conjugate_regression import Coefficients, coefficients
+from components.maths.least_squares import LeastSquares, least_squares
+from components.metrics.decisions import (
+    Absolute,
+    CentralInterval,
+    Costs,
+    DensestInterval,
+    Missed,
+    Pinball,
+    Squared,
+    model_probabilities,
+    samples_of,
+)
+from components.predictive import Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+Decision = Literal["squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"]
+
+
+def region_radius(level: float, dim: int, shape: float | None) -> float:
+    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where σ² ~ InvGamma(a, b)."""
+    if shape is None:
+        return float(stats.chi2.ppf(level, dim))
+    return dim * float(stats.f.ppf(level, dim, 2 * shape))
+
+
+@dataclass(frozen=True)
+class ConjugatePosterior:
+    """The exact posterior, draws from it, the decisions it leads to, and how often its regions hold β."""
+
+    data: LinearData
+    draws: Draws  # one chain of independent draws
+    known: Coefficients
+    noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
+    level: float
+    losses: dict[str, Any]  # name -> loss of components.metrics.decisions
+    candidates: list[str]  # models among which to choose
+    log_evidence: Tensor  # [M]
+    n: int  # imagined data sets
+    over_prior: int  # of those with β from the prior: regions that held it
+    at_beta: int  # of those with the β at hand
+
+    @property
+    def scale(self) -> float:
+        """s²: σ², or b/a."""
+        return self.noise if isinstance(self.noise, float) else self.noise[1] / self.noise[0]
+
+    @property
+    def radius(self) -> float:
+        """Credible region: (β − m)ᵀΛ(β − m) ≤ radius · s²."""
+        return region_radius(self.level, len(self.known.m), None if isinstance(self.noise, float) else self.noise[0])
+
+    @property
+    def model_probabilities(self) -> Tensor:
+        """Of the candidates, equally probable before the data [M]."""
+        return model_probabilities(self.log_evidence)
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """One row per parameter and loss: the Bayes action and its posterior expected loss; one for the choice of model."""
+        belief, rows = samples_of(self.draws), []
+        for name, loss in self.losses.items():
+            action = loss.act(belief)
+            cost = loss.expected(action, belief)
+            for j, parameter in enumerate(self.draws.names):
+                ends = [float(v) for v in action[..., j].flatten()]
+                rows.append(
+                    {"about": parameter, "loss": name, "action": ends[0], "to": ends[1] if len(ends) == 2 else None,
+                     "expected_loss": float(cost[j])}
+                )  # fmt: skip
+        choice = Costs.zero_one(len(self.candidates))
+        best = choice.act(self.model_probabilities)
+        cost = float(choice.expected(best, self.model_probabilities))
+        rows.append({"about": "model", "loss": "zero_one", "action": self.candidates[int(best)], "expected_loss": cost})
+        return rows
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Mixture over the draws at x [B, D]."""
+        return self.draws.predict(x, generator)
+
+    def scores(self) -> dict[str, float]:
+        rows = self.decisions()
+        out = {"log_evidence": float(self.log_evidence[0])}
+        for name in self.losses:
+            costs = [row["expected_loss"] for row in rows if row["loss"] == name]
+            out[f"expected_loss/{name}"] = sum(costs) / len(costs)  # mean over the parameters
+        out["expected_loss/model_choice"] = rows[-1]["expected_loss"]
+        out["coverage/credible"] = self.over_prior / self.n
+        return out | {"coverage/credible_at_beta": self.at_beta / self.n}
+
+    def figures(self) -> dict[str, Any]:
+        return {"savage": credible_region(self)}
+
+
+@register("inference", "conjugate_bayes")
+class ConjugateBayes(Inference):
+    """Savage's linear regression: the exact posterior, its credible region, Bayes actions under several losses.
+
+    β | σ², y ~ N(m, σ²Λ⁻¹), Λ = XᵀX + diag(λ), m = Λ⁻¹Xᵀy; σ² known or σ² | y ~ InvGamma(a', b').  Region
+    {β : (β − m)ᵀΛ(β − m) ≤ α s²}, α from χ²_D, or D F_{D,2a'} with s² = b'/a'.  Every step makes ``draws`` independent draws,
+    and checks on ``simulations`` imagined data sets how often regions of that kind hold β: over β from the prior exactly
+    ``level`` (Savage's coverage), at one β anything.  For each of ``decisions`` and each parameter the Bayes action
+    a* = argmin_a E[L(a, s) | y] and its expected loss; and the choice among the full model, the one without any input, and
+    those without one input, by posterior odds.
+
+    Raises NumericalTrouble when Λ is singular, Misfit for minibatches.
+
+    Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    level: Annotated[float, Field(gt=0, lt=1)]
+    draws: PositiveInt
+    simulations: PositiveInt
+    decisions: list[Decision]
+    pinball_level: Annotated[float, Field(gt=0, lt=1)]
+    missed_radius: PositiveFloat
+    density_price: PositiveFloat
+
+    def losses(self) -> dict[str, Any]:
+        every = {
+            "squared": Squared(),
+            "absolute": Absolute(),
+            "pinball": Pinball(self.pinball_level),
+            "missed": Missed(self.missed_radius),
+            "central_interval": CentralInterval(1 - self.level),
+            "densest_interval": DensestInterval(self.density_price),
+        }
+        return {name: every[name] for name in self.decisions}
+
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        data = linear_data(model, problem)
+        model.coefficients(problem.train)  # raises before any step where there is no posterior
+        return {"model": model, "data": data, "n": 0, "over_prior": 0, "at_beta": 0, "draws": []}
+
+    def _held(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:
+        """Credible regions of R data sets that hold their β; β [D] or [R, D]."""
+        gram = fit.gram + model.penalty.diag()
+        m = torch.linalg.solve(gram, (fit.beta @ fit.gram).T).T  # Λ⁻¹Xᵀy [R, D]
+        distance = ((beta - m) @ gram * (beta - m)).sum(1)
+        if not isinstance(model.noise, tuple):
+            return int((distance <= region_radius(self.level, fit.dim, None) * model.noise).sum())
+        a, b = model.noise
+        shrunk = m - fit.beta
+        loss = fit.rss + (shrunk @ fit.gram * shrunk).sum(1) + (model.penalty * m.square()).sum(1)
+        a_n, b_n = a + 0.5 * fit.rows, b + 0.5 * loss
+        return int((distance <= region_radius(self.level, fit.dim, a_n) * b_n / a_n).sum())
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        whole(batch)
+        data, model, R = state["data"], state["model"], self.simulations
+        theta = model.sample_prior(R, rng.noise)  # (β, log σ²), or β
+        D = len(data.beta)
+        sigma = (
+            theta[:, D:].mul(0.5).exp() if isinstance(model.noise, tuple) else theta.new_full((R, 1), model.noise**0.5)
+        )
+        e = data.errors(R, rng.noise) / data.noise**0.5
+        imagined = [
+            (theta[:, :D], theta[:, :D] @ data.X.T + sigma * e),
+            (data.beta, data.X @ data.beta + data.noise**0.5 * e),
+        ]
+        over_prior, at_beta = (self._held(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined)
+        state = state | {
+            "n": state["n"] + R,
+            "over_prior": state["over_prior"] + over_prior,
+            "at_beta": state["at_beta"] + at_beta,
+            "draws": [*state["draws"], self._drawn(model, batch, rng).cpu()],
+        }
+        return state, {"credible_coverage": state["over_prior"] / state["n"]}
+
+    def _drawn(self, model: Any, batch: Batch, rng: Rng) -> Tensor:
+        """Independent draws of θ from the posterior, [draws, P]."""
+        known = model.coefficients(batch)
+        z = torch.randn(self.draws, len(known.m), generator=rng.noise, dtype=known.m.dtype, device=rng.noise.device)
+        unit = torch.linalg.solve_triangular(known.L.T, z.to(known.m).T, upper=True).T  # N(0, Λ⁻¹)
+        if not isinstance(model.noise, tuple):
+            return known.m + model.noise**0.5 * unit
+        a, b = known.noise_posterior(*model.noise)
+        shape = torch.full((self.draws, 1), a, dtype=known.m.dtype, device=rng.noise.device)
+        noise = b / torch._standard_gamma(shape, generator=rng.noise).to(known.m)
+        return torch.cat([known.m + noise.sqrt() * unit, noise.log()], 1)
+
+    def posterior(self, state: dict[str, Any]) -> ConjugatePosterior:
+        data, model = state["data"], state["model"]
+        X, y, penalty = data.X, data.y, model.penalty
+        known = coefficients(X, y, penalty)
+        theta = torch.cat(state["draws"])[None].to(X) if state["draws"] else known.m.new_zeros(1, 0, model.dim)
+        noise = known.noise_posterior(*model.noise) if isinstance(model.noise, tuple) else float(model.noise)
+        free = int(model.intercept)
+        D = X.shape[1]
+        sets = [list(range(D)), list(range(free)), *([k for k in range(D) if k != j] for j in range(free, D))]
+        candidates = ["all inputs", "no input", *(f"without {data.names[j]}" for j in range(free, D))]
+
+        def evidence(columns: list[int]) -> Tensor:
+            part = coefficients(X[:, columns], y, penalty[columns])
+            learned = isinstance(model.noise, tuple)
+            return part.log_evidence_learned(*model.noise) if learned else part.log_evidence(model.noise)
+
+        return ConjugatePosterior(
+            data,
+            Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
+            known,
+            noise if isinstance(noise, float) else (noise[0], float(noise[1])),
+            self.level,
+            self.losses(),
+            candidates,
+            torch.stack([evidence(columns) for columns in sets]),
+            max(state["n"], 1),
+            state["over_prior"],
+            state["at_beta"],
+        )

@@ -1,0 +1,151 @@
+"""The same linear regression by Fisher, Wald, Savage, and Hoerl and Kennard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import pandas as pd
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, Decision
+from components.inference.linear.maximum_likelihood import MaximumLikelihood, MaximumLikelihoodEstimate
+from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
+from components.inference.linear.statistical_risk import ESTIMATORS, Risks, StatisticalRisk
+from components.interfaces import Conjugate, Inference, Info, Rng
+from components.predictive import Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@dataclass(frozen=True)
+class FourAnalyses:
+    """What each of the four reports; predictions are Savage's, the only ones that own to what is not known of β."""
+
+    fisher: MaximumLikelihoodEstimate
+    wald: Risks
+    savage: ConjugatePosterior
+    hoerl_kennard: RidgeEstimates
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.fisher, self.wald, self.savage, self.hoerl_kennard)
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        return self.savage.predict(x, generator)
+
+    def scores(self) -> dict[str, float]:
+        return {name: value for part in self.parts for name, value in part.scores().items()}
+
+    def figures(self) -> dict[str, Any]:
+        return {name: figure for part in self.parts for name, figure in part.figures().items()}
+
+    def estimates(self) -> pd.DataFrame:
+        """One row per coefficient: the four estimates, with the intervals that Fisher and Savage give (one at a time)."""
+        from scipy import stats
+
+        data, fit, known = self.fisher.data, self.fisher.fit, self.savage.known
+        half = 0.5 + 0.5 * self.fisher.level
+        width = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
+        confidence = float(width) * (fit.noise * fit.covariance.diagonal()).sqrt()
+        noise = self.savage.noise
+        width = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
+        credible = float(width) * (self.savage.scale * known.covariance.diagonal()).sqrt()
+        columns = {
+            "coefficient": data.names,
+            **({"true": data.beta.tolist()} if data.simulated else {}),
+            "maximum_likelihood": fit.beta.tolist(),
+            "confidence_half_width": confidence.tolist(),
+            "least_integrated_risk": self.wald.chosen.tolist(),
+            "posterior_mean": known.m.tolist(),
+            "credible_half_width": credible.tolist(),
+            "ridge": self.hoerl_kennard.estimate(self.hoerl_kennard.chosen[self.hoerl_kennard.choice]).tolist(),
+        }
+        return pd.DataFrame(columns)
+
+    def risks(self) -> pd.DataFrame:
+        """One row per estimator and multiple of β₀, the risks integrated over the prior last."""
+        wald = self.wald
+        rows = [
+            {"estimator": name, "beta": f"{r:g} beta0", "risk": float(wald.risk[e, m]), "error": float(wald.error[e, m]),
+             "less_least_squares": float(wald.gain[e, m]), "its_error": float(wald.gain_error[e, m])}
+            for e, name in enumerate(ESTIMATORS) for m, r in enumerate(wald.multiples)
+        ]  # fmt: skip
+        return pd.DataFrame(rows + [
+            {"estimator": name, "beta": "prior", "risk": float(wald.bayes_risk[e]), "error": float(wald.bayes_error[e])}
+            for e, name in enumerate(ESTIMATORS)
+        ])  # fmt: skip
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """The tables ``estimates``, ``risks`` and ``decisions``."""
+        (folder / "tables").mkdir(exist_ok=True)
+        tables = {
+            "estimates": self.estimates(),
+            "risks": self.risks(),
+            "decisions": pd.DataFrame(self.savage.decisions()),
+        }
+        paths = []
+        for name, table in tables.items():
+            paths.append(folder / "tables" / f"{name}.csv")
+            table.to_csv(paths[-1], index=False)
+        return paths
+
+
+@register("inference", "four_statisticians")
+class FourStatisticians(Inference):
+    """The same linear regression by Fisher, Wald, Savage, and Hoerl & Kennard: one figure each, and tables of all four.
+
+    Composes ``maximum_likelihood``, ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run alone, on
+    one data set, with one level for confidence and credible regions; a step is a step of each.
+
+    Raises what those raise.
+
+    Source: Bardenet (2021), chapter 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    level: Annotated[float, Field(gt=0, lt=1)]
+    simulations: PositiveInt
+    loss: Literal["estimation", "prediction"]
+    loss_power: PositiveFloat
+    multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]
+    draws: PositiveInt
+    decisions: list[Decision]
+    pinball_level: Annotated[float, Field(gt=0, lt=1)]
+    missed_radius: PositiveFloat
+    density_price: PositiveFloat
+    lowest: PositiveFloat
+    highest: PositiveFloat
+    number: Annotated[int, Field(ge=2)]
+    choice: Choice
+
+    def parts(self) -> dict[str, Inference]:
+        """The four analyses, each with the keys of this one that it knows."""
+        kinds: dict[str, type[Inference]] = {
+            "fisher": MaximumLikelihood,
+            "wald": StatisticalRisk,
+            "savage": ConjugateBayes,
+            "hoerl_kennard": RidgePath,
+        }
+        own = self.model_dump(exclude={"name"})
+        return {
+            who: kind(name=who, **{k: v for k, v in own.items() if k in kind.model_fields})
+            for who, kind in kinds.items()
+        }
+
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        return {who: part.init(model, problem, rng) for who, part in self.parts().items()}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        new: dict[str, Any] = {}
+        told: Info = {}
+        for who, part in self.parts().items():
+            new[who], info = part.step(state[who], batch, rng)
+            told |= info
+        return new, told
+
+    def posterior(self, state: dict[str, Any]) -> FourAnalyses:
+        return FourAnalyses(**{who: part.posterior(state[who]) for who, part in self.parts().items()})

@@ -1,0 +1,95 @@
+"""Linear regression by maximum likelihood, with its confidence region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.figures.confidence_region import confidence_region
+from components.inference.chains import whole
+from components.inference.linear.known_data import LinearData, linear_data, plug_in
+from components.interfaces import Conjugate, Inference, Info, Rng
+from components.maths.least_squares import LeastSquares
+from components.predictive import GaussianMixture
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # at which the coverage is checked, beside ``level``
+SHOWN = 400  # estimates of repeated data sets that a figure shows
+
+
+@dataclass(frozen=True)
+class MaximumLikelihoodEstimate:
+    """β̂, its confidence region, and how often such regions held the truth when the data were repeated."""
+
+    data: LinearData
+    model: Any
+    level: float
+    inside: dict[float, int]  # level -> data sets whose region held β
+    n: int  # repeated data sets
+    cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
+
+    @property
+    def fit(self) -> LeastSquares:
+        return self.data.fit
+
+    def coverage(self, level: float) -> tuple[float, float]:
+        """Share of the repeated data sets whose region of that level held β, and its standard error."""
+        share = self.inside[level] / self.n
+        return share, (level * (1 - level) / self.n) ** 0.5
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
+        """N(xᵀβ̂, σ̂²) at x [B, D]."""
+        return GaussianMixture(*plug_in(self.data, x, self.fit.beta, self.fit.noise, self.model))
+
+    def scores(self) -> dict[str, float]:
+        return {"coverage/confidence": self.coverage(self.level)[0]}
+
+    def figures(self) -> dict[str, Any]:
+        return {"fisher": confidence_region(self)}
+
+
+@register("inference", "maximum_likelihood")
+class MaximumLikelihood(Inference):
+    """Fisher's linear regression: the maximum likelihood estimate with its confidence ellipsoid, whose coverage is simulated.
+
+    β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), region {β : σ⁻²(β − β̂)ᵀXᵀX(β − β̂) ≤ α}, α the ``level`` quantile of χ²_D; where the
+    model does not know σ² it is s² = rss/(N − D), and α is D times that of F_{D,N−D}.  Every step draws ``simulations`` new
+    label vectors N(Xβ, σ²I) (β, σ² true where the data were simulated, else estimated) and counts the regions that hold β.
+
+    Raises NumericalTrouble when XᵀX is singular, Misfit for minibatches.
+
+    Source: Bardenet (2021), section 1.1 and eq. (1.1)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    level: Annotated[float, Field(gt=0, lt=1)]
+    simulations: PositiveInt
+
+    @property
+    def levels(self) -> list[float]:
+        return sorted({*LEVELS, self.level})
+
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        data = linear_data(model, problem)
+        empty = torch.zeros(len(self.levels), dtype=torch.long)
+        return {"model": model, "data": data, "n": 0, "inside": empty, "cloud": data.X.new_zeros(0, data.X.shape[1])}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        whole(batch)
+        data: LinearData = state["data"]
+        repeated = data.repeated(self.simulations, rng.noise)
+        distance = repeated.distance(data.beta)  # [R]
+        held = torch.stack([(distance <= repeated.radius(level)).sum() for level in self.levels]).cpu()
+        n, inside = state["n"] + self.simulations, state["inside"] + held
+        cloud = torch.cat([state["cloud"], repeated.beta])[:SHOWN]
+        info = {"coverage": float(inside[self.levels.index(self.level)]) / n}
+        return state | {"n": n, "inside": inside, "cloud": cloud}, info
+
+    def posterior(self, state: dict[str, Any]) -> MaximumLikelihoodEstimate:
+        inside = dict(zip(self.levels, state["inside"].tolist(), strict=True))
+        return MaximumLikelihoodEstimate(state["data"], state["model"], self.level, inside, state["n"], state["cloud"])

@@ -1,0 +1,150 @@
+"""Estimators of a linear regression compared by their risk functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.figures.risk_functions import risk_functions
+from components.inference.chains import whole
+from components.inference.linear.known_data import LinearData, linear_data, plug_in
+from components.interfaces import Conjugate, Inference, Info, Rng
+from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
+from components.predictive import GaussianMixture
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "bayes"]
+
+
+def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor) -> Tensor:
+    """Every estimator on R data sets, in the order of ESTIMATORS: [E, R, D].
+
+    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975); ``bayes`` is the posterior mean
+    under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of squared loss."""
+    own = fit.dim * fit.noise / fit.beta.square().sum(-1)  # [R]
+    g, V = torch.linalg.eigh(fit.gram)
+    shrunk = (fit.beta @ V) * (g / (g + own.unsqueeze(-1))) @ V.T
+    rules = [fit.beta, james_stein(fit, Q, False), james_stein(fit, Q, True), shrunk, ridge(fit, penalty)]
+    return torch.stack(rules)
+
+
+@dataclass(frozen=True)
+class Risks:
+    """Monte-Carlo risks with standard errors: along a ray of coefficients, and integrated over the prior."""
+
+    data: LinearData
+    model: Any
+    loss: str
+    multiples: list[float]  # r of β = r β₀, the ray [M]
+    n: int
+    risk: Tensor  # [E, M]
+    error: Tensor  # [E, M], standard errors
+    gain: Tensor  # risk less that of least squares on the same data sets [E, M]
+    gain_error: Tensor  # [E, M]
+    bayes_risk: Tensor  # [E]
+    bayes_error: Tensor  # [E]
+    chosen: Tensor  # [D] estimate on the data at hand by the estimator with the least integrated risk
+
+    @property
+    def dominating(self) -> dict[str, bool]:
+        """Estimators below least squares all along the ray, by at least two standard errors somewhere, above it nowhere."""
+        z = self.gain / self.gain_error.clamp_min(1e-300)
+        return {
+            name: bool((z[e] < 2).all() and (z[e] < -2).any())
+            for e, name in enumerate(ESTIMATORS)
+            if name != "least_squares"
+        }
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
+        """N(xᵀβ̃, σ̂²) at x [B, D], β̃ by the estimator with the least integrated risk."""
+        return GaussianMixture(*plug_in(self.data, x, self.chosen, self.data.fit.noise, self.model))
+
+    def scores(self) -> dict[str, float]:
+        worst = {f"worst_risk/{name}": float(self.risk[e].max()) for e, name in enumerate(ESTIMATORS)}
+        bayes = {f"bayes_risk/{name}": float(self.bayes_risk[e]) for e, name in enumerate(ESTIMATORS)}
+        return worst | bayes | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
+
+    def figures(self) -> dict[str, Any]:
+        return {"wald": risk_functions(self)}
+
+
+@register("inference", "statistical_risk")
+class StatisticalRisk(Inference):
+    """Wald's linear regression: the risk functions of five estimators, their worst case, and their integral over the prior.
+
+    R(β, β̃) = E_{y|X,β} L(β, β̃(y)), L = ((β − β̃)ᵀQ(β − β̃))^{α/2}, Q = I for ``loss`` estimation and XᵀX for prediction, by
+    Monte Carlo on ``simulations`` data sets a step, the same noise for every estimator and every β = r β₀, r one of
+    ``multiples``.  Estimators: least squares (constant risk; minimax for α = 2), James–Stein, which dominates it for α = 2
+    and D ≥ 3, James–Stein stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under the model's
+    prior, which has the least integrated risk.  β₀ is true where the data were simulated, else estimated.
+
+    Raises Misfit for fewer than three coefficients or minibatches, NumericalTrouble when XᵀX is singular.
+
+    Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    loss: Literal["estimation", "prediction"]
+    loss_power: PositiveFloat
+    multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]
+    simulations: PositiveInt
+
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        data = linear_data(model, problem)
+        if data.X.shape[1] < 3:
+            raise Misfit(f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}")
+        E, M = len(ESTIMATORS), len(self.multiples)
+        sums = {"risk": (E, M), "gain": (E, M), "bayes": (E,)}
+        zeros = {name: torch.zeros(2, *shape, dtype=torch.float64) for name, shape in sums.items()}  # of x and of x²
+        return {"model": model, "data": data, "n": 0, **zeros}
+
+    def losses(self, beta: Tensor, fit: LeastSquares, penalty: Tensor) -> Tensor:
+        """L of every estimator on every data set, [E, R]; β [D] or [R, D]."""
+        Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
+        error = estimates(fit, Q, penalty) - beta
+        return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        whole(batch)
+        data, model = state["data"], state["model"]
+        errors = data.errors(self.simulations, rng.noise)  # [R, N]
+        noise_alone = least_squares(data.X, errors, data.known_noise)
+        along = []
+        for r in self.multiples:  # least squares of Xβ + e is β + least squares of e, with the same residuals
+            beta = r * data.beta
+            along.append(
+                self.losses(beta, dataclasses.replace(noise_alone, beta=beta + noise_alone.beta), model.penalty)
+            )
+        risk = torch.stack(along, 1)  # [E, M, R]
+        z = torch.randn(len(errors), len(data.beta), generator=rng.noise, dtype=errors.dtype, device=rng.noise.device)
+        prior = (data.noise / model.penalty).sqrt() * z.to(errors)  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
+        imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
+        found = {"risk": risk, "gain": risk - risk[:1], "bayes": self.losses(prior, imagined, model.penalty)}
+        sums = {k: state[k] + torch.stack([v.sum(-1), v.square().sum(-1)]).cpu() for k, v in found.items()}
+        n = state["n"] + self.simulations
+        worst = sums["risk"][0].amax(1) / n
+        return state | sums | {"n": n}, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
+
+    def posterior(self, state: dict[str, Any]) -> Risks:
+        n, data = max(state["n"], 1), state["data"]
+
+        def mean_and_error(sums: Tensor) -> tuple[Tensor, Tensor]:
+            mean = sums[0] / n
+            return mean, ((sums[1] / n - mean**2).clamp_min(0) / max(n - 1, 1)).sqrt()
+
+        (risk, error), (gain, gain_error), (bayes, bayes_error) = (
+            mean_and_error(state[name]) for name in ("risk", "gain", "bayes")
+        )
+        fit = data.fit
+        Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
+        chosen = estimates(fit, Q, state["model"].penalty)[int(bayes.argmin())]
+        return Risks(
+            data, state["model"], self.loss, list(self.multiples), n, risk, error, gain, gain_error, bayes, bayes_error, chosen
+        )  # fmt: skip

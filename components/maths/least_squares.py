@@ -1,0 +1,121 @@
+"""Least squares as frequentists see it: the estimator, its confidence ellipsoid, and estimators that do better on average.
+
+y ~ N(Xβ, σ² I) with σ² known, or estimated by s² = ‖y − Xβ̂‖²/(N − D).  Estimates may be of many data sets at once: [..., D].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from components.interfaces import NumericalTrouble
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Maximum likelihood of β from one design and any number of label vectors."""
+
+    beta: Tensor  # β̂ = (XᵀX)⁻¹Xᵀy [..., D]
+    rss: Tensor  # ‖y − Xβ̂‖² [...]
+    gram: Tensor  # G = XᵀX [D, D]
+    L: Tensor  # its lower Cholesky factor
+    rows: int  # N
+    known_noise: float | None  # σ², where it is known
+
+    @property
+    def dim(self) -> int:
+        return len(self.gram)
+
+    @property
+    def spare(self) -> int:
+        """N − D, the degrees of freedom that are left to estimate σ²."""
+        return self.rows - self.dim
+
+    @property
+    def noise(self) -> Tensor:
+        """σ², or s²; [...]."""
+        return self.rss / self.spare if self.known_noise is None else torch.full_like(self.rss, self.known_noise)
+
+    @property
+    def covariance(self) -> Tensor:
+        """(XᵀX)⁻¹: the covariance of β̂ in units of σ² [D, D]."""
+        return torch.cholesky_inverse(self.L)
+
+    def distance(self, beta: Tensor) -> Tensor:
+        """σ⁻² (β − β̂)ᵀ XᵀX (β − β̂), by which the ellipsoid is defined; β [..., D] -> [...].
+
+        Source: Bardenet (2021), section 1.1."""
+        return ((beta - self.beta) @ self.L).square().sum(-1) / self.noise
+
+    def radius(self, level: float) -> float:
+        """The α for which P(distance(β) ≤ α) = level: of χ²_D, or of D times F_{D, N−D} where σ² is estimated."""
+        if self.known_noise is not None:
+            return float(stats.chi2.ppf(level, self.dim))
+        return self.dim * float(stats.f.ppf(level, self.dim, self.spare))
+
+    def log_likelihood(self, beta: Tensor) -> Tensor:
+        """log Π N(y_i | x_iᵀβ, σ²), from ‖y − Xβ‖² = rss + (β − β̂)ᵀG(β − β̂)."""
+        constant = -0.5 * self.rows * (math.log(2 * math.pi) + self.noise.log())
+        return constant - 0.5 * (self.rss / self.noise + self.distance(beta))
+
+
+def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> LeastSquares:
+    """Fits X [N, D] to labels y [..., N].
+
+    Raises:
+        NumericalTrouble: X has not full column rank, or no row is left to estimate σ².
+
+    Source: Bardenet (2021), section 1.1."""
+    gram = X.T @ X
+    L, info = torch.linalg.cholesky_ex(gram)
+    if info.any():
+        raise NumericalTrouble("XᵀX is singular", "use more rows than columns: raise dataset.n_train")
+    if known_noise is None and len(X) <= X.shape[1]:
+        raise NumericalTrouble("no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number")
+    beta = torch.cholesky_solve((y @ X).unsqueeze(-1), L).squeeze(-1)
+    return LeastSquares(beta, (y - beta @ X.T).square().sum(-1), gram, L, len(X), known_noise)
+
+
+# ---- estimators, all functions of the sufficient statistics -----------------------------------------------------------
+def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
+    """β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂), which dominates β̂ under (β − b)ᵀQ(β − b) when D ≥ 3; [..., D].
+
+    c = D − 2; where σ² is estimated c σ² is (D − 2) rss/(N − D + 2).  Q = G is the James–Stein estimator, that shrinks
+    towards 0 by one factor; Q = I is its version for the squared length of the error, whatever the design.  ``positive``
+    stops each principal axis of G relative to Q at 0, before it would change its sign (for Q = G the positive part).
+
+    Source: James & Stein (1961), section 2; Berger (1976)."""
+    D = fit.dim
+    scaled = fit.known_noise if fit.known_noise is not None else fit.rss / (fit.spare + 2)  # estimates σ²
+    # In coordinates with Q = I and G = diag(g): β = Q^{−½} V u.
+    root = torch.linalg.cholesky(Q)  # Q = R Rᵀ
+    inner = torch.linalg.solve_triangular(root, fit.gram, upper=False)
+    inner = torch.linalg.solve_triangular(root, inner.T, upper=False)
+    g, V = torch.linalg.eigh(0.5 * (inner + inner.T))  # [D], [D, D]
+    u = fit.beta @ root @ V  # [..., D]
+    weight = (u * g).square().sum(-1)  # β̂ᵀGQ⁻¹Gβ̂
+    factor = 1 - ((D - 2) * scaled / weight).unsqueeze(-1) * g
+    u = u * (factor.clamp_min(0) if positive else factor)
+    return torch.linalg.solve_triangular(root.T, (u @ V.T).unsqueeze(-1), upper=True).squeeze(-1)
+
+
+def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
+    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D]; [..., D].
+
+    Source: Hoerl & Kennard (1970), eq. (2.3)."""
+    return torch.linalg.solve(fit.gram + penalty.diag(), fit.gram @ fit.beta.unsqueeze(-1)).squeeze(-1)
+
+
+def ridge_risk(gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Variance and squared bias of ridge under (β − b)ᵀQ(β − b), exactly: E = σ² tr(Q W G Wᵀ) + βᵀ(WG − I)ᵀQ(WG − I)β.
+
+    W = (G + diag(λ))⁻¹; λ = 0 gives σ² tr(QG⁻¹) and 0, the risk of least squares.
+
+    Source: Hoerl & Kennard (1970), eq. (4.4)."""
+    W = torch.linalg.inv(gram + penalty.diag())
+    bias = (W @ gram) @ beta - beta
+    return noise * (Q @ W @ gram @ W.T).trace(), bias @ Q @ bias

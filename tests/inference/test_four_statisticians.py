@@ -1,0 +1,212 @@
+"""The four analyses of a linear regression: Bardenet's (1.2) to (1.5), coverage of credible regions, choices of λ."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from filter_play import load
+from small_problems import component, real
+
+from components.inference.linear import statistical_risk
+from components.inference.linear.conjugate_bayes import region_radius
+from components.maths.conjugate_regression import coefficients
+from components.maths.least_squares import least_squares
+from components.metrics.decisions import NormPower, Squared, samples_of
+from components.trouble import Misfit
+
+F64 = torch.float64
+PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_path"]
+NOISE = 2.0
+
+
+def analysed(
+    name: str, steps: int = 4, noise: float | str = NOISE, data: str = "linear_simulation", times=1.0, **settings
+):
+    """Posterior of an analysis of a simulated regression, the problem and the model."""
+    keys = {
+        "n_train": 15,
+        "beta": [times, -0.5 * times, 0.0, 0.3 * times],
+        "noise": NOISE,
+        "correlation": 0.6,
+        "n_test": 20,
+    }
+    problem, rng = load(data, **(keys if data == "linear_simulation" else {}))
+    model = component(
+        "model",
+        "linear_regression",
+        noise=noise,
+        intercept_scale=None,
+        prior_scale=0.4,
+        noise_shape=3.0,
+        noise_scale=4.0,
+    ).build(problem, rng)
+    inference = component("inference", name, **settings)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches(rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+        assert all(math.isfinite(float(v)) for v in info.values())
+    return inference.posterior(state), problem, model
+
+
+@pytest.mark.parametrize("noise", [NOISE, "learned"])
+def test_confidence_regions_cover(noise):
+    found, problem, _ = analysed("maximum_likelihood", noise=noise, simulations=5000)
+    for level in found.inside:
+        share, error = found.coverage(level)
+        assert abs(share - level) < 4 * error
+    assert found.data.simulated
+    torch.testing.assert_close(found.data.beta, problem.truth["beta"])
+
+
+def literal_risk(rule: int, beta: torch.Tensor, X: torch.Tensor, errors: torch.Tensor, penalty: torch.Tensor) -> float:
+    """(1.2) as an average over data sets of L(θ, θ̂(y)) = ‖θ − θ̂(y)‖², one data set at a time."""
+    total = 0.0
+    for e in errors:
+        fit = least_squares(X, (X @ beta + e)[None], NOISE)
+        estimate = statistical_risk.estimates(fit, torch.eye(len(beta), dtype=F64), penalty)[rule, 0]
+        total += float(((estimate - beta) ** 2).sum())
+    return total / len(errors)
+
+
+def test_risk_functions_are_averages_of_losses_over_data_sets():
+    inference = component("inference", "statistical_risk", simulations=50, multiples=[0.5, 2.0])
+    problem, rng = load("linear_simulation", n_train=12, beta=[1.0, 0.0, -1.0], noise=NOISE)
+    model = component("model", "linear_regression", noise=NOISE, intercept_scale=None).build(problem, rng)
+    state = inference.init(model, problem, rng)
+    before = rng.noise.get_state()
+    state, _ = inference.step(state, problem.train, rng)
+    rng.noise.set_state(before)
+    errors = state["data"].errors(50, rng.noise)
+    found = inference.posterior(state)
+    for m, r in enumerate((0.5, 2.0)):
+        for e in range(len(statistical_risk.ESTIMATORS)):
+            literal = literal_risk(e, r * problem.truth["beta"], state["data"].X, errors, model.penalty)
+            assert float(found.risk[e, m]) == pytest.approx(literal)
+
+
+def test_least_squares_has_constant_risk_and_is_dominated():
+    found, *_ = analysed("statistical_risk", simulations=5000)
+    exact = NOISE * float(found.data.fit.covariance.trace())
+    assert bool(((found.risk[0] - exact).abs() < 4 * found.error[0]).all())  # (1.3): its worst case is every case
+    assert found.dominating["james_stein"]
+    assert found.dominating["james_stein_plus"]
+    assert not found.dominating["bayes"]  # far from 0 the prior misleads
+
+
+def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterior_loss():
+    found, _, model = analysed("statistical_risk", simulations=20_000)
+    bayes = statistical_risk.ESTIMATORS.index("bayes")
+    assert int(found.bayes_risk.argmin()) == bayes  # (1.4)
+    # (1.5): E_y of the posterior expected loss σ² tr Λ⁻¹, which is the same for every y
+    posterior_loss = NOISE * float(torch.linalg.inv(found.data.fit.gram + model.penalty.diag()).trace())
+    assert abs(float(found.bayes_risk[bayes]) - posterior_loss) < 4 * float(found.bayes_error[bayes])
+    assert float(found.bayes_risk[0]) - posterior_loss > 10 * float(found.bayes_error[0])
+    torch.testing.assert_close(found.chosen, coefficients(found.data.X, found.data.y, model.penalty).m)
+
+
+@pytest.mark.parametrize("noise", [NOISE, "learned"])
+def test_credible_regions_hold_beta_as_often_as_they_say_over_the_prior(noise, monkeypatch):
+    found, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
+    error = (0.09 / found.n) ** 0.5
+    assert abs(found.over_prior / found.n - 0.9) < 4 * error
+    far, *_ = analysed("conjugate_bayes", noise=noise, simulations=1000, level=0.9, draws=10, times=4.0)
+    assert far.at_beta / far.n < 0.8  # at a β that the prior hardly expects they hold it less often
+    if noise == "learned":  # a region that forgets that σ² is uncertain must fail the same check
+        module = "components.inference.linear.conjugate_bayes.region_radius"
+        monkeypatch.setattr(module, lambda level, dim, shape: region_radius(level, dim, None))
+        mutant, *_ = analysed("conjugate_bayes", noise=noise, simulations=5000, level=0.9, draws=10)
+        assert abs(mutant.over_prior / mutant.n - 0.9) > 4 * error
+
+
+@pytest.mark.parametrize("noise", [NOISE, "learned"])
+def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
+    found, problem, model = analysed("conjugate_bayes", noise=noise, draws=10_000, simulations=1)
+    first, second = model.exact_moments(problem.train)
+    values = found.draws.values.flatten(0, 1)
+    for power, exact in ((1, first), (2, second)):
+        error = (values**power).std(0) / len(values) ** 0.5
+        assert float(((values**power).mean(0) - exact).div(error).abs().max()) < 4
+    belief = samples_of(found.draws)
+    beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
+    spread = found.scale**0.5 * found.known.covariance.diagonal().sqrt() / 2000**0.5
+    # symmetric about m: mean (L₂) and generalised median (L₁) estimate the same point
+    assert bool(((Squared().act(beta) - found.known.m).abs() < 5 * spread).all())
+    assert bool(((NormPower(1.0).act(beta) - found.known.m).abs() < 7 * spread).all())
+    rows = found.decisions()
+    assert {row["loss"] for row in rows} == {*component("inference", "conjugate_bayes").decisions, "zero_one"}
+    mean = next(row for row in rows if row["about"] == "x1" and row["loss"] == "squared")
+    assert mean["action"] == pytest.approx(float(values[:, 0].mean()))
+    assert mean["expected_loss"] == pytest.approx(float(values[:, 0].var(correction=0)))
+
+
+def test_models_are_chosen_by_their_evidence():
+    found, *_ = analysed("conjugate_bayes", steps=1)
+    X, y = found.data.X, found.data.y
+    for name, value in zip(found.candidates, found.log_evidence, strict=True):
+        keep = [j for j in range(4) if name == "all inputs" or (name != "no input" and name != f"without x{j + 1}")]
+        covariance = NOISE * (torch.eye(15, dtype=F64) + 0.16 * X[:, keep] @ X[:, keep].T)
+        literal = torch.distributions.MultivariateNormal(torch.zeros(15, dtype=F64), covariance).log_prob(y)
+        assert float(value) == pytest.approx(float(literal))
+    assert float(found.model_probabilities.sum()) == pytest.approx(1)
+
+
+def test_ridge_path_criteria_literally():
+    found, _, _ = analysed("ridge_path", steps=1, number=5)
+    X, y, eye = found.data.X, found.data.y, torch.eye(4, dtype=F64)
+    for i, penalty in enumerate(found.penalties):
+        inverse = torch.linalg.inv(X.T @ X + penalty * eye)
+        torch.testing.assert_close(found.path[i], inverse @ X.T @ y)
+        # the Bayes rule for squared loss under β ~ N(0, σ²/λ): ∫ by the product of two Gaussians
+        joint = torch.linalg.inv(penalty / NOISE * eye + X.T @ X / NOISE) @ (X.T @ y / NOISE)
+        torch.testing.assert_close(found.path[i], joint)
+        left_out = []
+        for n in range(len(y)):
+            rest = [k for k in range(len(y)) if k != n]
+            b = torch.linalg.inv(X[rest].T @ X[rest] + penalty * eye) @ X[rest].T @ y[rest]
+            left_out.append(float((y[n] - X[n] @ b) ** 2))
+        assert float(found.criteria["loo"][i]) == pytest.approx(sum(left_out) / len(left_out))
+        covariance = NOISE * (torch.eye(15, dtype=F64) + X @ X.T / penalty)
+        literal = torch.distributions.MultivariateNormal(torch.zeros(15, dtype=F64), covariance).log_prob(y)
+        assert float(found.criteria["evidence"][i]) == pytest.approx(float(literal))
+    assert found.hkb == pytest.approx(4 * NOISE / float(found.data.fit.beta.square().sum()))
+    assert found.risk(found.best) < found.risk(0.0)
+
+
+@pytest.mark.parametrize("name", [*PARTS, "four_statisticians"])
+@pytest.mark.parametrize("data", ["linear_simulation", "diabetes"])
+def test_every_analysis_predicts_scores_and_draws(name, data):
+    found, problem, _ = analysed(name, noise="learned", data=data)
+    predictive = found.predict(problem.test.x, torch.Generator().manual_seed(0))
+    assert predictive.mean.shape == (problem.test.x.shape[0], 1)
+    if data == "diabetes":
+        assert float((predictive.mean - problem.test.y).square().mean()) < 0.6 * float(problem.test.y.square().mean())
+    assert all(math.isfinite(v) for v in found.scores().values())
+    assert all(figure.axes for figure in found.figures().values())
+
+
+def test_tables_are_written(tmp_path):
+    found, *_ = analysed("four_statisticians")
+    assert [p.name for p in found.artefacts(tmp_path)] == ["estimates.csv", "risks.csv", "decisions.csv"]
+    assert list(found.figures()) == ["fisher", "wald", "savage", "hoerl_kennard"]
+    table = found.estimates()
+    assert list(table["coefficient"]) == ["x1", "x2", "x3", "x4"]
+    assert list(table["true"]) == [1.0, -0.5, 0.0, 0.3]
+
+
+def test_what_cannot_be_analysed_is_said():
+    problem, rng = load("linear_simulation", beta=[1.0, 2.0])
+    model = component("model", "linear_regression", noise=1.0, intercept_scale=None).build(problem, rng)
+    with pytest.raises(Misfit, match="at least 3"):
+        component("inference", "statistical_risk").init(model, problem, rng)
+    with pytest.raises(ValueError, match="below highest"):
+        component("inference", "ridge_path", lowest=2.0, highest=1.0)
+    data = real(n_tasks=1, batch_size=10, missing=0.0)
+    model = component("model", "linear_regression").build(data, rng)
+    batch = next(iter(data.batches(rng, 0, 1)))[1]
+    for name in [*PARTS, "four_statisticians"]:
+        inference = component("inference", name)
+        state = inference.init(model, data, rng)
+        with pytest.raises(Misfit, match="batch_size"):
+            inference.step(state, batch, rng)

@@ -1,0 +1,192 @@
+"""Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators against theorems about their risk."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from components.interfaces import NumericalTrouble
+from components.maths.conjugate_regression import coefficients
+from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
+
+F64 = torch.float64
+N, D, NOISE = 12, 4, 0.7
+
+
+def regression(seed=0, rows=N):
+    g = torch.Generator().manual_seed(seed)
+    X = torch.randn(rows, D, generator=g, dtype=F64) @ torch.tensor([[1, 0.9, 0, 0]] + [[0, 1, 0, 0.0]] * 3, dtype=F64)
+    X = X + 0.5 * torch.randn(rows, D, generator=g, dtype=F64)
+    beta = torch.tensor([1.0, -0.5, 0.3, 0.0], dtype=F64)
+    y = X @ beta + NOISE**0.5 * torch.randn(rows, generator=g, dtype=F64)
+    return X, y, beta
+
+
+def literal_log_likelihood(X, y, beta, noise):
+    """log Π_i N(y_i | x_iᵀθ, σ²), row by row."""
+    density = [
+        math.exp(-((float(t) - float(x @ beta)) ** 2) / (2 * noise)) / (2 * math.pi * noise) ** 0.5
+        for x, t in zip(X, y, strict=True)
+    ]
+    return math.log(math.prod(density))
+
+
+def test_log_likelihood_and_its_maximum():
+    X, y, _ = regression()
+    fit = least_squares(X, y, NOISE)
+    best = literal_log_likelihood(X, y, fit.beta, NOISE)
+    assert float(fit.log_likelihood(fit.beta)) == pytest.approx(best)
+    g = torch.Generator().manual_seed(1)
+    for scale in (1e-4, 1e-2, 1.0):
+        other = fit.beta + scale * torch.randn(D, generator=g, dtype=F64)
+        value = literal_log_likelihood(X, y, other, NOISE)
+        assert value < best
+        assert float(fit.log_likelihood(other)) == pytest.approx(value)
+        # "∝ −‖y − Xθ‖²": differences are those of the squares over 2σ²
+        squares = (y - X @ other).square().sum() - (y - X @ fit.beta).square().sum()
+        assert best - value == pytest.approx(float(squares) / (2 * NOISE), rel=1e-6, abs=1e-12)
+    torch.testing.assert_close(fit.beta, torch.linalg.inv(X.T @ X) @ X.T @ y)
+
+
+def test_ellipsoid_is_the_printed_one():
+    X, y, beta = regression()
+    fit = least_squares(X, y, NOISE)
+    error = beta - fit.beta
+    gram = X.T @ X
+    literal = sum(float(error[i] * gram[i, j] * error[j]) for i in range(D) for j in range(D)) / NOISE
+    assert float(fit.distance(beta)) == pytest.approx(literal)
+
+
+def repeated(known, n=40_000, rows=N):
+    X, _, beta = regression(rows=rows)
+    e = NOISE**0.5 * torch.randn(n, rows, generator=torch.Generator().manual_seed(2), dtype=F64)
+    return least_squares(X, X @ beta + e, known), beta
+
+
+def test_sampling_distribution_of_the_estimate():
+    """(1.1): N(θ, σ²(XᵀX)⁻¹)."""
+    fit, beta = repeated(NOISE)
+    n = len(fit.beta)
+    covariance = NOISE * torch.linalg.inv(fit.gram)
+    z = (fit.beta.mean(0) - beta) / (covariance.diagonal() / n).sqrt()
+    assert float(z.abs().max()) < 4
+    centred = fit.beta - beta
+    products = centred[:, :, None] * centred[:, None]
+    z = (products.mean(0) - covariance) / (products.std(0) / n**0.5)
+    assert float(z.abs().max()) < 4
+
+
+def coverage_z(fit, beta, level, radius):
+    share = float((fit.distance(beta) <= radius).double().mean())
+    return (share - level) / (level * (1 - level) / len(fit.beta)) ** 0.5
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("known", [NOISE, None])
+def test_confidence_ellipsoid_covers(level, known):
+    fit, beta = repeated(known)
+    assert abs(coverage_z(fit, beta, level, fit.radius(level))) < 4
+
+
+def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
+    fit, beta = repeated(None)
+    gaussian = dataclasses.replace(fit, known_noise=NOISE).radius(0.9)
+    assert coverage_z(fit, beta, 0.9, gaussian) < -10
+
+
+def test_james_stein_as_printed():
+    """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set at a time."""
+    fit, _ = repeated(NOISE, n=5)
+    for Q in (fit.gram, torch.eye(D, dtype=F64), torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=F64))):
+        for b, ours in zip(fit.beta, james_stein(fit, Q, False), strict=True):
+            pull = torch.linalg.inv(Q) @ fit.gram @ b
+            literal = b - (D - 2) * NOISE * pull / float(b @ fit.gram @ torch.linalg.inv(Q) @ fit.gram @ b)
+            torch.testing.assert_close(ours, literal)
+            if Q is fit.gram:
+                torch.testing.assert_close(literal, b * (1 - (D - 2) * NOISE / float(b @ fit.gram @ b)))
+    plus = james_stein(fit, fit.gram, True)
+    factor = (1 - (D - 2) * NOISE / ((fit.beta @ fit.gram) * fit.beta).sum(1)).clamp_min(0)
+    torch.testing.assert_close(plus, factor[:, None] * fit.beta)
+
+
+def stein_identity_z(fit, beta, Q, estimate):
+    """z of R(least squares) − R(estimate) − (D − 2)²σ⁴ E[1/β̂ᵀGQ⁻¹Gβ̂], which is 0 for James–Stein by Stein's lemma."""
+
+    def loss(b):
+        return ((b - beta) @ Q * (b - beta)).sum(1)
+
+    pulled = fit.beta @ fit.gram
+    gain = (D - 2) ** 2 * NOISE**2 / (pulled @ torch.linalg.inv(Q) * pulled).sum(1)
+    difference = loss(fit.beta) - loss(estimate) - gain
+    return float(difference.mean() / (difference.std() / len(difference) ** 0.5)), float(gain.mean())
+
+
+@pytest.mark.parametrize("prediction", [True, False])
+def test_james_stein_dominates_by_what_steins_lemma_says(prediction):
+    fit, _ = repeated(NOISE)
+    Q = fit.gram if prediction else torch.eye(D, dtype=F64)
+    errors = fit.beta - regression()[2]
+    for r in (0.0, 0.3, 1.0, 3.0):
+        beta = r * regression()[2]
+        moved = dataclasses.replace(fit, beta=beta + errors)
+        z, gain = stein_identity_z(moved, beta, Q, james_stein(moved, Q, False))
+        assert abs(z) < 4
+        assert gain > 0
+
+        def loss(b, beta=beta):
+            return ((b - beta) @ Q * (b - beta)).sum(1)
+
+        plain, stopped = loss(james_stein(moved, Q, False)), loss(james_stein(moved, Q, True))
+        difference = plain - stopped  # stopping at 0 gains again
+        assert float(difference.mean() / (difference.std() / len(difference) ** 0.5 + 1e-300)) > -3
+    expands = 2 * moved.beta - james_stein(moved, Q, False)  # the mutant: away from 0
+    assert abs(stein_identity_z(moved, beta, Q, expands)[0]) > 10
+
+
+def test_james_stein_with_estimated_noise_dominates():
+    fit, beta = repeated(None)
+    better = james_stein(fit, fit.gram, False)
+    difference = ((fit.beta - beta) @ fit.gram * (fit.beta - beta)).sum(1)
+    difference = difference - ((better - beta) @ fit.gram * (better - beta)).sum(1)
+    assert float(difference.mean() / (difference.std() / len(difference) ** 0.5)) > 4
+
+
+def test_ridge_is_penalised_least_squares_and_a_posterior_mean():
+    X, y, _ = regression()
+    penalty = torch.tensor([0.5, 1.0, 2.0, 0.1], dtype=F64)
+    ours = ridge(least_squares(X, y, NOISE), penalty)
+    torch.testing.assert_close(ours, torch.linalg.inv(X.T @ X + penalty.diag()) @ X.T @ y)
+    torch.testing.assert_close(ours, coefficients(X, y, penalty).m)
+
+    def cost(b):
+        return float((y - X @ b).square().sum() + (penalty * b * b).sum())
+
+    g = torch.Generator().manual_seed(3)
+    assert all(cost(ours + 1e-3 * torch.randn(D, generator=g, dtype=F64)) > cost(ours) for _ in range(50))
+
+
+def test_risk_of_ridge_and_the_existence_theorem():
+    fit, beta = repeated(NOISE)
+    eye = torch.eye(D, dtype=F64)
+    for value in (0.0, 0.3, 3.0):
+        penalty = torch.full((D,), value, dtype=F64)
+        losses = (ridge(fit, penalty) - beta).square().sum(1)
+        exact = sum(ridge_risk(fit.gram, beta, NOISE, penalty, eye))
+        assert abs(float(losses.mean() - exact) / float(losses.std() / len(losses) ** 0.5)) < 4
+    least = sum(ridge_risk(fit.gram, beta, NOISE, torch.zeros(D, dtype=F64), eye))
+    assert float(least) == pytest.approx(float(NOISE * torch.linalg.inv(fit.gram).trace()))
+    # Hoerl & Kennard, Theorem 4.3: any λ < 2σ²/‖β‖² lowers the risk
+    for value in (1e-3, 0.1, 1.9 * NOISE / float(beta.square().sum())):
+        assert sum(ridge_risk(fit.gram, beta, NOISE, torch.full((D,), value, dtype=F64), eye)) < least
+
+
+def test_too_few_rows_are_said():
+    X, y, _ = regression()
+    with pytest.raises(NumericalTrouble, match="singular"):
+        least_squares(X[:2], y[:2], NOISE)
+    with pytest.raises(NumericalTrouble, match="no row"):
+        least_squares(X[:D], y[:D])
+    assert math.isfinite(float(least_squares(X[: D + 1], y[: D + 1]).noise))
