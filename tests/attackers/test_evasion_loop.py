@@ -1,0 +1,196 @@
+"""The loop and the three norms of gradient attacks, against slow searches and the equations written out."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from filter_play import component
+
+from components.attackers.evasion.loop import Ascent, ascend
+from components.attackers.evasion.norms import NORMS
+from components.attackers.victim import Victim
+from components.predictive import Categorical
+
+F64 = torch.float64
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class Softmax:
+    """A small tanh network with S sets of weights."""
+
+    def __init__(self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0):
+        g = generator(seed)
+        self.w = torch.randn(draws, inputs, 8, generator=g, dtype=F64)
+        self.v = torch.randn(draws, 8, classes, generator=g, dtype=F64)
+        self.calls = 0
+
+    def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:
+        self.calls += len(x)
+        f = torch.tanh(x @ self.w) @ self.v  # [S, B, C]
+        return Categorical(f.unsqueeze(2))
+
+    def some(self, n: int, g: torch.Generator | None) -> Softmax:
+        chosen = Softmax()
+        rows = torch.arange(n) if g is None else torch.randint(len(self.w), (n,), generator=g)
+        chosen.w, chosen.v = self.w[rows], self.v[rows]
+        return chosen
+
+
+def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs in [0, 1] and the labels that the victim gives them."""
+    x = torch.rand(n, victim.w.shape[1], generator=generator(seed), dtype=F64)
+    return x, victim.predict(x, generator()).probs.argmax(-1)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_starts_fill_the_ball_and_stay_inside(norm):
+    like = torch.zeros(4000, 3, dtype=F64)
+    start = NORMS[norm].start(like, 0.7, generator())
+    size = NORMS[norm].size(start) / 0.7
+    assert size.max() <= 1 + 1e-12
+    # In a ball of D dimensions P(‖δ‖ ≤ r ε) = r^D, whatever the norm.
+    for r in (0.5, 0.8):
+        share = float((size <= r).double().mean())
+        assert share == pytest.approx(r**3, abs=4 * (r**3 * (1 - r**3) / 4000) ** 0.5)
+    assert start.mean(0).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_projection_is_the_nearest_point_of_the_ball(norm):
+    hooks, eps = NORMS[norm], 0.5
+    delta = torch.randn(12, 4, generator=generator(3), dtype=F64)
+    inside = 0.1 * delta / delta.abs().sum(1, keepdim=True)
+    torch.testing.assert_close(hooks.project(inside, eps), inside)
+    projected = hooks.project(delta, eps)
+    assert hooks.size(projected).max() <= eps + 1e-12
+    # z* is the projection of z exactly when (z − z*)·(v − z*) ≤ 0 for every v of the ball (the ball is convex).
+    ball = hooks.start(torch.zeros(5000, 4, dtype=F64), eps, generator(9))
+    ball = torch.cat([ball, eps * ball / hooks.size(ball)[:, None], eps * torch.eye(4, dtype=F64), -eps * torch.eye(4)])
+    for row, ours in zip(delta, projected, strict=True):
+        assert float(((ball - ours) @ (row - ours)).max()) <= 1e-12
+
+
+def test_the_steepest_direction_of_l2_and_linf_gains_most():
+    gradient = torch.randn(5, 4, generator=generator(4), dtype=F64)
+    assert torch.allclose((NORMS["linf"].steepest(gradient) * gradient).sum(1), gradient.abs().sum(1))
+    assert torch.allclose((NORMS["l2"].steepest(gradient) * gradient).sum(1), gradient.norm(dim=1))
+    step = NORMS["l1"].steepest(gradient)  # of four coordinates one is kept: the exact steepest direction of L1
+    assert torch.allclose((step * gradient).sum(1), gradient.abs().amax(1))
+
+
+def test_pgd_is_its_equation_written_out():
+    victim_model = Softmax()
+    x, y = images(victim_model)
+    victim, eps, alpha = Victim(victim_model, (0.0, 1.0)), 0.2, 0.05
+    ours = ascend(victim, x, y, generator(5), eps, Ascent("linf", 4, alpha / eps, stop_when_broken=False))
+    literal = x.clone()
+    for _ in range(4):
+        for b in range(len(x)):
+            z = literal[b : b + 1].clone().requires_grad_(True)
+            log_prob = victim_model.predict(z, generator()).log_prob(y[b : b + 1]).sum()
+            (gradient,) = torch.autograd.grad(log_prob, z)
+            moved = literal[b] - alpha * gradient[0].sign()
+            literal[b] = torch.minimum(torch.maximum(moved, x[b] - eps), x[b] + eps).clamp(0, 1)
+    torch.testing.assert_close(ours, literal)
+
+
+def test_momentum_is_its_equation_written_out():
+    victim_model = Softmax()
+    x, y = images(victim_model, 5)
+    victim, eps, mu = Victim(victim_model), 0.3, 0.9
+    ours = ascend(victim, x, y, generator(), eps, Ascent("l2", 3, 0.4, momentum=mu, stop_when_broken=False))
+    literal, m = x.clone(), torch.zeros_like(x)
+    for _ in range(3):
+        gradient = -victim.input_gradient(literal, y, generator())
+        m = mu * m + gradient / gradient.abs().sum(1, keepdim=True)
+        delta = literal + 0.4 * eps * m / m.norm(dim=1, keepdim=True) - x
+        literal = x + delta * (eps / delta.norm(dim=1, keepdim=True)).clamp_max(1)
+    torch.testing.assert_close(ours, literal)
+
+
+def test_fgsm_is_one_step_of_bim():
+    model = Softmax()
+    x, y = images(model)
+    rng = SimpleNamespace(attack=generator())
+    fgsm = component("attacker", "fgsm")
+    bim = component("attacker", "bim", steps=1, step_size=1.0, stop_when_broken=False)
+    victim = Victim(model, (0.0, 1.0))
+    assert torch.equal(fgsm.perturb(victim, x, y, rng, 0.1), bim.perturb(victim, x, y, rng, 0.1))
+
+
+@pytest.mark.parametrize("name", ["bim", "pgd", "pgd_momentum"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_attacks_stay_in_the_ball_and_the_bounds_and_lower_accuracy(name, norm):
+    model = Softmax()
+    x, y = images(model, 80)
+    eps = {"linf": 0.2, "l2": 0.5, "l1": 1.0}[norm]
+    attacker = component("attacker", name, norm=norm)
+    moved = attacker.perturb(Victim(model, (0.0, 1.0)), x, y, SimpleNamespace(attack=generator()), eps)
+    assert NORMS[norm].size(moved - x).max() <= eps * (1 + 1e-9)
+    assert moved.min() >= 0
+    assert moved.max() <= 1
+    assert float(Victim(model).broken(moved, y, generator()).double().mean()) > 0.2
+
+
+def test_stopping_early_breaks_the_same_images_for_less():
+    model = Softmax()
+    x, y = images(model, 60)
+    victim = Victim(model, (0.0, 1.0))
+    outcome, calls = [], []
+    for stop in (True, False):
+        model.calls = 0
+        moved = ascend(victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.1, stop_when_broken=stop))
+        calls.append(model.calls)
+        outcome.append(victim.broken(moved, y, generator()))
+    assert bool((outcome[0] >= outcome[1]).all())  # whoever stops at once cannot walk out again
+    assert calls[0] < 0.8 * calls[1]
+
+
+def test_restarts_only_help_and_a_target_is_reached():
+    model = Softmax()
+    x, y = images(model, 60)
+    victim = Victim(model, (0.0, 1.0))
+    broken = []
+    for restarts in (1, 5):
+        how = Ascent("l2", 10, 0.25, random_start=True, restarts=restarts)
+        broken.append(float(victim.broken(ascend(victim, x, y, generator(), 0.4, how), y, generator()).double().mean()))
+    assert broken[1] >= broken[0]
+    towards = ascend(victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2))
+    before, after = (float((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean()) for z in (x, towards))
+    assert after > max(before + 0.3, 0.8)
+
+
+def test_single_and_fresh_draws_are_weaker_controls_than_the_predictive():
+    model = Softmax(draws=12)
+    x, y = images(model, 120)
+    left = {}
+    for expectation in ("predictive", "fresh_draws", "single_draw"):
+        victim = Victim(model, (0.0, 1.0), expectation)  # type: ignore[arg-type]
+        moved = ascend(victim, x, y, generator(2), 0.15, Ascent("linf", 20, 0.15))
+        left[expectation] = 1 - float(victim.broken(moved, y, generator()).double().mean())
+    assert left["predictive"] <= left["fresh_draws"] + 0.03
+    assert left["predictive"] < left["single_draw"]
+
+
+def test_sizes_must_increase():
+    for eps in ([], [0.1, 0.1], [0.2, 0.1]):
+        with pytest.raises(ValueError, match="eps: must be a list of increasing sizes"):
+            component("attacker", "pgd", eps=eps)
+
+
+def test_a_broken_row_is_never_traded_for_one_that_is_not():
+    model = Softmax(seed=3)
+    x, y = images(model, 50, seed=7)
+    victim = Victim(model, (0.0, 1.0))
+    for seed, stop in itertools.product(range(3), (True, False)):
+        few = Ascent("linf", 6, 0.3, random_start=True, restarts=1, stop_when_broken=stop)
+        many = Ascent("linf", 6, 0.3, random_start=True, restarts=4, stop_when_broken=stop)
+        one = victim.broken(ascend(victim, x, y, generator(seed), 0.15, few), y, generator())
+        four = victim.broken(ascend(victim, x, y, generator(seed), 0.15, many), y, generator())
+        assert bool((four >= one).all())
