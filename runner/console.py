@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -24,6 +25,8 @@ from runner.record import mean_se
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 SHOWN = 5  # live metrics beside the bar
+PARTS = 20  # tasks or parameters in the table of results
+WIDE = 8  # columns that can be read beside each other
 
 
 def number(value: float) -> str:
@@ -132,10 +135,6 @@ def result(
     )
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
     out.print(f"\n[bold]{job.data}[/bold], {job.choice['model']}, {job.choice['inference']} ({repetitions})")
-    table = Table()
-    table.add_column("")
-    for name in names:
-        table.add_column(name, justify="right")
 
     def cell(values: list[float] | None) -> str:
         if values is None:
@@ -143,19 +142,31 @@ def result(
         mean, se = mean_se(values)
         return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
 
+    ours, theirs = [], []  # (label, cells)
     if headline:
-        table.add_row("[bold]all", *(f"[bold]{cell(result.get(name))}" for name in names))
-    for part in parts[:20]:
-        table.add_row(part, *(cell(result.get(f"{name}/{part}")) for name in names))
+        ours.append(("[bold]all", [f"[bold]{cell(result.get(name))}" for name in names]))
+    for part in parts[:PARTS]:
+        ours.append((escape(part), [cell(result.get(f"{name}/{part}")) for name in names]))
     if printed:
-        table.add_section()
-        if any("/" not in name for name in printed):
-            table.add_row("published", *(printed.get(name, "") for name in names))
-        for part in parts[:20]:
-            row = [printed.get(f"{name}/{part}", "") for name in names]
-            if any(row):
-                table.add_row(f"{part}, published", *row)
+        theirs.append(("published", [printed.get(name, "") for name in names]))
+        for part in parts[:PARTS]:
+            theirs.append((f"{escape(part)}, published", [printed.get(f"{name}/{part}", "") for name in names]))
+        theirs = [row for row in theirs if any(row[1])]
+    rows = [*ours, *theirs]
+    table = Table()
+    if len(names) > WIDE >= len(rows):  # more metrics than fit beside each other: they go below each other
+        for label in ("", *(label for label, _ in rows)):
+            table.add_column(label, justify="right" if label else "left")
+        for k, name in enumerate(names):
+            table.add_row(name, *(cells[k] for _, cells in rows))
+    else:
+        for name in ("", *names):
+            table.add_column(name, justify="right" if name else "left")
+        for k, (label, cells) in enumerate(rows):
+            table.add_row(label, *cells, end_section=k == len(ours) - 1)
     out.print(table)
+    if len(parts) > PARTS:
+        out.print(f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …", markup=False)
     if printed and reason:
         out.print(f"published {reason}", style="yellow", markup=False)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from runner import CONF
 from runner.mistakes import ConfigError, nearest
@@ -61,7 +61,7 @@ class TableSpec(_Strict):
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
     not_comparable: str | None = None  # why nothing here can be compared with what is printed
-    digits: PositiveInt = 2
+    digits: NonNegativeInt = 2
 
     @model_validator(mode="after")
     def _consistent(self) -> TableSpec:

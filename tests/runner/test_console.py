@@ -1,0 +1,48 @@
+"""The table of results: metrics beside each other while they fit, below each other where they do not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from runner import console
+
+JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
+
+
+@pytest.fixture
+def shown(capsys):
+    def show(result, **more) -> list[list[str]]:
+        """The words of each line of the table."""
+        console.result(JOB, result, **more)
+        lines = capsys.readouterr().out.splitlines()
+        return [line.replace("┃", "│").strip("│ ").split("│") for line in lines if line.startswith(("│", "┃"))]
+
+    return show
+
+
+def words(line: list[str]) -> list[str]:
+    return [cell.strip() for cell in line]
+
+
+def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
+    result = {"auc": [0.5, 0.7], "auc/run 1": [0.4, 0.6], "auc/run 2": [0.6, 0.8], "nlpp": [1.0, 3.0]}
+    table = shown(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
+    assert [line[0].strip() for line in table[1:]] == ["all", "run 1", "run 2", "published", "run 2, published"]
+    assert words(table[1]) == ["all", "0.6 ± 0.1", "2 ± 1"]
+    assert words(table[5])[:2] == ["run 2, published", "0.81(0.02)"]
+
+
+def test_many_metrics_stand_below_each_other(shown):
+    result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
+    table = shown(result, printed={"metric3": "3.1"})
+    assert words(table[0]) == ["all", "theta[x]", "published"]  # a name in brackets is no markup
+    assert [line[0].strip() for line in table[1:]] == [f"metric{k}" for k in range(12)]
+    assert words(table[4]) == ["metric3", "3", "7", "3.1"]
+
+
+def test_parameters_left_out_are_said(shown, capsys):
+    result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
+    console.result(JOB, result)
+    assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
