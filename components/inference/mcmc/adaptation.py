@@ -86,7 +86,7 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",
         )
-    return L
+    return L.contiguous()  # LAPACK leaves it by columns, a checkpoint brings it back by rows, and BLAS rounds by layout
 
 
 def stretched(L: Tensor | None, z: Tensor) -> Tensor:

@@ -68,7 +68,10 @@ class ImportanceSampling(Inference):
             )
         best = value.topk(CLIMBED).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)
-        return {"centre": centre, "factor": self.inflation * L}
+        return {
+            "centre": centre,
+            "factor": (self.inflation * L).contiguous(),
+        }  # laid out as a checkpoint brings it back
 
     @torch.no_grad()
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
