@@ -186,7 +186,7 @@ def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
         raise ConfigError(f"{path.name}: {str(error).splitlines()[0]}") from None
     printed = {row for table in study.tables if table.published for row in load_published(table.published).values}
     for row in study.rows:
-        if row.published_row is not None and row.published_row not in printed:
+        if printed and row.published_row is not None and row.published_row not in printed:
             raise ConfigError(
                 f"{path.name}: row {row.name}: published_row={row.published_row} is in no table of this study"
                 + nearest(row.published_row, printed)
