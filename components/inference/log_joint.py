@@ -26,7 +26,13 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
 def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
     """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
 
+    A model may offer both in closed form, as ``score(theta, batch, value)``, which leaves the value out where ``value`` is
+    False; that spares half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
+    score = getattr(model, "score", None)
+    if score is not None:
+        with torch.no_grad():
+            return score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
         value = log_joint(model, theta, batch)
@@ -40,11 +46,9 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tens
 
 
 def gradient_alone(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
-    """The gradient [K, P] where nobody asks for the value.
-
-    A model may offer it in closed form as ``score(theta, batch)``, scaled like ``log_joint``: that spares the value."""
+    """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
     score = getattr(model, "score", None)
     if score is None:
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():
-        return score(theta.detach(), batch)
+        return score(theta.detach(), batch, False)[1]

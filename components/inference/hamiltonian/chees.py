@@ -54,22 +54,22 @@ class Length:
     def of(length: float) -> Length:
         return Length(math.log(length), math.log(length))
 
-    def learnt(self, gradient: float, low: float, high: float) -> Length:
-        """One step uphill within [low, high]; none where the gradient is not a number."""
+    def learnt(self, gradient: float, most: float) -> Length:
+        """One step uphill, not beyond ``most``; none where the gradient is not a number."""
         if not math.isfinite(gradient):
             return self
         m = self.m + 1
         second = 0.95 * self.second + 0.05 * gradient**2
         scale = math.sqrt(second / (1 - 0.95**m))
         log_length = self.log_length + (0.025 * gradient / scale if scale > 0 else 0.0)
-        log_length = min(max(log_length, math.log(low)), math.log(high))
+        log_length = min(log_length, math.log(most))
         weight = m**-0.5
         return Length(log_length, weight * log_length + (1 - weight) * self.log_average, second, m)
 
     def stretched(self, factor: float) -> Length:
-        """T in other units of time."""
+        """T in other units of time, as long as before."""
         shift = math.log(factor)
-        return replace(self, log_length=self.log_length + shift, log_average=self.log_average + shift, second=0.0, m=0)
+        return replace(self, log_length=self.log_length + shift, log_average=self.log_average + shift)
 
     def averaged(self) -> Length:
         """T̄ from now on."""

@@ -10,6 +10,7 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.inference.chains import State
 from components.inference.hamiltonian import chees
+from components.inference.hamiltonian.adaptation import windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, leapfrog
 from components.inference.hamiltonian.warmup import WarmUp
 from components.interfaces import Inference, Info, LogJoint, Rng
@@ -21,8 +22,8 @@ class HMC(WarmUp, Inference):
     """Hamiltonian Monte Carlo, C chains at once, its step size, masses and trajectory length learnt in warm-up.
 
     r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
-    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``), or t = h_m T with Halton's h_m in (0, 1)
-    (``jittered``, and ``chees``, which also learns T).  L is the same for all chains, so none waits for another.
+    H(θ, r) = −log π(θ) + ½ rᵀM⁻¹r, θ and r [C, P].  L = ⌈t/ε⌉ with t = T (``fixed``, then with steps of T/L), or t = h_m T
+    with Halton's h_m in (0, 1) (``jittered``, and ``chees``, which also learns T); all chains share it, so none waits.
     In warm-up ε is set by dual averaging, M⁻¹ is the covariance of the chains in windows of doubling length, and no
     state is kept; after it nothing is learnt.  T is in units of time of the masses learnt: about π/2 is best for a
     Gaussian.  A trajectory whose energy errs by more than 1000 has diverged: it is rejected and counted.
@@ -52,10 +53,12 @@ class HMC(WarmUp, Inference):
         z, tuning = self.ready(state, batch, rng)
         mass, eps, length, t = tuning.mass, tuning.step_size, state["length"], state["t"] + 1
         learns = self.trajectory == "chees" and t <= self.warmup
-        if learns and t == 1:
+        if learns and t in (1, windows(self.warmup)[0] + 1):  # what the way to the target taught is forgotten
             length = chees.Length.of(eps)
         time = math.exp(length.log_length) * (1.0 if self.trajectory == "fixed" else chees.halton(t))
-        n_steps = min(max(math.ceil(time / eps), 1), self.max_steps)
+        n_steps = min(math.ceil(time / eps), self.max_steps)
+        if self.trajectory == "fixed":
+            eps = min(eps, time / n_steps)
 
         energy = z.energy(mass)  # [C]
         proposed = leapfrog(state["model"], batch, mass, eps, z, n_steps)
@@ -67,8 +70,8 @@ class HMC(WarmUp, Inference):
 
         tuning = self.learnt(tuning, state, batch, after, chees.harmonic(rate) if learns else rate.mean(), rng)
         if learns:
-            length = length.learnt(chees.slope(z, proposed, rate, mass, n_steps * eps), eps, self.max_steps * eps)
-            if tuning.mass is not mass:  # as far as before, in the new units of time
+            length = length.learnt(chees.slope(z, proposed, rate, mass, n_steps * eps), self.max_steps * eps)
+            if tuning.mass is not mass:
                 length = length.stretched(mass.speed / tuning.mass.speed)
             if t == self.warmup:
                 length = length.averaged()

@@ -63,22 +63,29 @@ class LogisticRegressionModule(nn.Module):
         value = torch.where(self.heavy, -z.abs() - math.log(2), gaussian) if self.prior == "laplace" else gaussian
         return value.sum(1) - self.scales.log().sum()
 
-    def score(self, theta: Tensor, batch: Batch) -> Tensor:
-        """scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇ log p(θ), [K, P]: the gradient of the log joint without its value."""
-        X = design(batch.x, self.intercept)  # [B, D]
-        f = theta.reshape(len(theta) * self.n_rows, -1) @ X.T  # [K C', B]
-        label, seen = batch.y[:, 0], batch.mask[:, 0]
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor | None, Tensor]:
+        """The log joint [K], where ``value`` asks for it, and its gradient [K, P] in closed form:
+        scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
+        X, label, seen = design(batch.x, self.intercept), batch.y[:, 0], batch.mask[:, 0]
+        X = X if self.complete else X * seen[:, None]  # [B, D]
+        beta, likelihood = theta.reshape(len(theta) * self.n_rows, -1), None
         if self.n_rows == 1:
-            p, hit = f.sigmoid_(), label.to(f.dtype)[None]
+            X = X * (2 * label - 1).to(X.dtype)[:, None]  # quicker than ±1 on [K, B]
+            f = beta @ X.T  # [K, B]
+            likelihood = F.logsigmoid(f) if value else None
+            missing = f.neg_().sigmoid_()  # 1 − p(y_b | x_b)
         else:
-            p = f.unflatten(0, (len(theta), self.n_rows)).softmax(1).flatten(0, 1)
-            hit = F.one_hot(label.clamp(0, self.n_classes - 1), self.n_classes).T.to(f.dtype)  # [C', B]
-        X = X if self.complete else X * seen[:, None]
-        fitted = (X.T @ p.T).T  # quicker than p @ X
-        pull = hit @ X - fitted.reshape(len(theta), self.n_rows, -1)  # [K, C', D]
-        gaussian = -theta / self.scales.square()
-        prior = torch.where(self.heavy, -theta.sign() / self.scales, gaussian) if self.prior == "laplace" else gaussian
-        return batch.scale * pull.flatten(1) + prior
+            f = (beta @ X.T).unflatten(0, (len(theta), -1))  # [K, C, B]
+            rows = label.clamp(0, self.n_classes - 1).expand(len(f), 1, -1)
+            likelihood = f.gather(1, rows)[:, 0] - f.logsumexp(1) if value else None
+            missing = torch.zeros_like(f).scatter_(1, rows, 1.0).sub_(f.softmax(1)).flatten(0, 1)
+        pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
+        prior = -theta / self.scales.square()
+        prior = torch.where(self.heavy, -theta.sign() / self.scales, prior) if self.prior == "laplace" else prior
+        if likelihood is not None:
+            likelihood = likelihood if self.complete else torch.where(seen, likelihood, 0.0)
+            likelihood = self.log_prior(theta) + batch.scale * likelihood.sum(1)
+        return likelihood, batch.scale * pull + prior
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
