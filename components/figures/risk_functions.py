@@ -49,5 +49,5 @@ def risk_functions(risks: Any) -> Figure:
     )
     right.set_yticks(list(place), [LABELS[name] for name in names])
     right.invert_yaxis()
-    right.set(xlabel="risk", title="Worst on the ray (grey), over the prior (coloured)")
+    right.set(xlabel="risk", title="Worst (grey) and integrated risk")
     return figure
