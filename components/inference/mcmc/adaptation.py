@@ -18,8 +18,9 @@ class WarmUp(BaseModel):
     """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε for each chain, both learnt in warm-up.
 
     A step size that all chains share would follow the acceptance of most of them, and leave one that starts where only
-    small steps are accepted there for ever.  After warm-up nothing is learnt, so that what a chain keeps comes from one
-    fixed Markov kernel."""
+    small steps are accepted there for ever.  Σ stays I for the first part of the warm-up: from a start far out all chains
+    come in along one curve, whose direction would be all that Σ knows, and lead them out of the target.  After warm-up
+    nothing is learnt, so that what a chain keeps comes from one fixed Markov kernel."""
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
@@ -28,6 +29,7 @@ class WarmUp(BaseModel):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     gain: PositiveFloat
     decay: Annotated[float, Field(gt=0.5, le=1)]
+    covariance_delay: Annotated[float, Field(ge=0, lt=1)]
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
 
@@ -45,8 +47,11 @@ class WarmUp(BaseModel):
         """The same part after a step from which the chains came to θ, with acceptance α [C]; unchanged after warm-up."""
         t, moments, L, log_step = state["t"], state["moments"], state["factor"], state["log_step"]
         if t <= self.warmup:
-            if moments is not None:
-                moments = updated_moments(moments, state["theta"], t, self.forgetting)
+            late = t - int(self.covariance_delay * self.warmup)
+            if moments is not None and late <= 0:
+                moments = moments | {"mean": state["theta"].mean(0)}
+            elif moments is not None:
+                moments = updated_moments(moments, state["theta"], late, self.forgetting)
                 L = factor(moments["covariance"], self.regularisation)
             if self.adapt_step_size:
                 log_step = robbins_monro(log_step, alpha, self.target_acceptance, self.gain * t**-self.decay)

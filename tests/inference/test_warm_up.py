@@ -1,0 +1,40 @@
+"""Warm-ups of random-walk Metropolis and MALA from starts far out in the tails."""
+
+from __future__ import annotations
+
+import pytest
+import small_problems
+from filter_play import component
+from sampler_play import sampled
+
+from components.metrics.diagnostics import bulk_ess, split_rhat
+from runner.rng import Streams
+
+
+def far_out(name: str, **settings):
+    """Draws for a regression whose prior, where chains start, has a log joint 10⁴ nats below the posterior's.
+
+    The largest error of a posterior mean in posterior standard deviations, and the draws."""
+    problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)
+    model = component("model", "linear_regression").build(problem, Streams(0))
+    first, second = model.exact_moments(problem.train)
+    draws = sampled(name, model, problem=problem, batch=problem.train, **settings)
+    return float(((draws.mean - first) / (second - first**2).sqrt()).abs().max()), draws
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("mala", {"steps": 3500}), ("random_walk_mh", {"steps": 10_000, "thinning": 5})],
+)
+def test_the_target_is_reached_from_far_out(name, settings):
+    error, draws = far_out(name, **settings)
+    assert error < 0.15
+    assert float(split_rhat(draws.values).max()) < 1.02
+    assert float(bulk_ess(draws.values).min()) > 400
+
+
+@pytest.mark.slow
+def test_a_covariance_learnt_on_the_way_in_leads_astray():
+    error, _ = far_out("mala", steps=3500, covariance_delay=0.0)
+    assert error > 10
