@@ -18,7 +18,7 @@ from runner.rng import Streams
 F64 = torch.float64
 OPTIONS = {
     "widths": [4, 3], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
-    "noise_shape": 3.0, "noise_rate": 0.2,
+    "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5,
 }  # fmt: skip
 
 
@@ -64,7 +64,8 @@ def test_log_joint_literally(scaling, precision, noise):
         if precision == "learned":
             expected += stats.gamma.logpdf(lam, 2.0, scale=1 / 0.5) + math.log(lam)  # Jacobian of log λ
         if noise == "learned":
-            expected += sum(stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(g) for g in gammas)
+            # u = log γ / 2.5 has the Jacobian 2.5 γ
+            expected += sum(stats.gamma.logpdf(g, 3.0, scale=1 / 0.2) + math.log(2.5 * g) for g in gammas)
         for x, y in zip(data.train.x.tolist(), data.train.y.tolist(), strict=True):
             f = by_loops(shapes, w, x)
             expected += sum(stats.norm.logpdf(y[t], f[t], gammas[t] ** -0.5) for t in range(2))
