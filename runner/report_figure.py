@@ -16,7 +16,8 @@ VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b"}
 def table_figure(laid: Laid) -> Figure:
     """Ours, mean (SE), the best in bold; below each, small, what is printed, coloured by the verdict."""
     n_rows, n_columns = len(laid.rows), len(laid.columns)
-    width, height = LABEL + COLUMN * n_columns, LINE * (n_rows + 2.6)
+    column = max(COLUMN, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))  # long headings need room
+    width, height = LABEL + column * n_columns, LINE * (n_rows + 2.6)
     figure, (ax,) = new_figure(1, 1, width=width, height=height)
     figure.set_layout_engine("none")  # everything is placed in inches
     ax.set_position((0, 0, 1, 1))
@@ -25,8 +26,8 @@ def table_figure(laid: Laid) -> Figure:
     y = 0.35
     ax.text(0, y, laid.spec.title, fontsize=11, weight="bold", color=INK, va="center")
     y += LINE
-    for j, column in enumerate(laid.columns):
-        ax.text(LABEL + COLUMN * (j + 0.5), y, column, ha="center", va="center", fontsize=9, color=INK)
+    for j, heading in enumerate(laid.columns):
+        ax.text(LABEL + column * (j + 0.5), y, heading, ha="center", va="center", fontsize=9, color=INK)
     ax.plot([0, width], [y + LINE / 2] * 2, color=INK, linewidth=0.8)
     previous = None
     for row, cells in laid.rows:
@@ -37,7 +38,7 @@ def table_figure(laid: Laid) -> Figure:
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
         ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
         for j, cell in enumerate(cells):
-            x, summary = LABEL + COLUMN * (j + 0.5), cell.summary
+            x, summary = LABEL + column * (j + 0.5), cell.summary
             if summary is None:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
             else:
