@@ -1,0 +1,23 @@
+"""Samplers with momentum whose step is much too large: the run ends as diverged, and says which key to lower.
+
+(sgld from the command line is in tests/runner.)"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from components.interfaces import NumericalTrouble
+from runner.loop import Run
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("sghmc", ["inference.friction=1e-7"]), ("sgd_momentum", ["inference.schedule=cyclical"])]
+)
+def test_state_diverged(make_job, name, keys):
+    job = make_job("+experiment=mog", "smoke=true", f"inference={name}", "inference.step_size=1e6", *keys)
+    run = Run(job)
+    with pytest.raises(NumericalTrouble, match=r"step \d+, replicate 1: .*; lower inference\.step_size"):
+        run.go()
+    assert json.loads((run.record.folder / "run.json").read_text())["state"] == "diverged"
