@@ -45,7 +45,9 @@ def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
     axes[0].scatter(start[:, 0], start[:, 1], s=22, color=PALETTE[1], edgecolor="white", linewidth=0.5, zorder=3)
     if draws.log_weights is not None:
         area = (LARGEST * draws.weights / draws.weights.max()).cpu()
-        axes[1].scatter(*draws.flat.T.cpu(), s=area, alpha=0.5, color=PALETTE[0], linewidth=0, zorder=3)
+        axes[1].scatter(
+            draws.flat[:, 0].cpu(), draws.flat[:, 1].cpu(), s=area, alpha=0.5, color=PALETTE[0], linewidth=0, zorder=3
+        )
     for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
         # Few colours for many chains: neighbours differ, and one chain's excursions can be followed.
         axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
