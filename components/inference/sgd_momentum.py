@@ -24,11 +24,11 @@ class SGDMomentum(Inference, StepSizes, GradientEstimates):
 
     The recipe of Ma et al. with z = (θ, m), H = −log p(θ, y) + ½ mᵀm, D = 0, Q = [0 −I; I 0] and Γ = 0; θ, m [K, P].  D = 0
     alone never leaves a level set of H.  Each chain therefore draws its momentum anew every n = ``resample_every`` steps on
-    average, at times of its own, for fixed ones may resonate with the target.  That is all that makes it random, where ``sghmc``
-    has friction and noise at every step.  m is kept at half steps (leapfrog): printed are both lines from time t, an Euler
-    step that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is σ²/(1 − ε²/4σ²), and n = 1
-    is ``sgld`` with step ε²/2.  Nothing takes up the noise of minibatches: gradients of variance V heat the chain by n ε² V
-    or so, relatively.
+    average, at times of its own, for fixed ones may resonate with the target.  That is all that makes it random, where
+    ``sghmc`` has friction and noise at every step.  m is kept at half steps (leapfrog): printed are both lines from time t,
+    an Euler step that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is
+    σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2.  Nothing takes up the noise of minibatches: gradients of variance V
+    heat the chain by n ε² V or so, relatively.
 
     Raises NumericalTrouble when a chain leaves the finite numbers.
 

@@ -100,13 +100,17 @@ def test_svrg_refers_to_where_each_chain_was():
         torch.testing.assert_close(state["slope"], value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1])
 
 
-def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch):
-    problem = regression(23)
-    _, model, state = started(problem, "linear_regression", "plain")
+@pytest.mark.parametrize(
+    "model_name", ["linear_regression", "logistic_regression"]
+)  # one by autograd, one by its score
+def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name):
+    problem = regression(23) if model_name == "linear_regression" else classes(n=23, n_classes=2, n_inputs=3)
+    _, model, state = started(problem, model_name, "plain")
     exact = value_and_gradient(model, state["theta"], problem.train)
-    monkeypatch.setattr(control_variates, "ROWS", 5)
-    for a, b in zip(control_variates.whole_gradient(model, state["theta"], problem.train), exact, strict=True):
-        torch.testing.assert_close(a, b)
+    for rows in (5, 22, 23, 4096):
+        monkeypatch.setattr(control_variates, "ROWS", rows)
+        for a, b in zip(control_variates.whole_gradient(model, state["theta"], problem.train), exact, strict=True):
+            torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)

@@ -160,4 +160,4 @@ def test_mixture_of_gaussians_from_end_to_end():
     nearest = 2 * (draws.flat / 2).round().clamp(-1, 1)
     within = (draws.flat - nearest).square().mean()
     assert float(within) == pytest.approx(0.1 / 0.9, rel=0.06)
-    assert set(problem.draw(draws, rng)) == {"particles", "trace"}
+    assert set(problem.draw(draws, rng)) == {"particles", "trace", "ranks", "pairs", "autocorrelation"}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.inference.chains import State
 from components.inference.lbfgs import TrainingSet
-from components.inference.log_joint import value_and_gradient
+from components.inference.log_joint import gradient_alone, value_and_gradient
 from components.interfaces import LogJoint
 from components.problems.supervised import Batch
 from components.trouble import Misfit
@@ -26,12 +26,13 @@ def rows_of(batch: Batch, rows: slice, scale: float) -> Batch:
 
 def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
     """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a time."""
-    value, gradient = value_and_gradient(model, theta, None)  # the prior
-    total, slope = value, gradient
-    for first in range(0, len(train.x), ROWS):
-        part = value_and_gradient(model, theta, rows_of(train, slice(first, first + ROWS), 1.0))
-        total, slope = total + part[0] - value, slope + part[1] - gradient  # each part holds the prior once more
-    return total, slope
+    value, gradient = value_and_gradient(model, theta, rows_of(train, slice(ROWS), 1.0))
+    if len(train.x) > ROWS:
+        prior = value_and_gradient(model, theta, rows_of(train, slice(0), 1.0))
+        for first in range(ROWS, len(train.x), ROWS):
+            part = value_and_gradient(model, theta, rows_of(train, slice(first, first + ROWS), 1.0))
+            value, gradient = value + part[0] - prior[0], gradient + part[1] - prior[1]
+    return value, gradient
 
 
 def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tensor:
@@ -91,6 +92,6 @@ class GradientEstimates(BaseModel):
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(state["model"], theta, batch)
         if self.gradient != "plain":
-            there = value_and_gradient(state["model"], state["reference"], batch)[1]  # [K, P] or [1, P]
+            there = gradient_alone(state["model"], state["reference"], batch)  # [K, P] or [1, P]
             gradient = state["slope"] + gradient - there
         return value, gradient
