@@ -9,6 +9,7 @@ Every sampler's state is a dict with, beside what its own step needs,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -74,10 +75,9 @@ def moved(
 
     Raises NumericalTrouble when a chain has left the finite numbers."""
     t = state["t"] + 1
-    if not torch.isfinite(theta.sum()):  # one pass; a sum that merely overflows has lost no chain
+    lost: list[int] = []
+    if not math.isfinite(float(theta.sum())):  # one pass; a sum that merely overflows has lost no chain
         lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
-    else:
-        lost = []
     if lost:
         raise NumericalTrouble(f"chains {lost} left the finite numbers at step {t}", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:

@@ -111,7 +111,7 @@ class FeedForward(nn.Module):
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
-        layers = self.layers(theta[:, : len(self.prior_std)])
+        layers = self.layers(self._weights(theta))
 
         def affine(layer: int, h: Tensor) -> Tensor:
             weight, bias = layers[layer]
@@ -124,15 +124,15 @@ class FeedForward(nn.Module):
     # ---- likelihood and prior --------------------------------------------------------------------------------------
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
         """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
-        missing = ~batch.mask  # [B, T]
         if self.target == "real":
             log_noise = self.log_noise if log_noise is None else log_noise
-            residual = (batch.y - f[..., 0]).masked_fill(missing, 0.0)  # [..., B, T]
-            log_density = -0.5 * (math.log(2 * math.pi) + log_noise + residual**2 * (-log_noise).exp())
+            residual = torch.where(batch.mask, batch.y, 0.0) - f[..., 0]  # [..., B, T]
+            constant = -0.5 * (math.log(2 * math.pi) + log_noise)
+            log_density = constant - (0.5 * (-log_noise).exp()) * (residual * residual)
         else:
             label = batch.y.clamp_min(0).expand(f.shape[:-1])[..., None]
             log_density = f.log_softmax(-1).gather(-1, label)[..., 0]
-        return log_density.masked_fill(missing, 0.0).sum(-1)
+        return (log_density * batch.mask).sum(-1)
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:
         """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""
@@ -169,6 +169,10 @@ class FeedForward(nn.Module):
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
 
+    def _weights(self, theta: Tensor) -> Tensor:
+        n = len(self.prior_std)
+        return theta if theta.shape[1] == n else theta[:, :n]  # a slice of everything would cost its gradient a copy
+
     def _noise_of(self, theta: Tensor) -> Tensor:
         own = theta[:, len(self.prior_std) :]
         return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]  # [K, 1, T]
@@ -189,7 +193,7 @@ class FeedForward(nn.Module):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """log p(θ_k), normalised: [K, P] -> [K]."""
-        z = theta[:, : len(self.prior_std)] / self.prior_std
+        z = self._weights(theta) / self.prior_std
         weights = -0.5 * (z * z).sum(-1) - self.log_normaliser
         return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
 
