@@ -144,7 +144,8 @@ class LogJoint(Protocol):
     """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.
 
     Where parameters are constrained (a scale, a simplex), ``log_prior`` holds the log-Jacobian of ``constrain``.
-    A supervised model also offers ``predict(theta [K, P], x [B, D])``, the predictive of K parameters."""
+    A supervised model also offers ``predict(theta [K, P], x [B, D])``, the predictive of K parameters.  Where chains
+    should not start at draws from the prior, ``sample_start(n, generator)`` [n, P] says where."""
 
     dim: int  # P
     names: list[str]  # of the P' parameters that ``constrain`` gives; empty: they have no names
