@@ -1,0 +1,98 @@
+"""posteriordb as a dataset: its files, its references, and the simulated regression that stands in for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from filter_play import component
+
+from components.datasets import files
+from components.datasets.posteriordb import SIMULATED, Posteriordb, paths
+from components.datasets.posteriordb_densities import DENSITIES
+from components.draws import Draws
+from components.interfaces import Setting
+from components.trouble import DataUnavailable, SimulatedData
+from runner.rng import Streams
+
+F64 = torch.float64
+NOWHERE = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)
+
+
+@pytest.fixture
+def no_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda name: tmp_path)
+    files.why_unavailable.cache_clear()
+    yield
+    files.why_unavailable.cache_clear()
+
+
+def test_every_posterior_has_a_density_and_its_four_files_in_the_catalogue():
+    (choices,) = [f.annotation.__args__ for n, f in Posteriordb.model_fields.items() if n == "posterior"]
+    assert set(choices) == {*DENSITIES, SIMULATED}
+    known = {f.path: f for f in files.catalogue() if f.dataset == "posteriordb"}
+    assert set(known) == {path for posterior in DENSITIES for path in paths(posterior)}
+    assert all(f.sha256 and f.urls[0].endswith(Path(f.path).name) for f in known.values())
+
+
+@pytest.mark.parametrize("posterior", DENSITIES)
+def test_real_posteriors_load_with_their_reference(posterior):
+    folder = os.environ.get("RUNNER_DATA_DIR")
+    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
+        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
+    dataset = component("dataset", "posteriordb", posterior=posterior)
+    problem = dataset.load(Streams(0), Setting(Path(folder), torch.device("cpu"), F64, 1, offline=True))
+    assert problem.name == posterior == dataset.identity(Path(folder), True)
+    theta = problem.sample_prior(50, torch.Generator().manual_seed(0))
+    assert theta.shape == (50, problem.dim)
+    assert torch.isfinite(problem.log_density(theta)).all()
+    assert problem.constrain(theta).shape == (50, len(problem.names)) == (50, len(problem.mean))
+    z = (problem.reference_draws.mean((0, 1)) - problem.mean) / problem.mean_error
+    assert z.abs().max() < 0.1, "the reference moments are those of the reference draws, but for rounding"
+    # reference draws, taken for a sampler's, pass
+    perfect = Draws(problem.reference_draws, problem.reference_draws[:, 0], problem.names)
+    problem.log_density = lambda x: torch.zeros(len(x))
+    scores = problem.score(perfect, Streams(0))
+    assert scores["z_max"] < 0.1
+    assert scores["error_sd"] < 1e-3
+
+
+def test_without_files_a_simulated_regression_says_so(no_cache):
+    dataset = component("dataset", "posteriordb")
+    assert dataset.identity(NOWHERE.data_dir, True) == SIMULATED
+    with pytest.warns(SimulatedData, match="eight_schools-eight_schools_noncentered cannot be had"):
+        problem = dataset.load(Streams(0), NOWHERE)
+    assert problem.name == SIMULATED
+    assert problem.mean_error is None
+    other = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(1), NOWHERE)
+    assert torch.equal(other.mean, problem.mean)
+
+
+def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
+    dataset = component("dataset", "posteriordb", offline="error")
+    with pytest.raises(DataUnavailable, match="eight_schools.*not in nowhere"):
+        dataset.load(Streams(0), NOWHERE)
+    assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(Streams(0), NOWHERE)
+
+
+def test_z_scores_count_both_errors_and_weights():
+    problem = component("dataset", "posteriordb", posterior=SIMULATED).load(Streams(0), NOWHERE)
+    g = torch.Generator().manual_seed(0)
+    n, sd = 400, (problem.second_moment - problem.mean**2).sqrt()
+    values = problem.mean + sd * torch.randn(4, n, problem.dim, generator=g, dtype=F64)
+    draws = Draws(values, values[:, 0])  # without a model θ are the parameters
+    exact = problem.score(draws, Streams(0))
+    assert 0.1 < exact["z_max"] < 4
+    assert exact["error_sd"] == pytest.approx(exact["z_max"] / (4 * n) ** 0.5, rel=0.3), "draws are independent"
+    problem.mean_error, problem.second_moment_error = 10 * sd, 10 * sd
+    assert problem.score(draws, Streams(0))["z_max"] < 0.01 * exact["z_max"]
+    problem.mean_error = problem.second_moment_error = None
+    # weights that undo a proposal twice as wide
+    values = problem.mean + 2 * sd * torch.randn(4, 2000, problem.dim, generator=g, dtype=F64)
+    white = (values - problem.mean) / sd
+    log_weights = -0.5 * white.square().sum(2) * (1 - 0.25)
+    weighted = problem.score(Draws(values, values[:, 0], log_weights=log_weights), Streams(0))
+    assert 0.1 < weighted["z_max"] < 4
+    assert problem.score(Draws(values, values[:, 0]), Streams(0))["z_max"] > 10

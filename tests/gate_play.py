@@ -1,0 +1,107 @@
+"""Density problems with exact moments, samplers run on them, and what the correctness gate asks of their draws."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from filter_play import component
+from sampler_play import F64, GammaTarget, correlated
+from torch import Tensor
+
+from components.datasets.posteriordb import paths
+from components.datasets.posteriordb_densities.eight_schools import EightSchools
+from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
+from components.datasets.posteriordb_densities.scale_priors import flat
+from components.datasets.posteriordb_densities.simulated_regression import regression
+from components.draws import Draws
+from components.interfaces import Setting
+from components.models.target_density import TargetDensityModule
+from components.problems.density import Density
+from runner.rng import Streams
+
+CPU = torch.device("cpu")
+RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}  # Rubin (1981), Table 1
+
+
+def as_density(target: Any, name: str, moments: tuple[Tensor, Tensor]) -> Density:
+    log_density = target.log_density if hasattr(target, "log_density") else target.log_prior
+    start = target.start if hasattr(target, "start") else target.sample_prior
+    box = [(-1.0, 1.0)] * len(target.names)
+    return Density(name, target.names, log_density, start, *moments, box, target.constrain, target.dim)
+
+
+def built_in(name: str) -> Density:
+    """Four targets that need no data file: two densities in closed form, and two posteriors with moments by quadrature."""
+    if name in ("gaussian", "gamma"):
+        target = correlated() if name == "gaussian" else GammaTarget()
+        return as_density(target, name, (target.first, target.second))
+    posterior = regression(F64, CPU) if name == "regression" else EightSchools.of(RUBIN, F64, CPU)
+    return as_density(posterior, name, posterior.exact_moments())
+
+
+BUILT_IN = ["gaussian", "gamma", "regression", "eight schools"]
+
+
+def posteriordb(posterior: str) -> Density:
+    """The posterior with its reference; skips without its files."""
+    folder = os.environ.get("RUNNER_DATA_DIR")
+    if folder is None or not all((Path(folder) / path).is_file() for path in paths(posterior)):
+        pytest.skip("posteriordb's files are not in RUNNER_DATA_DIR")
+    setting = Setting(Path(folder), CPU, F64, 1, offline=True)
+    return component("dataset", "posteriordb", posterior=posterior).load(Streams(0), setting)
+
+
+class InBlocks(TargetDensityModule):
+    """A regression with a flat prior of its scale, and both its full conditionals: β | σ, y and σ | β, y.
+
+    σ² | β, y ~ Γ⁻¹((n − 1)/2, ‖y − Xβ‖²/2);  β | σ, y ~ N(β̂ + A⁻¹Λ(m − β̂), A⁻¹), A = RᵀR/σ² + Λ."""
+
+    blocks = ["beta", "sigma"]
+
+    def __init__(self, problem: Density, posterior: GaussianRegression):
+        super().__init__(problem)
+        assert posterior.scale_prior is flat
+        self.posterior = posterior
+
+    def draw_block(self, block: str, theta: Tensor, batch: Any, generator: torch.Generator) -> Tensor:
+        p, log_scale = self.posterior, theta[:, -1:]
+        if block == "sigma":
+            squares = ((theta[:, :-1] - p.beta_hat) @ p.R.T).square().sum(1, keepdim=True) + p.residual
+            gamma = torch._standard_gamma(torch.full_like(log_scale, (p.n - 1) / 2), generator=generator)
+            return torch.cat([theta[:, :-1], 0.5 * (squares / (2 * gamma)).log()], 1)
+        A = (p.R.T @ p.R) * (-2 * log_scale).exp().unsqueeze(2) + p.prior_precision.diag()
+        L = torch.linalg.cholesky(A)  # [K, D, D]
+        z = torch.randn(len(theta), len(p.beta_hat), 1, generator=generator, dtype=theta.dtype)
+        shift = torch.cholesky_solve(
+            (p.prior_precision * (p.prior_mean - p.beta_hat)).expand(len(theta), -1)[..., None], L
+        )
+        away = torch.linalg.solve_triangular(L.mT, z, upper=True)
+        return torch.cat([p.beta_hat + (shift + away).squeeze(2), log_scale], 1)
+
+
+def sampled(name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any) -> Draws:
+    """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by ``settings``."""
+    inference, rng = component("inference", name, **settings), Streams(seed)
+    state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
+    for _, batch in problem.batches(rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference.posterior(state)
+
+
+def faults(scores: dict[str, Any]) -> list[str]:
+    """What the gate has against a sampler, from its scores; nothing: it passes.
+
+    |z| ≤ 4 for the first and second moments of every parameter and errors ≤ 0.1 standard deviations; R̂ ≤ 1.01 and bulk
+    ESS ≥ 400, or for weighted draws the ESS of the weights ≥ 400 and Pareto k̂ ≤ 0.7."""
+    most = {"z_max": 4.0, "error_sd": 0.1}
+    if "weight_ess" in scores:
+        most, least = most | {"pareto_k": 0.7}, {"weight_ess": 400.0}
+    else:
+        most, least = most | {"rhat": 1.01}, {"ess": 400.0}
+    found = [f"{k} {scores[k]:.3g} > {v:g}" for k, v in most.items() if not scores.get(k, math.nan) <= v]
+    return found + [f"{k} {scores[k]:.3g} < {v:g}" for k, v in least.items() if not scores.get(k, math.nan) >= v]
