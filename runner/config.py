@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from components import registry
 from components.interfaces import Attacker, Dataset, Inference, Model
 from runner import CONF
-from runner.draws_kept import check_draws
+from runner.draws_kept import check_draws, shortened
 from runner.mistakes import ConfigError, nearest
 
 # What cannot change a number: paths, logging, and what only says what to do with a result.
@@ -141,7 +141,7 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
             )
         return out
 
-    return merge(config, config["smoke_overrides"], "")
+    return merge(config, config.get("smoke_overrides") or {}, "")
 
 
 def _component(role: str, config: dict[str, Any], explicit: set[str], notes: list[str]) -> Any:
@@ -244,8 +244,8 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
                 raise ConfigError(f"plugins: no module {module!r} ({error}); is its folder on PYTHONPATH?") from None
             except ValueError as error:
                 raise ConfigError(f"plugins: {module}: {error}") from None
-    if explicit is not None and config.get("smoke") is True and config.get("smoke_overrides"):
-        config = _smoke(config, explicit)
+    if explicit is not None and config.get("smoke") is True:
+        config = shortened(_smoke(config, explicit), explicit)
     settings = _validated(Settings, {k: v for k, v in config.items() if k not in (*REQUIRED, "attacker")}, "")
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")

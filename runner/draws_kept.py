@@ -11,6 +11,22 @@ FEWEST = 4  # per chain, of which ESS and R̂ can be had
 LEFT_OUT = ("warmup", "burn_in")  # keys that say how many steps keep nothing
 
 
+def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at least four draws.
+
+    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""
+    steps, inference = config.get("steps"), dict(config.get("inference") or {})
+    key = next((k for k in LEFT_OUT if isinstance(inference.get(k), int)), None)
+    if key is None or not isinstance(steps, int):
+        return config
+    if f"inference.{key}" not in explicit and inference[key] >= steps:
+        inference[key] = steps // 2
+    kept = max(1, (steps - inference[key]) // FEWEST)
+    if "inference.thinning" not in explicit and isinstance(inference.get("thinning"), int):
+        inference["thinning"] = min(inference["thinning"], kept)
+    return config | {"inference": inference}
+
+
 def check_draws(inference: Inference, settings: Any) -> list[str]:
     """What to tell the user when few draws would be kept; nothing for an inference that is no sampler.
 

@@ -38,7 +38,8 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
         alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
         names = {row.name: row.label if alike else row.name for row in shown}
         for laid in tables:
-            if laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics:
+            across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
+            if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
                 continue
             for row, cells in laid.rows:
                 for cell in cells:
@@ -49,7 +50,7 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
                         se = math.nan if summary.se is None else summary.se
                         rows.append(
                             {"model": names[row.name], "n_train": float(cell.column), "mean": summary.mean, "se": se,
-                             "metric": laid.spec.metric}
+                             "metric": spec.metrics[0] if across else laid.spec.metric}
                         )  # fmt: skip
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))

@@ -71,10 +71,10 @@ class TableSpec(_Strict):
 
 
 class FigureSpec(_Strict):
-    """A learning curve of some metrics over a grid key."""
+    """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
 
     name: str
-    x: str
+    x: str  # the grid key, or the table's name
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all

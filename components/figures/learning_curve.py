@@ -18,7 +18,7 @@ DASHES = ["-", (0, (4, 1.5))]
 
 
 def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
-    """Mean ± SE against N on a logarithmic axis; one panel per metric, one line per model in the order of the table.
+    """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model in the order of the table.
 
     The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN); ``label`` names the
     horizontal axis where it is not N.  A panel shows the range where most values lie; a value above it is marked by a
@@ -50,8 +50,9 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
             own = rows[rows["model"] == model].sort_values("n_train")
             if own.empty:
                 continue
-            # Small steps sideways keep error bars of different models apart.
-            n = own["n_train"].to_numpy(float) * 1.018 ** (i - (len(models) - 1) / 2)
+            n = own["n_train"].to_numpy(float)
+            if sizes[0] > 0:  # small steps sideways keep error bars of different models apart
+                n = n * 1.018 ** (i - (len(models) - 1) / 2)
             mean, se = own["mean"].to_numpy(float), own["se"].fillna(0).to_numpy(float)
             ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look[model])
             for size, at, value in zip(own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True):
@@ -66,11 +67,12 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
                     color=look[model]["color"],
                 )
                 above[size] += 1
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(FixedLocator(sizes))
-        ax.xaxis.set_major_formatter(ScalarFormatter())
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        if sizes[0] > 0:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_locator(FixedLocator(sizes))
+            ax.xaxis.set_major_formatter(ScalarFormatter())
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set(xlabel=label, ylabel=metric.upper() if len(metric) <= 4 else metric, ylim=(low, high))
     handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)

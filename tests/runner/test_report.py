@@ -275,3 +275,17 @@ def test_times_of_every_replicate_are_in_the_record(make_job):
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
     run(job)
     assert set(step_times(job.folder)) == {0, 1}
+
+
+def test_a_table_whose_columns_are_numbers_is_a_curve(study):
+    table = {"name": "attacked", "title": "Accuracy", "better": "higher", "columns": {"0": "accuracy", "0.1": "robust"}}
+    figure = {"name": "curve", "x": "attacked", "label": "size", "metrics": ["accuracy"], "rows": ["iRF"]}
+    definition = study.study.model_dump() | {"grid": {}, "tables": [table], "figures": [figure]}
+    run = replace(study.runs[-1], cell={})
+    small = replace(study, study=StudyDefinition.model_validate(definition), runs=[run])
+    record(small, "d", 1000, [0.0, 0.0], result={"accuracy": [0.9, 0.8], "robust": [0.5, 0.4]})
+    drawn, caption = report._curves(small.study, lay(small.study, small))["curve"]
+    (ax,) = drawn.axes
+    assert ax.get_xscale() == "linear"
+    np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
+    assert "ACCURACY against attacked" in caption

@@ -23,3 +23,9 @@ def test_a_key_the_user_set_is_never_left_out_silently(make_job):
 
     with pytest.raises(ConfigError, match=r"model\.tpo: unknown key"):
         make_job("+experiment=sarcos_mdgp", "model=smdgp", "+model.tpo=independent")
+
+
+def test_a_sampler_put_in_the_place_of_another_keeps_draws_too(make_job):
+    job = make_job("+experiment=mog", "smoke=true", "inference=mala")
+    assert job.inference.warmup == job.settings.steps // 2
+    assert (job.settings.steps - job.inference.warmup) // job.inference.thinning >= 4

@@ -33,7 +33,9 @@ class Mass:
         if failed:
             raise NumericalTrouble("the covariance of the warm-up draws is not positive definite", "inference.mass")
         eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
-        return Mass(covariance, torch.linalg.solve_triangular(factor, eye, upper=False))  # Σ = L Lᵀ, R = L⁻¹
+        root = torch.linalg.solve_triangular(factor, eye, upper=False)  # Σ = L Lᵀ, R = L⁻¹
+        # In rows, as a checkpoint brings them back: products with columns are rounded otherwise.
+        return Mass(covariance.contiguous(), root.contiguous())
 
     def momentum(self, like: Tensor, generator: torch.Generator) -> Tensor:
         """r ~ N(0, M), one for each row of ``like`` [C, P]."""
@@ -43,6 +45,12 @@ class Mass:
     def velocity(self, r: Tensor) -> Tensor:
         """M⁻¹ r; r [..., P] -> [..., P]."""
         return r * self.inverse if self.inverse.dim() == 1 else r @ self.inverse
+
+    def moved(self, theta: Tensor, r: Tensor, eps: float) -> Tensor:
+        """θ + ε M⁻¹ r in one pass; [C, P]."""
+        if self.inverse.dim() == 1:
+            return torch.addcmul(theta, r, self.inverse, value=eps)
+        return torch.addmm(theta, r, self.inverse, alpha=eps)
 
     def kinetic(self, r: Tensor) -> Tensor:
         """½ rᵀ M⁻¹ r; r [C, P] -> [C]."""
