@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.inference.hamiltonian.leapfrog import Phase, acceptance, leapfrog
+from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.interfaces import LogJoint, NumericalTrouble
 
@@ -121,7 +121,8 @@ def reasonable_step(model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phas
     before = z.energy(mass)
 
     def crosses(eps: float) -> bool:
-        return bool(acceptance(leapfrog(model, batch, mass, eps, z).energy(mass) - before).mean() > 0.5)
+        after = leapfrog(model, batch, mass, eps, z).energy(mass)
+        return bool(acceptance(energy_error(after, before)).mean() > 0.5)
 
     up = crosses(eps)
     while crosses(eps) == up and eps < 1e7:

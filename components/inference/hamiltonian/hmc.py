@@ -11,7 +11,7 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 from components.inference.chains import State
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import windows
-from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, leapfrog
+from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.warmup import WarmUp
 from components.interfaces import Inference, Info, LogJoint, Rng
 from components.registry import register
@@ -63,7 +63,7 @@ class HMC(WarmUp, Inference):
         energy = z.energy(mass)  # [C]
         proposed = leapfrog(state["model"], batch, mass, eps, z, n_steps)
         proposed_energy = proposed.energy(mass)
-        error = proposed_energy - energy
+        error = energy_error(proposed_energy, energy)
         rate, diverging = acceptance(error), error > DIVERGENT  # [C], [C]
         accepted = torch.rand(rate.shape, generator=rng.noise, device=rate.device, dtype=rate.dtype) < rate
         after = Phase.where(accepted, proposed, z)

@@ -25,9 +25,8 @@ class Phase:
     gradient: Tensor  # [C, P]
 
     def energy(self, mass: Mass) -> Tensor:
-        """H(θ, r) = −log π(θ) + ½ rᵀ M⁻¹ r up to a constant, [C]; +∞ where it is not finite."""
-        energy = mass.kinetic(self.r) - self.value
-        return torch.where(torch.isfinite(energy), energy, torch.inf)
+        """H(θ, r) = −log π(θ) + ½ rᵀ M⁻¹ r up to a constant, [C]."""
+        return mass.kinetic(self.r) - self.value
 
     @staticmethod
     def where(condition: Tensor, a: Phase, b: Phase) -> Phase:
@@ -41,7 +40,9 @@ class Phase:
         )
 
     def rows(self, rows: Tensor) -> Phase:
-        """The chains with these numbers."""
+        """The chains with these numbers, in rising order."""
+        if len(rows) == len(self.theta):
+            return self
         return Phase(self.theta[rows], self.r[rows], self.value[rows], self.gradient[rows])
 
     def with_rows(self, rows: Tensor, new: Phase) -> Phase:
@@ -56,21 +57,26 @@ class Phase:
         )
 
 
-def leapfrog(model: LogJoint, batch: Any, mass: Mass, eps: float | Tensor, z: Phase, n_steps: int = 1) -> Phase:
-    """``n_steps`` leapfrog steps of size ε (a number, or [C, 1]; negative: backwards in time).
+def leapfrog(model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, n_steps: int = 1) -> Phase:
+    """``n_steps`` leapfrog steps of size ε.
 
     r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (flip r and it leads back) and
     keeps volumes; its error of the energy is O(ε²).  Half steps that meet are taken as one, so that log π itself is
     needed only where the trajectory ends.
 
     Source: Bardenet (2021), section 4.4.4; Neal (2011), eqs. (2.28)-(2.30)."""
-    theta, r = z.theta, z.r + 0.5 * eps * z.gradient
+    theta, r = z.theta, torch.add(z.r, z.gradient, alpha=0.5 * eps)
     for _ in range(n_steps - 1):
-        theta = theta + eps * mass.velocity(r)
-        r = r + eps * gradient_alone(model, theta, batch)
-    theta = theta + eps * mass.velocity(r)
+        theta = mass.moved(theta, r, eps)
+        r = torch.add(r, gradient_alone(model, theta, batch), alpha=eps)
+    theta = mass.moved(theta, r, eps)
     value, gradient = value_and_gradient(model, theta, batch)
-    return Phase(theta, r + 0.5 * eps * gradient, value, gradient)
+    return Phase(theta, torch.add(r, gradient, alpha=0.5 * eps), value, gradient)
+
+
+def energy_error(after: Tensor, before: Tensor) -> Tensor:
+    """H(θ′, r′) − H(θ, r), [C]; +∞ where it is not finite, so that no such state is ever taken."""
+    return (after - before).nan_to_num(torch.inf, torch.inf, torch.inf)
 
 
 def acceptance(error: Tensor) -> Tensor:
@@ -79,4 +85,4 @@ def acceptance(error: Tensor) -> Tensor:
     (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)
 
     Source: Bardenet (2021), section 4.4.4; Neal (2011), section 5.3.2."""
-    return (-error).exp().clamp(max=1.0)
+    return (-error).clamp(max=0.0).exp()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, leapfrog
+from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.interfaces import LogJoint
 
@@ -61,9 +61,9 @@ def merged_turns(mass: Mass, left: tuple[Tensor, ...], right: tuple[Tensor, ...]
 
 
 def subtree(
-    model: LogJoint, batch: Any, mass: Mass, eps: Tensor, z: Phase, energy: Tensor, size: int, u: Tensor
+    model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, energy: Tensor, size: int, u: Tensor
 ) -> Subtree:
-    """``size`` = 2^j steps of ±ε [A, 1] from the edge z of trees that began at energy H₀ [A]; u [size, A] uniform.
+    """``size`` = 2^j steps from the edge z of trees that began at energy H₀ [A]; u [size, A] uniform.
 
     Every aligned subtree of 2, 4, … states is checked for a U-turn when its last state is reached; of those that are
     not yet full only the first momentum, the sum before it and the momentum before it are kept, j of each.
@@ -84,10 +84,10 @@ def subtree(
         if len(rows) == A:
             z = leapfrog(model, batch, mass, eps, z)
         else:
-            z = z.with_rows(rows, leapfrog(model, batch, mass, eps[rows], z.rows(rows)))
+            z = z.with_rows(rows, leapfrog(model, batch, mass, eps, z.rows(rows)))
         first = z.r if n == 0 else first
         now = z.energy(mass)
-        error = now - energy
+        error = energy_error(now, energy)
         far = alive & (error > DIVERGENT)
         diverging = diverging | far
         n_steps = n_steps + alive
@@ -130,10 +130,11 @@ def no_u_turn(
             break
         u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)[:, rows]
         forwards = u[0] < 0.5
+        time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)  # backwards is forwards with r flipped
         near = Phase.where(forwards, edges[1].rows(rows), edges[0].rows(rows))
-        far = torch.where(forwards.unsqueeze(1), edges[0].r[rows], edges[1].r[rows])
-        signed = torch.where(forwards, eps, -eps).to(like.dtype).unsqueeze(1)  # [A, 1]
-        new = subtree(model, batch, mass, signed, near, energy0[rows], 2**j, u[2:])
+        near = replace(near, r=time * near.r)
+        far = time * torch.where(forwards.unsqueeze(1), edges[0].r[rows], edges[1].r[rows])
+        new = subtree(model, batch, mass, eps, near, energy0[rows], 2**j, u[2:])
         rates, n_steps = rates.index_add(0, rows, new.rates), n_steps.index_add(0, rows, new.n_steps)
         diverging = diverging.index_copy(0, rows, new.diverging)
         depth = depth.index_add(0, rows, new.valid.long())
@@ -141,11 +142,12 @@ def no_u_turn(
         take = new.valid & (u[1] < (new.log_weight - old_weight).exp())
         drawn = drawn.with_rows(rows, Phase.where(take, new.chosen, drawn.rows(rows)))
         energy = energy.index_copy(0, rows, torch.where(take, new.energy, energy[rows]))
-        old_rho = rho[rows]
+        old_rho = time * rho[rows]
         turned = merged_turns(mass, (far, near.r, old_rho), (new.last.r, new.first, new.rho))
         going = going.index_copy(0, rows, new.valid & ~turned)
         log_weight = log_weight.index_copy(0, rows, torch.logaddexp(old_weight, new.log_weight))
-        rho = rho.index_copy(0, rows, old_rho + new.rho)
+        rho = rho.index_copy(0, rows, time * (old_rho + new.rho))
+        last = replace(new.last, r=time * new.last.r)
         for side, moves in ((0, ~forwards), (1, forwards)):
-            edges[side] = edges[side].with_rows(rows, Phase.where(moves, new.last, edges[side].rows(rows)))
+            edges[side] = edges[side].with_rows(rows, Phase.where(moves, last, edges[side].rows(rows)))
     return Draw(drawn, energy, rates / n_steps, diverging, n_steps, depth)

@@ -38,6 +38,10 @@ class LogisticRegressionModule(nn.Module):
         heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
         self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
         self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
+        self.constant = -float(self.scales.log().sum()) - sum(
+            math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy
+        )
+        self.train_x, self.train_rows = problem.train.x, self.labelled_rows(problem.train)
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
@@ -59,31 +63,35 @@ class LogisticRegressionModule(nn.Module):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         z = theta / self.scales
-        gaussian = -0.5 * z.square() - 0.5 * math.log(2 * math.pi)
-        value = torch.where(self.heavy, -z.abs() - math.log(2), gaussian) if self.prior == "laplace" else gaussian
-        return value.sum(1) - self.scales.log().sum()
+        value = -0.5 * z.square()
+        value = torch.where(self.heavy, -z.abs(), value) if self.prior == "laplace" else value
+        return value.sum(1) + self.constant
+
+    def labelled_rows(self, batch: Batch) -> Tensor:
+        """Design matrix [B, D], zero where the label is missing; for two classes times ±1, so that p(y | x) = σ(± xᵀβ)."""
+        X, label, seen = design(batch.x, self.intercept), batch.y[:, :1], batch.mask[:, :1]
+        X = X if self.complete else X * seen
+        return X * (2 * label - 1).to(X.dtype) if self.n_rows == 1 else X
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor | None, Tensor]:
         """The log joint [K], where ``value`` asks for it, and its gradient [K, P] in closed form:
         scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
-        X, label, seen = design(batch.x, self.intercept), batch.y[:, 0], batch.mask[:, 0]
-        X = X if self.complete else X * seen[:, None]  # [B, D]
+        X = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)  # [B, D]
         beta, likelihood = theta.reshape(len(theta) * self.n_rows, -1), None
         if self.n_rows == 1:
-            X = X * (2 * label - 1).to(X.dtype)[:, None]  # quicker than ±1 on [K, B]
             f = beta @ X.T  # [K, B]
             likelihood = F.logsigmoid(f) if value else None
             missing = f.neg_().sigmoid_()  # 1 − p(y_b | x_b)
         else:
             f = (beta @ X.T).unflatten(0, (len(theta), -1))  # [K, C, B]
-            rows = label.clamp(0, self.n_classes - 1).expand(len(f), 1, -1)
+            rows = batch.y[:, 0].clamp(0, self.n_classes - 1).expand(len(f), 1, -1)
             likelihood = f.gather(1, rows)[:, 0] - f.logsumexp(1) if value else None
             missing = torch.zeros_like(f).scatter_(1, rows, 1.0).sub_(f.softmax(1)).flatten(0, 1)
         pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
         prior = -theta / self.scales.square()
         prior = torch.where(self.heavy, -theta.sign() / self.scales, prior) if self.prior == "laplace" else prior
         if likelihood is not None:
-            likelihood = likelihood if self.complete else torch.where(seen, likelihood, 0.0)
+            likelihood = likelihood if self.complete else torch.where(batch.mask[:, 0], likelihood, 0.0)
             likelihood = self.log_prior(theta) + batch.scale * likelihood.sum(1)
         return likelihood, batch.scale * pull + prior
 
