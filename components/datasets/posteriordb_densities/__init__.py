@@ -22,8 +22,11 @@ from components.datasets.posteriordb_densities import (
 class PosteriorDensity(Protocol):
     """A density of θ [K, P], K chains at once, whose parameters [K, P'] have names."""
 
-    names: list[str]  # of the P' parameters
-    dim: int  # P
+    @property
+    def names(self) -> list[str]: ...  # of the P' parameters
+
+    @property
+    def dim(self) -> int: ...  # P
 
     def log_density(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K], up to a constant, with the log-Jacobian
 
