@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from sampler_play import F64
+
+from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
+from components.inference.hamiltonian.mass import Mass
+from components.inference.log_joint import gradient_alone, log_joint, value_and_gradient
+
+
+class Quartic:
+    """−x₁²/2 − (x₂ − x₁²)²/2 − x₂⁴/40: curved, so that nothing holds by linearity."""
+
+    dim, names = 2, []
+
+    def log_likelihood(self, theta, batch):
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta):
+        a, b = theta.unbind(1)
+        return -0.5 * a**2 - 0.5 * (b - a**2) ** 2 - b**4 / 40
+
+
+COVARIANCES = {
+    "diagonal": torch.tensor([0.7, 1.8], dtype=F64),
+    "dense": torch.tensor([[0.7, 0.5], [0.5, 1.8]], dtype=F64),
+}
+
+
+def start(mass, n=6, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    theta = torch.randn(n, 2, generator=g, dtype=F64)
+    return Phase(theta, mass.momentum(theta, g), *value_and_gradient(Quartic(), theta, None))
+
+
+@pytest.fixture(params=COVARIANCES)
+def mass(request):
+    return Mass.of(COVARIANCES[request.param])
+
+
+def test_mass_is_the_inverse_of_a_covariance(mass):
+    inverse = mass.inverse if mass.inverse.dim() == 2 else mass.inverse.diag()
+    M = torch.linalg.inv(inverse)
+    r = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    torch.testing.assert_close(mass.velocity(r), torch.stack([inverse @ row for row in r]))
+    torch.testing.assert_close(mass.kinetic(r), torch.stack([0.5 * row @ inverse @ row for row in r]))
+    torch.testing.assert_close(mass.square(r), torch.stack([row @ M @ row for row in r]))
+    torch.testing.assert_close(mass.moved(r, 2 * r, 0.3), r + 0.6 * mass.velocity(r))
+    assert mass.speed == pytest.approx(float((inverse.trace() / 2).sqrt()))
+    many = mass.momentum(r.new_zeros(200_000, 2), torch.Generator().manual_seed(1))
+    torch.testing.assert_close(many.T.cov(), M, rtol=0, atol=0.02)  # entries below 2: MC error about 0.006
+
+
+def test_leapfrog_is_its_three_lines_repeated(mass):
+    z = start(mass)
+    fast = leapfrog(Quartic(), None, mass, 0.2, z, 7)
+    theta, r = z.theta, z.r
+    for _ in range(7):
+        r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
+        theta = theta + 0.2 * mass.velocity(r)
+        r = r + 0.1 * value_and_gradient(Quartic(), theta, None)[1]
+    torch.testing.assert_close(fast.theta, theta)
+    torch.testing.assert_close(fast.r, r)
+    value, gradient = value_and_gradient(Quartic(), theta, None)
+    torch.testing.assert_close(fast.value, value)
+    torch.testing.assert_close(fast.gradient, gradient)
+
+
+def test_leapfrog_is_reversible(mass):
+    z = start(mass)
+    there = leapfrog(Quartic(), None, mass, 0.2, z, 9)
+    back = leapfrog(Quartic(), None, mass, 0.2, replace(there, r=-there.r), 9)
+    torch.testing.assert_close(back.theta, z.theta, rtol=0, atol=1e-11)
+    torch.testing.assert_close(-back.r, z.r, rtol=0, atol=1e-11)
+    assert (there.theta - z.theta).abs().max() > 0.5
+
+
+def test_leapfrog_keeps_volumes(mass):
+    def flow(x):
+        theta = x[None, :2]
+        z = Phase(theta, x[None, 2:], *value_and_gradient(Quartic(), theta, None))
+        after = leapfrog(Quartic(), None, mass, 0.3, z, 5)
+        return torch.cat([after.theta[0], after.r[0]])
+
+    z, h = start(mass, 1), 1e-5
+    x = torch.cat([z.theta[0], z.r[0]])
+    columns = [(flow(x + h * e) - flow(x - h * e)) / (2 * h) for e in torch.eye(4, dtype=F64)]
+    assert float(torch.linalg.det(torch.stack(columns, 1))) == pytest.approx(1, abs=1e-7)
+
+
+def test_error_of_the_energy_is_of_second_order(mass):
+    z, errors = start(mass, 200), []
+    for n in (40, 80, 160):
+        after = leapfrog(Quartic(), None, mass, 2.0 / n, z, n)
+        errors.append((after.energy(mass) - z.energy(mass)).abs().median())
+    assert float(errors[0] / errors[1]) == pytest.approx(4, rel=0.1)
+    assert float(errors[1] / errors[2]) == pytest.approx(4, rel=0.1)
+
+
+def test_energy_and_acceptance_are_their_formulas():
+    mass, z = Mass.of(COVARIANCES["dense"]), start(Mass.of(COVARIANCES["dense"]))
+    for c in range(6):
+        literal = -Quartic().log_prior(z.theta)[c] + 0.5 * z.r[c] @ mass.inverse @ z.r[c]
+        torch.testing.assert_close(z.energy(mass)[c], literal)
+    error = torch.tensor([-2.0, 0.0, 0.5, 3000.0], dtype=F64)
+    torch.testing.assert_close(acceptance(error), torch.tensor([1.0, 1.0, 0.6065306597, 0.0], dtype=F64))
+    lost = energy_error(torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0]), torch.ones(4))
+    assert lost.tolist() == [torch.inf, torch.inf, torch.inf, 1.0]
+    assert acceptance(lost)[:3].tolist() == [0, 0, 0]
+
+
+def test_a_closed_form_is_asked_for_the_value_only_where_the_trajectory_ends():
+    class Closed(Quartic):
+        asked: list
+
+        def score(self, theta, batch, value):
+            self.asked.append(value)
+            theta = theta.requires_grad_()
+            with torch.enable_grad():
+                v = log_joint(self, theta, batch)
+                (g,) = torch.autograd.grad(v.sum(), theta)
+            return (v.detach() if value else None), g
+
+    closed, mass = Closed(), Mass.of(COVARIANCES["dense"])
+    closed.asked, z = [], start(mass)
+    a, b = leapfrog(closed, None, mass, 0.1, z, 4), leapfrog(Quartic(), None, mass, 0.1, z, 4)
+    assert closed.asked == [False, False, False, True]
+    assert torch.equal(a.theta, b.theta)
+    assert torch.equal(a.value, b.value)
+    assert torch.equal(gradient_alone(closed, z.theta, None), gradient_alone(Quartic(), z.theta, None))
