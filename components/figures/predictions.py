@@ -31,7 +31,8 @@ def predictions(problem, posterior, rng: Rng, n_points: int = 150) -> dict[str, 
 
     n_tasks = problem.n_tasks
     columns = min(n_tasks, 4)
-    figure, axes = new_figure(math.ceil(n_tasks / columns), columns, width=2.7, height=2.75)
+    width = max(2.7, 5.0 / columns)  # a single panel leaves room for the legend and the axes' names
+    figure, axes = new_figure(math.ceil(n_tasks / columns), columns, width=width, height=width + 0.05)
     for t, ax in enumerate(axes):
         if t >= n_tasks:
             ax.set_axis_off()
