@@ -163,6 +163,7 @@ class UciRegression(Dataset):
             raise Misfit(
                 f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
             )
+        name = self.identity(setting.data_dir, setting.offline)
         data = self.rows(setting.data_dir, setting.offline)
         kept, scored = split_rows(len(data), split)
         if self.validation is not None:
@@ -181,7 +182,7 @@ class UciRegression(Dataset):
             return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
 
         return RawUnits(
-            name=self.identity(setting.data_dir, setting.offline),
+            name=name,
             target="real",
             train=batch(kept),
             test=batch(scored),
