@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from filter_play import component
 from torch import Tensor
@@ -58,6 +60,14 @@ class GammaTarget:
         return (power * theta - self.rate * theta.exp())[:, 0]
 
 
+class ExactGamma(GammaTarget):
+    """The same, whose chains start at exact draws: whatever is wrong with the moments is the kernel's doing."""
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        shape = torch.full((n, 1), self.shape, dtype=F64)
+        return (torch._standard_gamma(shape, generator=generator) / self.rate).log()
+
+
 def correlated(correlation: float = 0.8) -> GaussianTarget:
     """A correlated Gaussian in the plane with unequal scales."""
     scale = torch.tensor([1.0, 0.5], dtype=F64)
@@ -84,3 +94,24 @@ def moment_z(draws, model) -> float:
         error = per_chain.std(0) / len(per_chain) ** 0.5
         worst = max(worst, float(((per_chain.mean(0) - exact) / error).abs().max()))
     return worst
+
+
+class Funnel:
+    """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, whose moments a fixed step size can still find."""
+
+    dim, names = 2, ["v", "x"]
+    first = torch.zeros(2, dtype=F64)
+    second = torch.tensor([0.5, math.exp(0.25)], dtype=F64)
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return torch.randn(n, 2, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        v, x = theta.unbind(1)
+        return -(v**2) - 0.5 * x**2 * (-v).exp() - 0.5 * v

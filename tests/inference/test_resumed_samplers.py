@@ -40,6 +40,8 @@ def go(problem, rng, method, state, start, stop):
         (DENSITY, "random_walk_mh", {"warmup": 10, "thinning": 2}),
         (DENSITY, "mala", {"warmup": 10, "covariance": "diagonal"}),
         (DENSITY, "importance_sampling", {"chains": 20}),
+        (DENSITY, "hmc", {"chains": 5, "warmup": 24, "mass": "dense"}),  # stopped in its window, 3 to 22
+        (DENSITY, "nuts", {"chains": 5, "warmup": 24, "mass": "diagonal"}),
     ],
 )
 @pytest.mark.parametrize("stopped", [3, 17])
