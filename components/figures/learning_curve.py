@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from components.figures.style import PALETTE, new_figure
 
@@ -70,9 +71,11 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
         if sizes[0] > 0:
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(FixedLocator(sizes))
-            ax.xaxis.set_major_formatter(ScalarFormatter())
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
             ax.xaxis.set_minor_locator(NullLocator())
             ax.xaxis.set_minor_formatter(NullFormatter())
+            if any(b < 1.6 * a for a, b in pairwise(sizes)):  # neighbours' labels would touch
+                ax.tick_params(axis="x", labelsize=6.5)
         ax.set(xlabel=label, ylabel=metric.upper() if len(metric) <= 4 else metric, ylim=(low, high))
     handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
