@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ def number(value: float) -> str:
     """Four significant digits, without exponents for ordinary sizes."""
     if not math.isfinite(value):
         return str(value)
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.3e}"
 
 
@@ -153,22 +155,44 @@ def result(
             theirs.append((f"{escape(part)}, published", [printed.get(f"{name}/{part}", "") for name in names]))
         theirs = [row for row in theirs if any(row[1])]
     rows = [*ours, *theirs]
-    table = Table()
-    if len(names) > WIDE >= len(rows):  # more metrics than fit beside each other: they go below each other
-        for label in ("", *(label for label, _ in rows)):
-            table.add_column(label, justify="right" if label else "left")
-        for k, name in enumerate(names):
-            table.add_row(name, *(cells[k] for _, cells in rows))
-    else:
-        for name in ("", *names):
-            table.add_column(name, justify="right" if name else "left")
-        for k, (label, cells) in enumerate(rows):
-            table.add_row(label, *cells, end_section=k == len(ours) - 1)
-    out.print(table)
+    every = range(len(names))
+    alone = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
+    if len(names) <= WIDE:
+        out.print(_beside(rows, names, every, sections=len(ours)))
+    elif len(rows) <= WIDE:  # more metrics than fit beside each other
+        out.print(_below(rows, names, every))
+    else:  # and more parts than fit too: metrics that have no parts are a list of their own
+        whole = [row for row in rows if row[0] in ("[bold]all", "published")]
+        if alone:
+            out.print(_below(whole, names, alone))
+        out.print(_beside(rows, names, [k for k in every if k not in alone], sections=len(ours)))
     if len(parts) > PARTS:
         out.print(f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …", markup=False)
     if printed and reason:
         out.print(f"published {reason}", style="yellow", markup=False)
+
+
+Row = tuple[str, list[str]]  # label, a cell for every metric
+
+
+def _beside(rows: list[Row], names: list[str], which: Iterable[int], sections: int) -> Table:
+    """A column for each of the metrics; a rule after the first ``sections`` rows."""
+    table, which = Table(), list(which)
+    for name in ("", *(names[k] for k in which)):
+        table.add_column(name, justify="right" if name else "left")
+    for i, (label, cells) in enumerate(rows):
+        table.add_row(label, *(cells[k] for k in which), end_section=i == sections - 1)
+    return table
+
+
+def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
+    """A row for each of the metrics."""
+    table = Table()
+    for label in ("", *(label for label, _ in rows)):
+        table.add_column(label, justify="right" if label else "left")
+    for k in which:
+        table.add_row(names[k], *(cells[k] for _, cells in rows))
+    return table
 
 
 def whereabouts(folder: Path, mirror: Any | None, artefacts: Sequence[str] = ()) -> None:

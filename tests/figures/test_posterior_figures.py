@@ -91,7 +91,7 @@ def test_at_most_twelve_parameters_and_five_of_them_in_pairs():
     assert len(drawn["trace"].axes) == 36
     assert len(drawn["ranks"].axes) == len(drawn["autocorrelation"].axes) == 12
     assert len(drawn["pairs"].axes) == 25
-    assert drawn["ranks"].get_suptitle() == "12 of 30 parameters"
+    assert drawn["ranks"].get_suptitle() == "12 of 30 parameters, those that mix worst"
 
 
 def test_what_cannot_be_drawn_is_left_out():
