@@ -84,7 +84,7 @@ def test_plane_of_a_target_of_more_dimensions(name):
     draws = funnel_draws(40_000, 5, 1.5) if name == "funnel" else banana_draws(40_000, 5, 10.0, 0.1)
     kept = draws.reshape(4, 10_000, 5)
     figures = problem.draw(Draws(kept, kept[:, 0], problem.names), rng)
-    assert set(figures) == {"marginal", "trace"}
+    assert set(figures) >= {"marginal", "trace"}  # beside what every sample of draws shows
     said = [int(p) for p in re.findall(r"(\d+)%", figures["marginal"].axes[0].get_title())]
     assert said[1::2] == [50, 90, 99]
     assert said[0::2] == pytest.approx([50, 90, 99], abs=1.5)
