@@ -1,0 +1,54 @@
+"""Noisy descent on the victim's log-probability, by which a defender who is unsure of the attack draws from p_C(x'|x)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.attackers.victim import Victim
+
+
+def beta_sizes(rows: Tensor, largest: float, a: float, b: float, generator: torch.Generator) -> Tensor:
+    """ε ~ largest · Beta(a, b), one for each row of ``rows`` [B, D]: [B, 1]."""
+    shapes = rows.new_tensor([a, b]).expand(len(rows), 2).to(generator.device)
+    gamma = torch._standard_gamma(shapes, generator=generator)
+    share = gamma[:, :1] / gamma.sum(1, keepdim=True).clamp_min(torch.finfo(gamma.dtype).tiny)
+    return largest * share.to(rows.device)
+
+
+def poisson_steps(rows: Tensor, mean: float, generator: torch.Generator) -> Tensor:
+    """T ~ Poisson(mean), one for each row of ``rows`` [B, D]: [B]; 0 leaves the row as it is."""
+    rates = torch.full((len(rows),), mean, dtype=torch.float64, device=generator.device)
+    return torch.poisson(rates, generator=generator).long().to(rows.device)
+
+
+def langevin(
+    victim: Victim,
+    x: Tensor,
+    y: Tensor,
+    generator: torch.Generator,
+    *,
+    step_size: Tensor,
+    steps: Tensor,
+    temperature: float,
+    radius: float | None,
+) -> Tensor:
+    """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x log p(y|x_t) + N(0, 2 ε τ I))), rows with their own ε [B, 1] and T [B].
+
+    Π holds x_t within ``radius`` of x in L∞ (None: nowhere but in the bounds).  τ = 1 is the equation as printed, whose
+    noise of standard deviation √(2ε) is far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row all of whose
+    labels are missing (y < 0) stays.
+
+    Source: Gallego (2021), eq. (3.14)."""
+    at, labelled = x.clone(), (y >= 0).any(1)
+    for t in range(int(steps.max()) if len(steps) else 0):
+        rows = ((steps > t) & labelled).nonzero()[:, 0]  # rows are alike to a victim, so those that are done drop out
+        here, eps = at[rows], step_size[rows]
+        moved = here - eps * victim.input_gradient(here, y[rows], generator).sign()  # eq. (3.14)
+        if temperature > 0:
+            noise = torch.randn(here.shape, generator=generator, dtype=x.dtype, device=generator.device)
+            moved = moved + (2 * temperature * eps).sqrt() * noise.to(x.device)
+        if radius is not None:
+            moved = x[rows] + (moved - x[rows]).clamp(-radius, radius)
+        at[rows] = victim.clip(moved)
+    return at
