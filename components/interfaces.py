@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["supervised", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
+Domain = Literal["continuous", "binary"]  # values that inputs can take, and that an evasion attack gives them
 Probability = Annotated[float, Field(ge=0, le=1)]
 State = Any  # nested dict/list/tuple/dataclass of tensors, numbers, nn.Module and Optimizer: what the next step needs
 Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
@@ -92,6 +93,7 @@ class Component(BaseModel):
 class Dataset(Component):
     kind: ClassVar[Kind]
     target: ClassVar[Target | None] = None
+    domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     vectorised: ClassVar[bool] = False  # replicates are a leading tensor dimension of one problem
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -134,6 +136,7 @@ class Attacker(Component):
     kinds: ClassVar[frozenset[str]]
     action: ClassVar[Literal["evasion", "contamination", "adversary"]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
+    domain: ClassVar[Domain] = "continuous"  # evasion only: of the inputs that it can attack
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Literal["white box", "grey box", "black box"]] = "white box"
 
@@ -238,6 +241,21 @@ class Estimator(Protocol):
 
 
 @runtime_checkable
+class Generative(Protocol):
+    """An estimator that models x too: p(y|x) ∝ p(y) Π_i p(x_i|y), C classes."""
+
+    def fit(self, batch: Any, seed: int) -> dict[str, Tensor]: ...
+
+    def log_class(self, fitted: dict[str, Tensor]) -> Tensor: ...  # log p(y) [C]
+
+    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x_i|y) [B, C, D]
+
+    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x|y) [B, C]
+
+    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Any: ...  # a predictive
+
+
+@runtime_checkable
 class StateSpace(Protocol):
     """x_0 ~ init, x_t ~ transition(x_{t-1}), y_t ~ observation(x_t); all with leading dimensions [R, N]."""
 
@@ -284,6 +302,7 @@ CAPABILITIES = {
     "network": Network,
     "weight_space": WeightSpace,
     "estimator": Estimator,
+    "generative": Generative,
     "state_space": StateSpace,
     "power_integral": PowerIntegral,
     "linear_gaussian": LinearGaussian,

@@ -212,6 +212,12 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"attacker={attacker.name} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
         )
+    if attacker is not None and attacker.action == "evasion" and attacker.domain != dataset.domain:
+        names = _fitting("attacker", lambda a: a.action == "evasion" and kind in a.kinds and a.domain == dataset.domain)
+        raise ConfigError(
+            f"attacker={attacker.name} attacks {attacker.domain} inputs, those of dataset={dataset.name} are "
+            f"{dataset.domain}; attackers that fit: {names}"
+        )
     if kind == "game" and attacker is None:
         names = _fitting("attacker", lambda a: kind in a.kinds)
         raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.draws import Draws
 from components.figures.posterior import POSTERIOR_FIGURES
-from components.interfaces import Attacker, Kind, Rng, Target
+from components.interfaces import Attacker, Domain, Kind, Rng, Target
 from components.metrics import classification, diagnostics, regression
 from components.predictive import GaussianMixture, Predictive, concatenate
 
@@ -58,6 +58,7 @@ class Supervised:
     y_mean: Tensor | None = None  # [T]
     y_std: Tensor | None = None  # [T]
     bounds: tuple[float, float] | None = None  # smallest and largest value an input can take (attacks stay inside)
+    domain: Domain = "continuous"  # what values an input can take: attacks keep to it
     image_shape: tuple[int, ...] | None = None
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     evaluation_chunk: int = 1000  # test rows predicted at once

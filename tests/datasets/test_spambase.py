@@ -1,0 +1,77 @@
+"""spambase and the simulated corpus as binary supervised problems."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_problems import component
+
+from components.datasets.spambase import PACKED, TEXT, simulated_mails
+from components.interfaces import DataUnavailable, Setting, SimulatedData
+from runner.config import ConfigError, check_pairs
+from runner.rng import Streams
+
+NOWHERE = Path("there-is-no-such-folder")
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
+needs_file = pytest.mark.skipif(
+    not any((REAL / p).is_file() for p in (PACKED, TEXT)), reason="RUNNER_DATA_DIR has no classification/spambase.data"
+)
+
+
+def load(seed=0, data_dir=NOWHERE, **changes):
+    setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
+    return component("dataset", "spambase", **{"simulated": True, **changes}).load(Streams(seed), setting)
+
+
+def test_the_simulated_corpus_has_the_shape_of_the_real_one_and_its_own_name():
+    problem = load()
+    assert problem.name == "spam-sim"
+    assert problem.train.x.shape == (3451, 54)
+    assert problem.test.x.shape == (1150, 54)
+    assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
+    x, y = simulated_mails()
+    assert set(np.unique(x)) == {0.0, 1.0}
+    assert y.mean() == pytest.approx(0.394, abs=5e-4)
+
+
+def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
+    first, again, second = load(0), load(0), load(1)
+    assert torch.equal(first.test.x, again.test.x)
+    assert not torch.equal(first.test.x, second.test.x)
+    assert torch.equal(load(0, n_train=100).train.x, first.train.x[:100])
+    rows = torch.cat([first.train.x, first.test.x]).sum(0)
+    assert torch.equal(rows, torch.from_numpy(simulated_mails()[0]).sum(0))
+
+
+def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.warns(SimulatedData, match="spam-sim"):
+        assert load(data_dir=tmp_path, simulated=False).name == "spam-sim"
+    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+        load(data_dir=tmp_path, simulated=False, offline="error")
+
+
+@needs_file
+def test_the_real_mails_are_the_file_s_words():
+    problem = load(data_dir=REAL, simulated=False)
+    assert problem.name == "spambase"
+    path = next(REAL / p for p in (PACKED, TEXT) if (REAL / p).is_file())
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        rows = [[float(v) for v in line.split()] for line in lines]
+    spam = [row for row in rows if row[-1] == 1]
+    y = torch.cat([problem.train.y, problem.test.y])
+    assert (len(rows), len(spam), int(y.sum())) == (4601, 1813, 1813)
+    x = torch.cat([problem.train.x, problem.test.x])
+    assert x.sum(0).tolist() == [sum(row[j] > 0 for row in rows) for j in range(54)]
+
+
+def test_gradient_attacks_on_words_are_refused_in_one_line():
+    parts = component("dataset", "spambase"), component("model", "mlp"), component("inference", "map")
+    with pytest.raises(ConfigError, match="attacks continuous inputs, those of dataset=spambase are binary") as refusal:
+        check_pairs(*parts, component("attacker", "fgsm"))
+    assert "\n" not in str(refusal.value)

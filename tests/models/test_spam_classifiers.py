@@ -1,0 +1,89 @@
+"""Naive Bayes and L1 logistic regression, each against its formula and a peer."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.naive_bayes import BernoulliNB
+from small_problems import classes, component
+
+from components.interfaces import CAPABILITIES
+from components.problems.supervised import Batch, Supervised
+from components.trouble import Misfit
+from runner.rng import Streams
+
+
+def words(n=120, n_words=6, seed=0) -> Supervised:
+    """Binary words whose frequencies depend on the class."""
+    g = torch.Generator().manual_seed(seed)
+    y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
+    p = torch.rand(2, n_words, generator=g, dtype=torch.float64)
+    x = (torch.rand(2 * n, n_words, generator=g, dtype=torch.float64) < p[y[:, 0]]).double()
+    seen = torch.ones(2 * n, 1, dtype=torch.bool)
+    train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
+    return Supervised("words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary")
+
+
+def test_naive_bayes_literally_and_as_scikit_learn_has_it():
+    problem, alpha = words(), 0.7
+    model = component("model", "naive_bayes", smoothing=alpha).build(problem, Streams(0))
+    assert isinstance(model, CAPABILITIES["generative"])
+    fitted = model.fit(problem.train, 0)
+    x, y = problem.train.x, problem.train.y[:, 0]
+    for b, mail in enumerate(problem.test.x[:10]):
+        joint = []
+        for c in (0, 1):
+            n = int((y == c).sum())
+            value = math.log((n + alpha) / (len(y) + 2 * alpha))
+            for i, word in enumerate(mail):
+                theta = (float(x[y == c, i].sum()) + alpha) / (n + 2 * alpha)
+                term = math.log(theta if word == 1 else 1 - theta)
+                assert float(model.log_features(fitted, mail[None])[0, c, i]) == pytest.approx(term, abs=1e-12)
+                value += term
+            joint.append(value)
+        expected = joint[1] - math.log(math.exp(joint[0]) + math.exp(joint[1]))
+        found = model.predict(fitted, problem.test.x).log_probs[b, 0, 1]
+        assert float(found) == pytest.approx(expected, abs=1e-12)
+    peer = BernoulliNB(alpha=alpha, class_prior=fitted["log_class"].exp().numpy()).fit(x.numpy(), y.numpy())
+    probs = model.predict(fitted, problem.test.x).probs[:, 0]
+    np.testing.assert_allclose(probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12)
+
+
+def test_naive_bayes_wants_binary_inputs():
+    problem = classes(n_classes=2)
+    with pytest.raises(Misfit, match="must be 0 or 1"):
+        component("model", "naive_bayes").build(problem, Streams(0)).fit(problem.train, 0)
+
+
+def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
+    """|∂ log-likelihood/∂β_j| ≤ 1/s, with equality and the sign of β_j where it is not zero."""
+    problem, s, s0 = words(), 0.1, 2.0
+    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=s0).build(problem, Streams(0))
+    fitted = model.fit(problem.train, 0)
+    x, y = problem.train.x, problem.train.y[:, 0]
+    miss = y - model.predict(fitted, x).probs[:, 0, 1]
+    beta = fitted["coefficients"]
+    assert 0 < int((beta == 0).sum()) < len(beta)
+    for slope, value in zip(x.T @ miss, beta, strict=True):
+        bound = float(slope) * s
+        assert bound == pytest.approx(math.copysign(1, value), abs=2e-3) if value != 0 else abs(bound) <= 1 + 2e-3
+    assert float(miss.sum()) * s0 == pytest.approx(math.copysign(1, fitted["intercept"]), abs=2e-2)
+
+
+def test_l1_logistic_regression_is_the_mode_of_the_laplace_posterior():
+    problem, s = words(), 0.3
+    model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=1e4).build(problem, Streams(0))
+    fitted = model.fit(problem.train, 0)
+    bayes = component("model", "logistic_regression", prior="laplace", prior_scale=s, intercept_scale=1e4)
+    density = bayes.build(problem, Streams(0))
+    mode = torch.cat([fitted["intercept"][None], fitted["coefficients"]])[None]
+
+    def log_joint(theta):
+        return float(density.log_likelihood(theta, problem.train).sum() + density.log_prior(theta))
+
+    g, best = torch.Generator().manual_seed(0), log_joint(mode)
+    for size in (1e-3, 1e-2, 0.1):
+        for _ in range(30):
+            other = mode + size * torch.randn(mode.shape, generator=g, dtype=mode.dtype)
+            assert log_joint(other) <= best + 1e-5
