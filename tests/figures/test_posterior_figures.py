@@ -33,7 +33,9 @@ class Plain:
 
 def sample(chains: int = 4, n: int = 60, size: int = 3, named: bool = True, **more) -> Draws:
     theta = torch.randn(chains, n, size, generator=torch.Generator().manual_seed(0), dtype=F64)
-    return Draws(theta, torch.zeros(chains, size), [f"theta[{j}]" for j in range(size)] if named else [], Plain(), **more)
+    return Draws(
+        theta, torch.zeros(chains, size), [f"theta[{j}]" for j in range(size)] if named else [], Plain(), **more
+    )
 
 
 def figures(draws: Draws, problem=None) -> dict:
