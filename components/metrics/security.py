@@ -69,8 +69,12 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
                 rng.attack.set_state(fresh)
                 parts = zip(test.x.split(problem.evaluation_chunk), y.split(problem.evaluation_chunk), strict=True)
                 attacked = torch.cat([attacker.perturb(victim, x, label, rng, eps) for x, label in parts])
-                random = predict(victim.clip(test.x + eps * signs))
-                moved = float((attacked - test.x).abs().max())
+                if problem.domain == "binary":  # words, of which the attack changes so many, and the control as many
+                    random = predict(attacker.random(test.x, y, eps, rng.at("attack", 1)))
+                    moved = float((attacked != test.x).sum(1).max())
+                else:
+                    random = predict(victim.clip(test.x + eps * signs))
+                    moved = float((attacked - test.x).abs().max())
                 rows.append({"eps": eps, **_row(predict(attacked), random, y, right), "max_perturbation": moved})
                 extremes.append((float(attacked.min()), float(attacked.max())))
         finally:

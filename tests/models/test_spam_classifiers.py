@@ -7,22 +7,11 @@ import pytest
 import torch
 from sklearn.naive_bayes import BernoulliNB
 from small_problems import classes, component
+from spam_play import words
 
 from components.interfaces import CAPABILITIES
-from components.problems.supervised import Batch, Supervised
 from components.trouble import Misfit
 from runner.rng import Streams
-
-
-def words(n=120, n_words=6, seed=0) -> Supervised:
-    """Binary words whose frequencies depend on the class."""
-    g = torch.Generator().manual_seed(seed)
-    y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
-    p = torch.rand(2, n_words, generator=g, dtype=torch.float64)
-    x = (torch.rand(2 * n, n_words, generator=g, dtype=torch.float64) < p[y[:, 0]]).double()
-    seen = torch.ones(2 * n, 1, dtype=torch.bool)
-    train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
-    return Supervised("words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary")
 
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():

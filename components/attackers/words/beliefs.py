@@ -1,0 +1,49 @@
+"""What the defender believes of an attacker who does not know her for sure: random attacks on words (Gallego 3.4.1).
+
+The attacker's probability P^A_z that mail z is taken for malicious is, to her, a Beta variable of mean r(z), her own
+probability, and he sends the z where it is least."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """(δ_1, δ_2) of the Beta of mean r = δ_1/(δ_1+δ_2) and variance δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)] = share · v(r).
+
+    v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance at which the density has no pole at 0 or 1 (δ_1 ≥ 1 and
+    δ_2 ≥ 1).  r is given by its log odds: of a mail that is all but certain, 1 − r would be rounded off.
+
+    Source: Gallego (2021), section 3.4.1; Naveiro et al. (2019)."""
+    small = torch.sigmoid(-log_odds.abs())  # min(r, 1 − r)
+    first = (1 + small) / share - small  # of the smaller of r and 1 − r
+    second = first * log_odds.abs().exp()
+    low = log_odds <= 0
+    return torch.where(low, first, second), torch.where(low, second, first)
+
+
+def random_beliefs(log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
+    """n draws of the log odds of P^A ~ Beta(δ_1, δ_2) for log odds [...] of its mean, [n, ...].
+
+    Of two Gamma variables G_1/(G_1 + G_2) is a Beta one, and its log odds are log G_1 − log G_2."""
+    if share == 0:
+        return log_odds.expand(n, *log_odds.shape)
+    first, second = beta_parameters(log_odds, share)
+    # No Gamma of δ ≥ 1 is so small that its logarithm were lost.
+    g1, g2 = (torch._standard_gamma(d.expand(n, *d.shape), generator=generator) for d in (first, second))
+    return g1.log() - g2.log()
+
+
+def attack_frequencies(log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
+    """p̂(z|x) = #{k : X'_k = z}/K with X'_k = argmin_z P^{A,k}_z over the candidates z [B, M] of each mail. [B, M]
+
+    A candidate that is none has log odds ∞.
+
+    Source: Gallego (2021), eqs (3.11) and (3.12)."""
+    none = log_odds.isinf()
+    beliefs = random_beliefs(log_odds.masked_fill(none, 0.0), share, n, generator)  # [n, B, M]
+    chosen = beliefs.masked_fill(none, torch.inf).argmin(-1)  # [n, B]
+    counts = torch.zeros_like(log_odds)
+    counts.scatter_add_(1, chosen.T, torch.ones_like(chosen.T, dtype=log_odds.dtype))
+    return counts / n

@@ -1,0 +1,58 @@
+"""Small spam problems, fitted classifiers and literal words for tests of attacks on words and of what answers them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from small_problems import component
+
+from components.inference.fit import Fitted
+from components.problems.supervised import Batch, Supervised
+from runner.rng import Streams
+
+
+def words(n=120, n_words=6, seed=0) -> Supervised:
+    """Binary words whose frequencies depend on the class, 1 being spam."""
+    g = torch.Generator().manual_seed(seed)
+    y = (torch.rand(2 * n, 1, generator=g) < 0.4).long()
+    p = torch.rand(2, n_words, generator=g, dtype=torch.float64)
+    x = (torch.rand(2 * n, n_words, generator=g, dtype=torch.float64) < p[y[:, 0]]).double()
+    seen = torch.ones(2 * n, 1, dtype=torch.bool)
+    train, test = (Batch(x[rows], y[rows], seen[rows], 1.0) for rows in (slice(n), slice(n, None)))
+    return Supervised("words", "binary", train, test, None, 2, ["spam"], bounds=(0.0, 1.0), domain="binary")
+
+
+def fitted(problem: Supervised, name="naive_bayes", **options) -> Fitted:
+    model = component("model", name, **options).build(problem, Streams(0))
+    return Fitted(model, model.fit(problem.train, 0))
+
+
+def neighbours(x: tuple[int, ...], most: int, direction: str) -> list[tuple[int, ...]]:
+    """Every z that x can be changed into, by trying all 2^D mails."""
+    out = []
+    for z in itertools.product((0, 1), repeat=len(x)):
+        pairs = list(zip(x, z, strict=True))
+        allowed = direction == "flip" or all(b >= a for a, b in pairs)
+        if allowed and sum(a != b for a, b in pairs) <= most:
+            out.append(z)
+    return out
+
+
+def log_joint(posterior: Fitted, x: tuple[int, ...], c: int) -> float:
+    """log p(c) + Σ_i log p(x_i|c), word by word."""
+    f = posterior.fitted
+    value = float(f["log_class"][c])
+    for i, word in enumerate(x):
+        theta = math.exp(float(f["log_present"][c, i]))
+        value += math.log(theta if word else 1 - theta)
+    return value
+
+
+def log_odds(posterior: Fitted, x: tuple[int, ...]) -> float:
+    return log_joint(posterior, x, 1) - log_joint(posterior, x, 0)
+
+
+def rows(x: torch.Tensor) -> list[tuple[int, ...]]:
+    return [tuple(int(v) for v in row) for row in x]
