@@ -53,8 +53,10 @@ class GaussianMixture:
         return torch.cat([MEANS.inverse(values[:, :2]), values[:, 2:4].log(), WEIGHT.inverse(values[:, 4:])], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Means at the quarters of the data, moved by a quarter of their spread; θ's other coordinates N(0, ½²)."""
+        """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit w ~ N(0, ½²).
+
+        Far from there one component takes all data and the other collapses on a few: chains take long to leave that."""
         z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype).to(self.y.device)
         low, high = self.y.quantile(0.25), self.y.quantile(0.75)
-        first = low + 0.25 * (high - low) * z[:, :1]
-        return torch.cat([first, (high - low).log() + 0.25 * z[:, 1:2], 0.5 * z[:, 2:]], 1)
+        first = low + 0.1 * (high - low) * z[:, :1]
+        return torch.cat([first, (high - low).log() + 0.1 * z[:, 1:2], 0.5 * z[:, 2:]], 1)
