@@ -28,6 +28,7 @@ class BayesianNetwork(nn.Module):
     """θ [K, P] is the weights w, then log λ if it is learned, then u_t of every task if the log γ_t = c u_t are learned."""
 
     scales: Tensor
+    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
     def __init__(
         self,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from components.attackers.victim import Victim
 
 
-def beta_sizes(rows: Tensor, largest: float, a: float, b: float, generator: torch.Generator) -> Tensor:
-    """ε ~ largest · Beta(a, b), one for each row of ``rows`` [B, D]: [B, 1]."""
-    shapes = rows.new_tensor([a, b]).expand(len(rows), 2).to(generator.device)
-    gamma = torch._standard_gamma(shapes, generator=generator)
+def beta_sizes(rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator) -> Tensor:
+    """ε ~ largest · Beta(shapes), one for each row of ``rows`` [B, D]: [B, 1]."""
+    both = rows.new_tensor(list(shapes)).expand(len(rows), 2).to(generator.device)
+    gamma = torch._standard_gamma(both, generator=generator)
     share = gamma[:, :1] / gamma.sum(1, keepdim=True).clamp_min(torch.finfo(gamma.dtype).tiny)
     return largest * share.to(rows.device)
 
@@ -40,9 +42,9 @@ def langevin(
     labels are missing (y < 0) stays.
 
     Source: Gallego (2021), eq. (3.14)."""
-    at, labelled = x.clone(), (y >= 0).any(1)
+    at = x.clone()
     for t in range(int(steps.max()) if len(steps) else 0):
-        rows = ((steps > t) & labelled).nonzero()[:, 0]  # rows are alike to a victim, so those that are done drop out
+        rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
         here, eps = at[rows], step_size[rows]
         moved = here - eps * victim.input_gradient(here, y[rows], generator).sign()  # eq. (3.14)
         if temperature > 0:
@@ -51,4 +53,4 @@ def langevin(
         if radius is not None:
             moved = x[rows] + (moved - x[rows]).clamp(-radius, radius)
         at[rows] = victim.clip(moved)
-    return at
+    return torch.where((y >= 0).any(1, keepdim=True), at, x)

@@ -42,6 +42,7 @@ class FeedForward(nn.Module):
 
     prior_std: Tensor
     log_noise: Tensor
+    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
     def __init__(
         self,
@@ -63,14 +64,7 @@ class FeedForward(nn.Module):
         sizes = [problem.n_inputs, *widths, self.n_tasks * self.n_outputs]
         self.shapes = list(zip(sizes[1:], sizes[:-1], strict=True))  # (out, in) of each layer
         self.pieces = [n for out, inside in self.shapes for n in (out * inside, out)]
-        initial = []
-        for layer, (out, inside) in enumerate(self.shapes):
-            # Every task's head is a layer of its own, with its own fan-out.
-            fan_out = out if layer < len(widths) else self.n_outputs
-            limit = math.sqrt(6 / (inside + fan_out))
-            initial += [limit * (2 * torch.rand(out * inside, generator=rng.init, dtype=torch.float64) - 1)]
-            initial += [torch.zeros(out, dtype=torch.float64)]
-        self.theta = nn.Parameter(torch.cat(initial).to(x))
+        self.theta = nn.Parameter(self.initial(1, rng.init)[0].to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
         self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
         self.learns_noise = problem.target == "real" and noise == "learned"
@@ -81,6 +75,17 @@ class FeedForward(nn.Module):
         else:
             self.register_buffer("log_noise", log_noise)
         self.noise_median, self.noise_spread = math.log(start), noise_spread
+
+    def initial(self, n: int, generator: torch.Generator) -> Tensor:
+        """Weights of n networks where training begins, [n, P]: uniform with Glorot's limits, biases 0."""
+        parts = []
+        for layer, (out, inside) in enumerate(self.shapes):
+            # Every task's head is a layer of its own, with its own fan-out.
+            fan_out = out if layer < len(self.shapes) - 1 else self.n_outputs
+            limit = math.sqrt(6 / (inside + fan_out))
+            u = torch.rand(n, out * inside, generator=generator, dtype=torch.float64, device=generator.device)
+            parts += [limit * (2 * u - 1), u.new_zeros(n, out)]
+        return torch.cat(parts, 1)
 
     # ---- the forward pass ------------------------------------------------------------------------------------------
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -198,5 +203,5 @@ class FeedForward(nn.Module):
         return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
 
     def predict(self, theta: Tensor, x: Tensor) -> Predictive:
-        """Predictive of K particles θ [K, P] at x [B, D]."""
+        """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B, D]."""
         return self.predictive(self.outputs(theta, x), self._noise_of(theta))

@@ -1,0 +1,151 @@
+"""Training against an attacker of whom nobody is sure: adversarial risk analysis with particles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.draws import Draws
+from components.inference.chains import State, started
+from components.inference.log_joint import value_and_gradient
+from components.inference.threat import Mixture, Threat, labels, mixed
+from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.predictive import Categorical
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("inference", "ara_training")
+class ARATraining(Inference):
+    """Adversarial risk analysis by K particles: SGLD over the parameters, on inputs that SGLD over x has attacked.
+
+    For every particle i, x_i ~ p_C(x'|x) and then
+        v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),   β_i := β_i + v_i,
+    η = lr/N, so that ``lr`` acts on the mean loss of a row, as it does in training by gradient descent, and at τ = 1 the
+    noise is that of the posterior of N rows: N(0, 2 lr I) as (3.15) would have it with a mean loss drowns any network.
+    μ = 0 is SGLD, μ > 0 SGHMC.  The rows x_i and the clean ones count 1:1 where ``mixture`` is half.
+
+    The two uncertainties are switched apart.  ``defender_uncertainty``, hers over the attack: x_i is a draw of (3.14),
+    noise included, with ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, held within
+    ``train_eps`` of x in L∞; without it the experiment's own attacker takes x_i to ``train_eps``.
+    ``attacker_uncertainty``, his over her parameters: he faces draws of their posterior, each x_i attacks β_i; without
+    it τ = 0, and one particle is ``adversarial_training`` by gradient descent.  ``train_eps`` = 0 is plain SGLD.
+    β, v [K, P].
+
+    Raises:
+        Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
+        NumericalTrouble: a particle leaves the finite numbers.
+
+    Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    attacks: ClassVar[bool] = True
+
+    chains: PositiveInt
+    train_eps: NonNegativeFloat
+    mixture: Mixture
+    attacker_uncertainty: bool
+    defender_uncertainty: bool
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    temperature: NonNegativeFloat
+    attack_step: PositiveFloat
+    attack_beta: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
+    attack_steps: PositiveFloat
+    attack_temperature: NonNegativeFloat
+
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
+        threat = Threat(problem, self.train_eps)
+        begin = getattr(model, "initial", None)  # where networks are trained from, if that is not where samplers start
+        state = started(
+            model,
+            problem,
+            self.chains,
+            rng,
+            None if begin is None else begin(self.chains, rng.init).to(problem.train.x),
+        )
+        return state | {"velocity": torch.zeros_like(state["theta"]), "threat": threat}
+
+    def attacked(self, state: State, batch: Batch, rng: Rng) -> Tensor:
+        """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
+        model, betas, threat = state["model"], state["theta"].split(1), state["threat"]
+        if not self.defender_uncertainty:
+            return torch.stack([threat.attacked(particles(model, beta), batch, rng) for beta in betas])
+        x = batch.x.repeat(len(betas), 1)  # [K B, D]
+        T = poisson_steps(
+            x[:1], self.attack_steps, rng.attack
+        )  # one number for a step of training: none waits for others
+        attacked = langevin(
+            threat.victim(OwnRows(model, state["theta"])),
+            x,
+            labels(batch).repeat(len(betas), 1),
+            rng.attack,
+            step_size=beta_sizes(x, self.attack_step * threat.eps, self.attack_beta, rng.attack),
+            steps=T.expand(len(x)),
+            temperature=self.attack_temperature,
+            radius=threat.eps,
+        )
+        return attacked.unflatten(0, (len(betas), -1))
+
+    def step(self, state: State, batch: Batch, rng: Rng) -> tuple[State, Info]:
+        theta = state["theta"]
+        attacked = self.attacked(state, batch, rng)
+        value, gradient = own_gradient(state["model"], theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
+        n = batch.scale * len(batch.x)
+        velocity = torch.add(self.momentum * state["velocity"], gradient, alpha=self.lr / n)
+        if self.attacker_uncertainty and self.temperature > 0:
+            noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+            velocity.add_(noise, alpha=(2 * (1 - self.momentum) * self.lr / n * self.temperature) ** 0.5)
+        theta = theta + velocity  # eq. (3.15)
+        if not bool(torch.isfinite(theta.sum())):
+            raise NumericalTrouble(f"particles left the finite numbers at step {state['t'] + 1}", "lower inference.lr")
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "attack_size": (attacked - batch.x).abs().amax(-1).mean(),
+        }
+        return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
+
+    def posterior(self, state: State) -> Draws:
+        """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
+        return particles(state["model"], state["theta"], state["start"])
+
+
+def particles(model: LogJoint, theta: Tensor, start: Tensor | None = None) -> Draws:
+    """θ [K, P] as one draw of each of K chains."""
+    return Draws(theta.unsqueeze(1), theta if start is None else start, list(model.names), model)
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """K particles θ [K, P], each the victim of its own block of B of the K B rows: all attacks at once."""
+
+    model: Any
+    theta: Tensor
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """Predictive of x [K B, D], its k-th block by the k-th particle; differentiable in x."""
+        blocks = x.unflatten(0, (len(self.theta), -1))  # [K, B, D]
+        if getattr(self.model, "own_inputs", False):
+            logits = self.model.predict(self.theta, blocks).logits  # [K, B, T, C]
+        else:
+            pairs = zip(self.theta.split(1), blocks, strict=True)
+            logits = torch.cat([self.model.predict(beta, block).logits for beta, block in pairs])
+        return Categorical(logits.flatten(0, 1).unsqueeze(0))
+
+
+def own_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """log joint [K] and gradient [K, P] of K particles, each with inputs of its own: batch.x [K, B, D]."""
+    if getattr(model, "own_inputs", False):
+        return value_and_gradient(model, theta, batch)
+    parts = [
+        value_and_gradient(model, beta, Batch(x.contiguous(), batch.y, batch.mask, batch.scale))
+        for beta, x in zip(theta.split(1), batch.x, strict=True)
+    ]
+    return torch.cat([value for value, _ in parts]), torch.cat([gradient for _, gradient in parts])
