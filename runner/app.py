@@ -60,7 +60,8 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
     except DataUnavailable as error:
         return 2, None, str(error)
     except NumericalTrouble as error:
-        return 1, None, f"diverged: {error}; the last good checkpoint is kept"
+        saved = any((job.folder / "checkpoints").glob("*"))  # only a job at work meets it
+        return 1, None, f"diverged: {error}" + ("; the last good checkpoint is kept" if saved else "")
     except Pruned as error:
         return 0, None, f"pruned: {error}"
     except (RunFailure, Interrupted) as error:

@@ -106,8 +106,11 @@ def _complaint(where: str, error: dict[str, Any], known: list[str]) -> str:
         return f"{path}={value}: not one of {' | '.join(expected)}" + (
             nearest(value, expected) if isinstance(value, str) and "did you" in nearest(value, expected) else ""
         )
-    if kind == "value_error":
-        return f"{where}: {context['error']}" if where else str(context["error"])
+    if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
+        message = str(context["error"])
+        if not where:
+            return message
+        return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
     names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
              "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer"}  # fmt: skip
     if kind in names:

@@ -79,7 +79,7 @@ def moved(
     if not math.isfinite(float(theta.sum())):  # one pass; a sum that merely overflows has lost no chain
         lost = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
     if lost:
-        raise NumericalTrouble(f"chains {lost} left the finite numbers at step {t}", mend)
+        raise NumericalTrouble(f"chains {lost} left the finite numbers", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:
         state["kept"].append(theta.cpu())  # collected draws would fill an accelerator
         for name, value in (stats or {}).items():
