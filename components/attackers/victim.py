@@ -15,13 +15,20 @@ Expectation = Literal["predictive", "fresh_draws", "single_draw"]
 FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
 
 
+NO_GRADIENT = (
+    "attacker: it follows the gradient of the victim in its input, and this model has none; "
+    "attack a model made of a network or a Gaussian process"
+)
+
+
 @dataclass(frozen=True)
 class Answer:
     """The victim's answer at x [B, D] and how it changes with x."""
 
     log_prob: Tensor  # Σ_t log p(y_t|x) [B]
     broken: Tensor  # [B] bool: some observed label is not the one predicted
-    gradient: Tensor  # ∇_x log p(y|x) [B, D]
+    gradient: Tensor  # ∇_x log p(y|x), or of the margin where that is followed [B, D]
+    objective: Tensor  # log p(y|x), or the margin where that is followed [B]
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Victim:
     posterior: Any
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
+    image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""
@@ -57,8 +65,10 @@ class Victim:
         with torch.no_grad():
             return misjudged(self.answers(x, generator), y)
 
-    def answer(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Answer:
+    def answer(self, x: Tensor, y: Tensor, generator: torch.Generator, margin: Tensor | None = None) -> Answer:
         """log p(y|x), whether x is broken and ∇_x log p(y|x), with respect to the input alone, in one pass.
+
+        Rows chosen by ``margin`` [B] bool follow the gradient of ``margins`` instead of that of log p(y|x).
 
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way.
@@ -67,15 +77,14 @@ class Victim:
         with torch.enable_grad():
             x = x.detach().requires_grad_(True)
             predictive = posterior.predict(x, generator)
-            log_prob = summed(predictive, y)
+            log_prob = objective = summed(predictive, y)
             if not log_prob.requires_grad:
-                raise Misfit(
-                    "attacker: it follows the gradient of the victim in its input, and this model has none; "
-                    "attack a model made of a network or a Gaussian process"
-                )
-            (gradient,) = torch.autograd.grad(log_prob.sum(), x)
+                raise Misfit(NO_GRADIENT)
+            if margin is not None:
+                objective = torch.where(margin, margins(predictive, y), log_prob)
+            (gradient,) = torch.autograd.grad(objective.sum(), x)
         broken = misjudged(predictive, y) if posterior is self.posterior else self.broken(x, y, generator)
-        return Answer(log_prob.detach(), broken, gradient)
+        return Answer(log_prob.detach(), broken, gradient, objective.detach())
 
     def input_gradient(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """∇_x log p(y|x) [B, D] with respect to the input alone.
@@ -84,6 +93,23 @@ class Victim:
             Misfit: the prediction does not depend on the input in a differentiable way.
         """
         return self.answer(x, y, generator).gradient
+
+    def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C, D].
+
+        Raises:
+            Misfit: the prediction does not depend on the input in a differentiable way.
+        """
+        posterior = self.followed(generator)
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            log_probs = posterior.predict(x, generator).log_probs  # [B, T, C]
+            if not log_probs.requires_grad:
+                raise Misfit(NO_GRADIENT)
+            totals = log_probs.sum(0).flatten()  # rows do not act on each other
+            slopes = [torch.autograd.grad(total, x, retain_graph=True)[0] for total in totals]
+        gradient = torch.stack(slopes, 1).unflatten(1, log_probs.shape[1:])
+        return log_probs.detach(), gradient
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
@@ -98,3 +124,16 @@ def summed(predictive: Categorical, y: Tensor) -> Tensor:
 def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
     """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
     return ((predictive.log_probs.detach().argmax(-1) != y) & (y >= 0)).any(-1)
+
+
+def margins(predictive: Categorical, y: Tensor) -> Tensor:
+    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where one is misjudged. [B]
+
+    A softmax's log-probabilities differ from its logits by a constant, so these are the margins between logits."""
+    log_probs = predictive.log_probs  # [B, T, C]
+    label = y.clamp_min(0).unsqueeze(-1)
+    others = log_probs.scatter(-1, label, -torch.inf).amax(-1)
+    gap = log_probs.gather(-1, label).squeeze(-1) - others  # [B, T]
+    seen = y >= 0
+    gap = torch.where(seen, gap, torch.inf).amin(-1)
+    return torch.where(seen.any(-1), gap, 0.0)

@@ -55,7 +55,7 @@ MISTAKES = [
      "exponential_smoother"),
     ([GAME, "debug=overfit", "tracking=false"], "debug=overfit: needs a supervised problem, dataset=friend_or_foe is a game"),
     (["+experiment=digits_fgsm", "model=irf", "inference=fit"], "attacker=fgsm follows a gradient, and model=irf has "
-     "none; attackers that need none: none yet"),
+     "none; attackers that need none: "),
     (["+experiment=sarcos_mann2_as_published", "attacker=fgsm"], "attacker=fgsm needs binary or classes labels, those "
      "of dataset=sarcos are real"),
     (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
