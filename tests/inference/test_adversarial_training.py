@@ -1,0 +1,117 @@
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import classes, component, resumed, tensors, train
+
+from components.inference.map import PointEstimate
+from components.inference.threat import Threat, mixed
+from components.trouble import Misfit
+from runner.rng import Streams
+
+MLP = component("model", "mlp", widths=[6], activation="tanh")
+
+
+def threatened(attacker="fgsm", dtype=torch.float64, **settings):
+    problem = classes(batch_size=10, dtype=dtype)
+    problem.attacker = component("attacker", attacker, **settings)
+    return problem
+
+
+def defence(**settings):
+    return component("inference", "adversarial_training", **({"optimizer": "sgd", "lr": 0.1} | settings))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_attacks_of_size_zero_are_map(optimizer):
+    """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for rounding."""
+    settings = {"optimizer": optimizer, "lr": 0.05}
+    plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0]["network"].theta
+    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[0]["network"].theta
+    half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0]["network"].theta
+    assert torch.equal(alone, plain)
+    torch.testing.assert_close(half, plain)
+    moved = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0]["network"].theta
+    assert float((moved - plain).detach().abs().max()) > 1e-3
+
+
+def test_two_steps_literally():
+    """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x log p(y|x)) at the
+    θ of that very step."""
+    problem = threatened()
+    inference = defence(momentum=0.0, train_eps=0.15)
+    state, rng = train(inference, MLP, problem, 0)
+    network = state["network"]
+    theta = network.theta.detach().clone()[None]
+    for _, batch in problem.batches(rng, 0, 2):
+        x = batch.x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(network.predict(theta, x).log_prob(batch.y).sum(), x)
+        attacked = (batch.x - 0.15 * slope.sign()).clamp(0, 1)
+        at = theta.clone().requires_grad_()
+        clean = network.predict(at, batch.x).log_prob(batch.y).mean()
+        fooled = network.predict(at, attacked).log_prob(batch.y).mean()
+        loss = -0.5 * (clean + fooled) - network.log_prior(at).sum() / problem.n
+        theta = theta - 0.1 * torch.autograd.grad(loss, at)[0]
+        state, _ = inference.step(state, batch, rng)
+        torch.testing.assert_close(network.theta.detach(), theta[0])
+
+
+def test_attack_gives_parameters_no_gradient():
+    problem = threatened("pgd", steps=3)
+    network = MLP.build(problem, Streams(0))
+    threat, rng = Threat(problem, 0.2), Streams(1)
+    x = threat.attacked(PointEstimate(network), problem.train, rng)
+    assert all(p.grad is None and p.requires_grad for p in network.parameters())
+    assert not x.requires_grad
+    assert 0 < float((x - problem.train.x).abs().max()) <= 0.2 + 1e-12
+
+
+def test_an_attack_that_may_stop_early_goes_on_while_training():
+    """A defence wants the largest loss; PGD that stops leaves rows which already err where they are."""
+    problem = threatened("pgd", steps=5, random_start=False)
+    network = MLP.build(problem, Streams(0))
+    threat = Threat(problem, 0.2)
+    assert problem.attacker.stop_when_broken
+    goes_on = threat.attacked(PointEstimate(network), problem.train, Streams(1))
+    stops = problem.attacker.perturb(
+        threat.victim(PointEstimate(network)), problem.train.x, problem.train.y, Streams(1), 0.2
+    )
+
+    def loss(x):
+        return -float(network.predictive(network(x)[None]).log_prob(problem.train.y).mean().detach())
+
+    assert loss(goes_on) > loss(stops)
+
+
+def test_mixture_weighs_as_much_as_the_data():
+    problem = threatened()
+    batch = next(iter(problem.batches(Streams(0), 0, 1)))[1]
+    attacked = batch.x + 0.1
+    both = mixed(batch, attacked, "half")
+    assert len(both.x) == 20
+    assert both.scale * len(both.x) == batch.scale * len(batch.x) == problem.n
+    assert torch.equal(both.x[10:], attacked)
+    assert torch.equal(both.y[10:], batch.y)
+    assert torch.equal(mixed(batch, attacked, "attacked").x, attacked)
+
+
+@pytest.mark.parametrize("attacker", ["fgsm", "pgd"])
+def test_resumed_run_is_bit_identical(tmp_path, attacker):
+    settings = {"steps": 3} if attacker == "pgd" else {}
+    pieces = defence(optimizer="adam"), MLP
+    whole = train(*pieces, threatened(attacker, torch.float32, **settings), 14)[0]
+    parts = resumed(*pieces, threatened(attacker, torch.float32, **settings), 14, 5, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+
+
+def test_mistakes_are_one_clear_line():
+    problem = classes()
+    with pytest.raises(Misfit, match="attacker=none: a defence trains against an evasion attack"):
+        Threat(problem, 0.1)
+    problem.attacker = component("attacker", "gaussian_contamination")
+    with pytest.raises(Misfit, match="attacker=gaussian_contamination"):
+        Threat(problem, 0.1)
+    problem = threatened()
+    with pytest.raises(Misfit, match=r"inference.train_eps: 30 exceeds the range \[0.0, 1.0\]"):
+        Threat(problem, 30.0)
+    with pytest.raises(ValidationError):
+        defence(train_eps=-0.1)

@@ -1,0 +1,215 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, resumed, tensors, train
+
+from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.attackers.victim import Victim
+from components.inference.ara_training import OwnRows, own_gradient, particles
+from components.inference.log_joint import value_and_gradient
+from components.problems.supervised import Batch
+from runner.rng import Streams
+
+F64 = torch.float64
+MLP = component("model", "mlp", widths=[5], activation="tanh")
+
+
+def threatened(attacker="fgsm", dtype=F64, **settings):
+    problem = classes(batch_size=10, dtype=dtype)
+    problem.attacker = component("attacker", attacker, **settings)
+    return problem
+
+
+def ara(**settings):
+    return component("inference", "ara_training", **({"chains": 3, "lr": 0.1, "train_eps": 0.2} | settings))
+
+
+def slope_of(model, beta, x, y):
+    """∇_x log p(y|x, β) of one row x [D], by differentiating a softmax written out."""
+    x = x.clone().requires_grad_()
+    f = model.outputs(beta[None], x[None])[0, 0, 0]
+    log_p = f[y] - f.exp().sum().log()
+    return torch.autograd.grad(log_p, x)[0]
+
+
+def literal_attack(inference, model, theta, batch, generator):
+    """(3.14) for every particle and row, by loops; numbers in the order in which they are drawn."""
+    K, B = len(theta), len(batch.x)
+    x = [[batch.x[b] for b in range(B)] for _ in range(K)]
+    rate = torch.full((1,), inference.attack_steps, dtype=F64)
+    T = int(torch.poisson(rate, generator=generator))
+    shapes = torch.tensor(inference.attack_beta, dtype=F64).expand(K * B, 2)
+    gamma = torch._standard_gamma(shapes, generator=generator).tolist()
+    eps = [inference.attack_step * inference.train_eps * g / (g + h) for g, h in gamma]
+    for _ in range(T):
+        noise = torch.randn(K * B, batch.x.shape[1], generator=generator, dtype=F64)
+        for k in range(K):
+            for b in range(B):
+                e, at = eps[k * B + b], x[k][b]
+                scale = math.sqrt(2 * e * inference.attack_temperature)
+                at = at - e * slope_of(model, theta[k], at, int(batch.y[b, 0])).sign() + scale * noise[k * B + b]
+                at = torch.minimum(
+                    torch.maximum(at, batch.x[b] - inference.train_eps), batch.x[b] + inference.train_eps
+                )
+                x[k][b] = at.clamp(0, 1)
+    return x
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_algorithm_3_2_literally(momentum):
+    """x_i ~ p_C(x'|x) by (3.14), then β_i by (3.15), particle by particle; η = lr/N."""
+    inference, problem = ara(momentum=momentum, attack_steps=3.0, temperature=0.7), threatened()
+    state, rng = train(inference, MLP, problem, 0)
+    model, twin = state["model"], Streams(0)
+    twin.attack.set_state(rng.attack.get_state())
+    twin.noise.set_state(rng.noise.get_state())
+    theta, v = [t.clone() for t in state["theta"]], [torch.zeros_like(t) for t in state["theta"]]
+    eta = 0.1 / problem.n
+    for _, batch in problem.batches(rng, 0, 2):
+        x = literal_attack(inference, model, theta, batch, twin.attack)
+        noise = torch.randn(len(theta), model.dim, generator=twin.noise, dtype=F64)
+        for i in range(len(theta)):
+            at = theta[i].clone().requires_grad_()
+            log_joint = -0.5 * (at**2).sum()  # N(0, 1) priors, up to a constant
+            for b in range(len(batch.x)):
+                for row in (batch.x[b], x[i][b]):  # clean and attacked 1:1
+                    f = model.outputs(at[None], row[None])[0, 0, 0]
+                    log_joint = log_joint + batch.scale / 2 * (f[batch.y[b, 0]] - f.exp().sum().log())
+            drift = torch.autograd.grad(log_joint, at)[0]
+            v[i] = momentum * v[i] + eta * drift + math.sqrt(2 * (1 - momentum) * eta * 0.7) * noise[i]
+            theta[i] = theta[i] + v[i]
+        state, _ = inference.step(state, batch, rng)
+        torch.testing.assert_close(state["theta"], torch.stack(theta))
+
+
+def followed(inference, start, problem, steps=8, seed=3):
+    """θ after so many steps from given particles."""
+    rng = Streams(seed)
+    state = inference.init(MLP.build(problem, rng), problem, rng)
+    state = state | {"theta": start.clone(), "start": start}
+    for _, batch in problem.batches(rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return state["theta"]
+
+
+@pytest.mark.parametrize(("attacker", "momentum"), [("fgsm", 0.5), ("pgd", 0.0)])
+def test_without_uncertainties_one_particle_is_adversarial_training(attacker, momentum):
+    problem = threatened(attacker, **({"steps": 3} if attacker == "pgd" else {}))
+    shared = {"lr": 0.1, "momentum": momentum, "train_eps": 0.2}
+    rng = Streams(3)
+    at = component("inference", "adversarial_training", optimizer="sgd", **shared)
+    state = at.init(MLP.build(problem, rng), problem, rng)
+    start = state["network"].theta.detach().clone()[None]
+    for _, batch in problem.batches(rng, 0, 8):
+        state, _ = at.step(state, batch, rng)
+    off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
+    torch.testing.assert_close(followed(ara(**shared, **off), start, problem), state["network"].theta.detach()[None])
+    for switch in off.keys() - {"chains"}:
+        other = followed(ara(**shared, **off | {switch: True}), start, problem)
+        assert float((other - state["network"].theta.detach()).abs().max()) > 1e-4, switch
+
+
+@pytest.mark.parametrize("defender", [True, False])
+def test_without_an_attack_it_is_sgld(defender):
+    """train_eps = 0, no momentum, τ = 1: SGLD with step lr/N, whatever the mixture."""
+    problem = threatened()
+    settings = {"momentum": 0.0, "train_eps": 0.0, "temperature": 1.0, "defender_uncertainty": defender}
+    inference = ara(**settings)
+    start = inference.init(MLP.build(problem, Streams(3)), problem, Streams(3))["theta"]
+    sgld = component("inference", "sgld", chains=3, step_size=0.1 / problem.n)
+    expected = followed(sgld, start, problem)
+    for mixture in ("half", "attacked"):
+        torch.testing.assert_close(followed(ara(**settings, mixture=mixture), start, problem), expected)
+    attacked = followed(ara(**settings | {"train_eps": 0.2}), start, problem)
+    assert float((attacked - expected).abs().max()) > 1e-3
+
+
+def test_momentum_keeps_the_stationary_variance():
+    """On N(0, I) (no data seen: τ = 1) v, θ with μ has variance 1 + O(η), as SGLD has; noise without (1 − μ) has not."""
+    eta, mu, n = 0.02, 0.5, 4000
+    g = torch.Generator().manual_seed(0)
+
+    def variance(scale):
+        theta, v = torch.randn(n, generator=g), torch.zeros(n)
+        for _ in range(400):
+            v = mu * v - eta * theta + math.sqrt(2 * scale * eta) * torch.randn(n, generator=g)
+            theta = theta + v
+        return float(theta.var())
+
+    error = math.sqrt(2 / n)
+    assert abs(variance(1 - mu) - 1) < 4 * error + eta
+    assert abs(variance(1.0) - 1) > 4 * error + eta
+
+
+def test_predictive_is_the_mean_over_particles():
+    inference, problem = ara(), threatened()
+    state, rng = train(inference, MLP, problem, 3)
+    posterior = inference.posterior(state)
+    assert posterior.draws.shape == (3, 1, state["model"].dim)
+    probs = torch.stack(
+        [state["model"].outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state["theta"]]
+    ).mean(0)
+    torch.testing.assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
+
+
+@pytest.mark.parametrize(
+    "model", [MLP, component("model", "bnn", widths=[4]), component("model", "logistic_regression")]
+)
+def test_particles_with_inputs_of_their_own(model):
+    """All at once, where a model can, and one by one: p(y|x_k, β_k), ∇_x and ∇_β of the same."""
+    problem, rng = threatened(), Streams(0)
+    built = model.build(problem, rng)
+    theta = built.sample_prior(3, rng.init)
+    x = torch.rand(3, 7, 4, generator=rng.data, dtype=F64)
+    batch = Batch(x, problem.train.y[:7], problem.train.mask[:7], 2.0)
+    value, gradient = own_gradient(built, theta, batch)
+    victim, y = Victim(OwnRows(built, theta)), problem.train.y[:7]
+    slopes = victim.input_gradient(x.flatten(0, 1), y.repeat(3, 1), rng.attack).unflatten(0, (3, 7))
+    for k in range(3):
+        own = Batch(x[k], batch.y, batch.mask, 2.0)
+        expected = value_and_gradient(built, theta[k : k + 1], own)
+        torch.testing.assert_close(value[k : k + 1], expected[0])
+        torch.testing.assert_close(gradient[k : k + 1], expected[1])
+        alone = Victim(particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
+        torch.testing.assert_close(slopes[k], alone)
+
+
+def test_attack_draws():
+    """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does one with T = 0."""
+    g, rows = torch.Generator().manual_seed(0), torch.zeros(20_000, 1, dtype=F64)
+    eps = beta_sizes(rows, 0.4, [2.0, 2.0], g)[:, 0]
+    assert abs(float(eps.mean()) - 0.2) < 4 * float(eps.std()) / len(eps) ** 0.5
+    assert abs(float(eps.var()) - 0.16 / 20) < 0.0005
+    T = poisson_steps(rows, 5.0, g).double()
+    assert abs(float(T.mean()) - 5) < 4 * (5 / len(T)) ** 0.5
+    assert abs(float(T.var()) - 5) < 0.25
+    problem = classes(n=6)
+    victim = Victim(particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
+    y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
+    y[1] = -1
+    at = langevin(
+        victim,
+        problem.test.x,
+        y,
+        g,
+        step_size=torch.full((6, 1), 0.1, dtype=F64),
+        steps=steps,
+        temperature=0.1,
+        radius=0.15,
+    )
+    moved = (at - problem.test.x).abs().amax(1)
+    assert float(moved[1]) == float(moved[2]) == 0
+    assert bool((moved[[0, 3, 4, 5]] > 0).all())
+    assert float(moved.max()) <= 0.15 + 1e-12
+    assert 0 <= float(at.min()) <= float(at.max()) <= 1
+
+
+@pytest.mark.parametrize("defender", [True, False])
+def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defender):
+    pieces = ara(defender_uncertainty=defender), MLP
+    whole = train(*pieces, threatened(dtype=torch.float32), 14)[0]
+    parts = resumed(*pieces, threatened(dtype=torch.float32), 14, 5, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert not whole["theta"].requires_grad
+    assert all(p.grad is None for p in whole["model"].parameters())
