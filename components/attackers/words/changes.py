@@ -35,7 +35,7 @@ WordSizes = Annotated[Sizes, AfterValidator(_whole)]
 @functools.lru_cache(maxsize=8)
 def change_sets(n_words: int, most: int) -> Tensor:
     """Every set of at most ``most`` of D words, the smaller before the larger, [M, most]; M = Σ_{i≤most} D!/i!(D−i)!."""
-    rows = []
+    rows: list[tuple[int, ...]] = []
     for size in range(most + 1):
         rest = (n_words,) * (most - size)
         rows.extend(chosen + rest for chosen in itertools.combinations(range(n_words), size))

@@ -1,0 +1,171 @@
+"""ACRA and Dalvi's classifier against sums over every mail there is, one by one."""
+
+import math
+import os
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from small_problems import component, resumed, train
+from spam_play import log_joint, log_odds, neighbours, rows, words
+
+from components.attackers.victim import Victim
+from components.interfaces import CAPABILITIES, Setting
+from runner.rng import Streams
+
+
+def posterior(name, problem, **options):
+    method = component("inference", name, **options)
+    state, _ = train(method, component("model", "naive_bayes"), problem, 1)
+    return method.posterior(state)
+
+
+def least(base, x, most, direction):
+    """a(x) = argmin_z p(y_1|z)."""
+    return min(neighbours(x, most, direction), key=lambda z: log_odds(base, z))
+
+
+def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
+    """a(x) of (3.4): the cheapest z that passes, of equals the least malicious; x where there is none or none is needed."""
+    passing = [z for z in neighbours(x, most, direction) if log_odds(base, z) <= 0]
+    if log_odds(base, x) <= 0 or not passing:
+        return x
+
+    def cost(z):
+        return sum(0 if a == b else insertion if b else removal for a, b in zip(x, z, strict=True))
+
+    return min(passing, key=lambda z: (round(cost(z), 9), log_odds(base, z)))
+
+
+def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
+    """(3.9) summed over all 2^D mails: the two terms of the expected utility of saying 1, and of saying 0."""
+    total = 0.0
+    every = neighbours((0,) * len(seen), len(seen), "insertion")
+    for x in every:
+        if seen in neighbours(x, most, direction):
+            total += p(x, seen) * math.exp(log_joint(base, x, 1))
+    spam, ham = total, math.exp(log_joint(base, seen, 0))
+    return u[1][1] * spam + u[1][0] * ham, u[0][1] * spam + u[0][0] * ham
+
+
+@pytest.mark.parametrize("direction", ["insertion", "flip"])
+@pytest.mark.parametrize("u", [((1, 0), (0, 1)), ((1.0, 0.2), (-0.5, 0.9))])
+def test_known_attacks_are_undone_as_3_5_says(direction, u):
+    problem = words(n_words=5, seed=3)
+    options = {"changes": 2, "utilities": [list(row) for row in u]}
+    free = {"removal_cost": 0.8 if direction == "flip" else None}
+    for attack, a in (("least_malicious", least), ("minimum_cost", cheapest)):
+        aware = posterior("dalvi", problem, attack=attack, **options, **free)
+        base = aware.undefended  # its odds hold the utilities, as the attacker's problem wants them
+        plain = posterior("dalvi", problem).undefended
+        every = neighbours((0,) * 5, 5, "insertion")
+        extra = {"removal": 0.8} if attack == "minimum_cost" else {}
+        sent = {x: a(base, x, 2, direction, **extra) for x in every}
+        found = aware.predict(torch.tensor(every, dtype=torch.float64), None).log_probs[:, 0]
+        for b, seen in enumerate(every):
+            yes, no = brute(plain, seen, lambda x, z: float(sent[x] == z), 2, direction, u)  # noqa: B023
+            assert bool(found[b, 1] > found[b, 0]) == (yes > no)
+            if u[0] == (1, 0):
+                assert float(found[b, 1].exp()) == pytest.approx(yes / (yes + no), abs=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["insertion", "flip"])
+def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direction):
+    problem = words(n_words=5, seed=4)
+    every = torch.tensor(neighbours((0,) * 5, 5, "insertion"), dtype=torch.float64)
+    removal = None if direction == "insertion" else 1.0
+    known = posterior("dalvi", problem, attack="least_malicious", removal_cost=removal)
+    goal = known.predict(every, None).probs[:, 0, 1]
+    gaps = []
+    for variance in (1.0, 0.1, 1e-3, 1e-9, 0.0):
+        aware = posterior("acra", problem, direction=direction, variance=variance, candidates=32, draws=200)
+        found = aware.predict(every, torch.Generator().manual_seed(0)).probs[:, 0, 1]
+        gaps.append(float((found - goal).abs().max()))
+    assert gaps[0] > 0.05
+    assert gaps[-2] < 1e-9
+    assert gaps[-1] < 1e-9
+    mutant = posterior(
+        "acra", problem, direction=direction, variance=0.0, changes=1
+    )  # another X' is another classifier
+    assert float((mutant.predict(every, torch.Generator()).probs[:, 0, 1] - goal).abs().max()) > 0.05
+
+
+def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
+    """Σ_x p̂(x'|x, y_1) p(x|y_1) with p̂ from other draws agrees within the error of the draws."""
+    problem, n = words(n_words=5, seed=4), 4000
+    aware = posterior("acra", problem, variance=1.0, draws=n, candidates=1000)
+    ara = component("attacker", "ara", variance=1.0)
+    base = aware.undefended
+    every = neighbours((0,) * 5, 5, "insertion")
+    from components.attackers.words.changes import change_sets, changed
+
+    sets, table = change_sets(5, 2), {}
+    x = torch.tensor(every, dtype=torch.float64)
+    p = ara.frequencies(Victim(base), x, 2, n, torch.Generator().manual_seed(5))
+    for b, row in enumerate(every):
+        ends = rows(changed(x[b : b + 1].expand(len(sets), -1), sets))
+        table |= {(row, z): float(v) for z, v in zip(ends, p[b], strict=True) if v > 0}
+    found = aware.predict(x, torch.Generator().manual_seed(6)).probs[:, 0, 1]
+    for b, seen in enumerate(every):
+        yes, no = brute(base, seen, lambda a, z: table.get((a, z), 0.0), 2, "insertion")
+        assert float(found[b]) == pytest.approx(yes / (yes + no), abs=0.04)
+
+
+def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
+    problem = words(n=80, n_words=8, seed=1)
+    x = problem.test.x[:20]
+    all_, few = (
+        posterior("acra", problem, variance=0.5, draws=200, candidates=m).predict(x, torch.Generator().manual_seed(0))
+        for m in (37, 12)
+    )
+    assert float((all_.probs - few.probs).abs().mean()) < 0.02
+    idle = posterior("acra", problem, idle=1.0)
+    torch.testing.assert_close(idle.predict(x, torch.Generator()).probs, idle.undefended.predict(x, None).probs)
+
+
+def test_attacked_spam_is_recognised_again():
+    problem = words(n=300, n_words=10, seed=1)
+    x, y = problem.test.x, problem.test.y
+    aware = posterior("acra", problem, draws=30, candidates=16)
+    attack = component("attacker", "word_insertion", against="undefended")
+    tainted = attack.perturb(Victim(aware), x, y, Streams(0), 2)
+    base = component("attacker", "word_insertion").perturb(Victim(aware.undefended), x, y, Streams(0), 2)
+    assert torch.equal(tainted, base)  # the attacker who knows of no defence
+
+    def accuracy(classifier):
+        return float(
+            (classifier.predict(tainted, torch.Generator().manual_seed(0)).probs[:, 0].argmax(1) == y[:, 0])
+            .double()
+            .mean()
+        )
+
+    assert accuracy(aware) > accuracy(aware.undefended) + 0.1
+
+
+def test_interrupted_runs_are_the_same(tmp_path):
+    problem = words()
+    for name in ("acra", "dalvi"):
+        method, model = component("inference", name), component("model", "naive_bayes")
+        assert isinstance(model.build(problem, Streams(0)), CAPABILITIES["generative"])
+        whole, _ = train(method, model, problem, 2)
+        again, _ = resumed(method, model, problem, 2, 1, tmp_path / name)
+        a, b = (
+            method.posterior(s).predict(problem.test.x, torch.Generator().manual_seed(0)).logits for s in (whole, again)
+        )
+        assert torch.equal(a, b)
+
+
+def test_utilities_that_prefer_mistakes_are_refused():
+    with pytest.raises(ValueError, match="a right answer is better than a wrong one"):
+        component("inference", "acra", utilities=[[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.slow
+def test_the_whole_spam_test_set_within_a_minute():
+    folder = Path(os.environ.get("RUNNER_DATA_DIR", "there-is-no-such-folder"))
+    setting = Setting(folder, torch.device("cpu"), torch.float64, 1, offline=True)
+    problem = component("dataset", "spambase", simulated=True).load(Streams(0), setting)
+    aware, start = posterior("acra", problem), time.perf_counter()
+    aware.predict(problem.test.x, torch.Generator().manual_seed(0))
+    assert time.perf_counter() - start < 60
