@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from components.attackers.evasion.sizes import check_sizes
 from components.interfaces import DataUnavailable, NumericalTrouble, Setting
 from components.trouble import Misfit, Shortfall, SimulatedData
 from runner import checkpoint, console
@@ -91,6 +92,8 @@ class Run:
         if job.attacker is not None:
             if job.attacker.action == "contamination":
                 problem = problem.attacked(job.attacker, rng)
+            if job.attacker.action == "evasion":
+                check_sizes(job.attacker, problem)
             problem.attacker = job.attacker
         if settings.debug == "overfit":
             if problem.kind != "supervised":

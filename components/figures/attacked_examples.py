@@ -1,0 +1,56 @@
+"""Images under attack: as they were, what was added, and what they are taken for (Gallego Fig 3.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+
+
+def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+    image = row.detach().cpu().double().reshape(shape).numpy()
+    return np.moveaxis(image, 0, -1) if len(shape) == 3 else image
+
+
+def attacked_examples_figure(
+    x: Tensor,  # [B, D]
+    attacked: Tensor,  # [B, D]
+    before: Tensor,  # [B] classes that x is taken for
+    after: Tensor,  # [B]
+    y: Tensor,  # [B] true classes
+    shape: tuple[int, ...],
+    eps: float,
+    attacker: str,
+) -> Figure:
+    """Three rows of images: clean, perturbation (red: more, blue: less), attacked; wrong predictions in colour."""
+    n = len(x)
+    figure, axes = new_figure(3, n, width=1.2, height=1.35)
+    low, high = float(x.min()), float(x.max())
+    delta = attacked - x
+    largest = max(float(delta.abs().max()), 1e-12)
+    for i in range(n):
+        change = _image(delta[i], shape)
+        if change.ndim == 3:  # of a colour image, the mean over its channels
+            change = change.mean(-1)
+        rows: list[tuple[np.ndarray, dict[str, Any], int | None]] = [
+            (_image(x[i], shape), {"cmap": "gray", "vmin": low, "vmax": high}, int(before[i])),
+            (change, {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}, None),
+            (_image(attacked[i], shape), {"cmap": "gray", "vmin": low, "vmax": high}, int(after[i])),
+        ]
+        for row, (image, how, guess) in enumerate(rows):
+            axis = axes[row * n + i]
+            axis.imshow(image.squeeze(), **how)
+            axis.set(xticks=[], yticks=[])
+            axis.grid(False)
+            if guess is not None:
+                axis.set_title(f"{guess}", color=PALETTE[6] if guess == int(y[i]) else PALETTE[1])
+    for row, name in enumerate(("clean", "added", "attacked")):
+        axes[row * n].set_ylabel(name)
+    figure.suptitle(
+        f"{attacker}, ε = {eps:g}; above each image the class it is taken for, wrong ones in red", fontsize=9
+    )
+    return figure
