@@ -10,12 +10,11 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.draws import Draws
 from components.inference.chains import State, started
 from components.inference.log_joint import value_and_gradient
 from components.inference.threat import Mixture, Threat, labels, mixed
 from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
-from components.predictive import Categorical
+from components.predictive import Categorical, Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 
@@ -76,7 +75,7 @@ class ARATraining(Inference):
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
         model, betas, threat = state["model"], state["theta"].split(1), state["threat"]
         if not self.defender_uncertainty:
-            return torch.stack([threat.attacked(particles(model, beta), batch, rng) for beta in betas])
+            return torch.stack([threat.attacked(Particles(model, beta), batch, rng) for beta in betas])
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
         T = poisson_steps(
             x[:1], self.attack_steps, rng.attack
@@ -112,14 +111,28 @@ class ARATraining(Inference):
         }
         return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: State) -> Particles:
         """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
-        return particles(state["model"], state["theta"], state["start"])
+        return Particles(state["model"], state["theta"])
 
 
-def particles(model: LogJoint, theta: Tensor, start: Tensor | None = None) -> Draws:
-    """θ [K, P] as one draw of each of K chains."""
-    return Draws(theta.unsqueeze(1), theta if start is None else start, list(model.names), model)
+@dataclass(frozen=True)
+class Particles:
+    """A mixture of K parameter vectors θ [K, P], equally weighted: the last states of as many chains, and no more."""
+
+    model: Any
+    theta: Tensor
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """K⁻¹ Σ_k p(y|x, θ_k) at x [B, D]; differentiable in x."""
+        return self.model.predict(self.theta, x)
+
+    def some(self, n: int, generator: torch.Generator | None) -> Particles:
+        """n of the particles: at random with replacement, or the first n without a generator."""
+        if generator is None:
+            return Particles(self.model, self.theta[:n])
+        rows = torch.randint(len(self.theta), (n,), generator=generator, device=generator.device)
+        return Particles(self.model, self.theta[rows.to(self.theta.device)])
 
 
 @dataclass(frozen=True)

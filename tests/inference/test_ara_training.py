@@ -6,7 +6,7 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.victim import Victim
-from components.inference.ara_training import OwnRows, own_gradient, particles
+from components.inference.ara_training import OwnRows, Particles, own_gradient
 from components.inference.log_joint import value_and_gradient
 from components.problems.supervised import Batch
 from runner.rng import Streams
@@ -142,11 +142,11 @@ def test_momentum_keeps_the_stationary_variance():
     assert abs(variance(1.0) - 1) > 4 * error + eta
 
 
-def test_predictive_is_the_mean_over_particles():
+def test_predictive_is_the_mean_over_Particles():
     inference, problem = ara(), threatened()
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
-    assert posterior.draws.shape == (3, 1, state["model"].dim)
+    assert posterior.theta.shape == (3, state["model"].dim)
     probs = torch.stack(
         [state["model"].outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state["theta"]]
     ).mean(0)
@@ -171,7 +171,7 @@ def test_particles_with_inputs_of_their_own(model):
         expected = value_and_gradient(built, theta[k : k + 1], own)
         torch.testing.assert_close(value[k : k + 1], expected[0])
         torch.testing.assert_close(gradient[k : k + 1], expected[1])
-        alone = Victim(particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
+        alone = Victim(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
         torch.testing.assert_close(slopes[k], alone)
 
 
@@ -185,7 +185,7 @@ def test_attack_draws():
     assert abs(float(T.mean()) - 5) < 4 * (5 / len(T)) ** 0.5
     assert abs(float(T.var()) - 5) < 0.25
     problem = classes(n=6)
-    victim = Victim(particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
+    victim = Victim(Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
     y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
     y[1] = -1
     at = langevin(
