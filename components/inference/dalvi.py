@@ -55,7 +55,7 @@ class Dalvi(Inference):
         """1 where the minimum-cost attack on x leads to x', else 0, [P]."""
         added = (pairs.sets < pairs.absent.shape[1]).to(pairs.odds)  # [M, k]
         padded = torch.cat([pairs.absent, torch.zeros_like(pairs.absent[:, :1])], 1)  # [P, D + 1]
-        n_added = sum(padded[:, column] for column in pairs.sets.T).to(pairs.odds)  # [P, M]
+        n_added = padded[:, pairs.sets].sum(-1).to(pairs.odds)  # [P, M]
         cost = self.insertion_cost * n_added
         if self.removal_cost is not None:
             cost = cost + self.removal_cost * (added.sum(1) - n_added)

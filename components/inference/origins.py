@@ -101,7 +101,7 @@ class Aware:
         """Rows whose pairs of origins and candidates are few enough to be held at once."""
         words = x if self.direction == "insertion" else torch.ones_like(x)
         n = words.sum(1)
-        pairs = sum(_choose(n, size) for size in range(self.most + 1)) * len(sets)
+        pairs = torch.stack([_choose(n, size) for size in range(self.most + 1)]).sum(0) * len(sets)
         part = (pairs.cumsum(0) / PAIRS).long()
         return list(x.split(torch.unique_consecutive(part, return_counts=True)[1].tolist()))
 

@@ -112,12 +112,13 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
         assert float(found[b]) == pytest.approx(yes / (yes + no), abs=0.04)
 
 
+@pytest.mark.slow
 def test_few_candidates_lose_little_and_idle_attackers_leave_spam_as_it_is():
-    problem = words(n=80, n_words=8, seed=1)
-    x = problem.test.x[:20]
+    problem = words(n=200, n_words=12, seed=1)
+    x = problem.test.x[:30]
     all_, few = (
-        posterior("acra", problem, variance=0.5, draws=200, candidates=m).predict(x, torch.Generator().manual_seed(0))
-        for m in (37, 12)
+        posterior("acra", problem, variance=0.5, draws=400, candidates=m).predict(x, torch.Generator().manual_seed(0))
+        for m in (79, 16)
     )
     assert float((all_.probs - few.probs).abs().mean()) < 0.02
     idle = posterior("acra", problem, idle=1.0)
