@@ -147,11 +147,6 @@ def test_gibbs_finds_reference_moments(posterior):
 # ---- all eleven, as the study runs them ------------------------------------------------------------------------------
 STUDY_BEYOND = {
     ("importance sampling", "eight_schools-eight_schools_noncentered"): "no Laplace fit covers it",
-    (
-        "NUTS",
-        "kilpisjarvi_mod-kilpisjarvi",
-    ): "masses are shrunk towards 0.001 I, in θ's own units: far more than the narrowest "
-    "direction, whose variance is 1e-9",
 }
 
 

@@ -94,11 +94,14 @@ class Scatter:
         return Scatter(count, self.mean + shift * (n / count), self.scatter + added)
 
     def covariance(self) -> Tensor:
-        """The covariance, shrunk towards 10⁻³ I by the weight of five states, as Stan does."""
+        """The covariance, shrunk by the weight of five states towards 10⁻³ of its own diagonal.
+
+        Stan shrinks towards 10⁻³ I, in whatever units θ has: a direction of variance 10⁻⁹ is lost in it."""
         n = self.count
-        covariance = self.scatter / max(n - 1, 1) * (n / (n + 5))
-        ridge = 1e-3 * 5 / (n + 5)
-        return covariance + (ridge if covariance.dim() == 1 else ridge * torch.eye(len(covariance)).to(covariance))
+        covariance = self.scatter / max(n - 1, 1)
+        if covariance.dim() == 1:
+            return covariance * ((n + 5e-3) / (n + 5))
+        return covariance * (n / (n + 5)) + torch.diag(covariance.diagonal() * (5e-3 / (n + 5)))
 
 
 @dataclass(frozen=True)
