@@ -1,0 +1,104 @@
+"""Our PGD against those of torchattacks, foolbox and the Adversarial Robustness Toolbox, where they are installed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from filter_play import component
+from test_evasion_loop import generator
+
+from components.attackers.victim import Victim
+from components.predictive import Categorical
+
+pytestmark = pytest.mark.slow
+EPS, STEPS, ROWS = 8 / 255 * 2, 40, 600
+ALPHA = 2.5 / STEPS
+
+
+class Digits:
+    """A network for scikit-learn's digits, trained for a few seconds, as the attackers and the libraries see it."""
+
+    def __init__(self) -> None:
+        from sklearn.datasets import load_digits
+
+        data = load_digits()
+        self.x = torch.tensor(data.data / 16, dtype=torch.float32)
+        self.y = torch.tensor(data.target)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+        adam = torch.optim.Adam(self.network.parameters(), lr=0.01)
+        for _ in range(150):
+            adam.zero_grad()
+            torch.nn.functional.cross_entropy(self.network(self.x[ROWS:]), self.y[ROWS:]).backward()
+            adam.step()
+        self.network.requires_grad_(False).eval()
+        self.x, self.y = self.x[:ROWS], self.y[:ROWS]
+
+    def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:
+        return Categorical(self.network(x)[None, :, None])
+
+    def accuracy(self, x: torch.Tensor) -> float:
+        return float((self.network(x).argmax(-1) == self.y).double().mean())
+
+
+@pytest.fixture(scope="module")
+def digits() -> Digits:
+    return Digits()
+
+
+@pytest.fixture(scope="module")
+def ours(digits) -> float:
+    attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
+    rng = SimpleNamespace(attack=generator())
+    moved = attacker.perturb(Victim(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
+    assert digits.accuracy(digits.x) > 0.9
+    return digits.accuracy(moved)
+
+
+def compare(ours: float, theirs: float) -> None:
+    """Within half a point, and not weaker by more than the one row that a random start can decide."""
+    assert ours <= theirs + 1.5 / ROWS
+    assert ours == pytest.approx(theirs, abs=0.005)
+
+
+def test_torchattacks(digits, ours):
+    torchattacks = pytest.importorskip("torchattacks")
+    attack = torchattacks.PGD(digits.network, eps=EPS, alpha=ALPHA * EPS, steps=STEPS, random_start=True)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        compare(ours, digits.accuracy(attack(digits.x, digits.y)))
+
+
+def test_foolbox(digits, ours):
+    foolbox = pytest.importorskip("foolbox")
+    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
+    attack = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=True)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        _, moved, _ = attack(model, digits.x, digits.y, epsilons=EPS)
+    compare(ours, digits.accuracy(moved))
+
+
+def test_adversarial_robustness_toolbox(digits, ours):
+    classification = pytest.importorskip("art.estimators.classification")
+    evasion = pytest.importorskip("art.attacks.evasion")
+    loss = torch.nn.CrossEntropyLoss()
+    model = classification.PyTorchClassifier(
+        digits.network, loss=loss, input_shape=(64,), nb_classes=10, clip_values=(0.0, 1.0), device_type="cpu"
+    )
+    attack = evasion.ProjectedGradientDescent(
+        model,
+        norm=np.inf,
+        eps=EPS,
+        eps_step=ALPHA * EPS,
+        max_iter=STEPS,
+        num_random_init=1,
+        batch_size=ROWS,
+        verbose=False,
+    )
+    moved = attack.generate(digits.x.numpy(), y=digits.y.numpy())
+    compare(ours, digits.accuracy(torch.from_numpy(moved)))
