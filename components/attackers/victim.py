@@ -48,6 +48,16 @@ class Victim:
         """The posterior predictive at x [B, D]."""
         return self.posterior.predict(x, generator)
 
+    def wavers(self, x: Tensor) -> bool:
+        """Whether two questions about the same input get different answers: predictions that draw anew each time."""
+        if len(x) == 0:
+            return False
+        with torch.no_grad():
+            first, second = (
+                self.answers(x[:1], torch.Generator(x.device).manual_seed(seed)).log_probs for seed in (0, 1)
+            )
+        return not torch.equal(first, second)
+
     def followed(self, generator: torch.Generator) -> Any:
         """The posterior whose gradient one step follows."""
         if self.expectation == "predictive" or not hasattr(self.posterior, "some"):

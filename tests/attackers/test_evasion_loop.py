@@ -194,3 +194,26 @@ def test_a_broken_row_is_never_traded_for_one_that_is_not():
         one = victim.broken(ascend(victim, x, y, generator(seed), 0.15, few), y, generator())
         four = victim.broken(ascend(victim, x, y, generator(seed), 0.15, many), y, generator())
         assert bool((four >= one).all())
+
+
+def test_no_row_stops_where_predictions_are_random():
+    """Rows that stop at the boundary are right again half of the time; those that go on are not."""
+
+    class Wavering(Softmax):
+        def predict(self, x, g):
+            f = super().predict(x, g).logits
+            return Categorical(f + 0.3 * torch.randn(f.shape, generator=g, dtype=F64))
+
+    model = Softmax()
+    x, y = images(model, 100)
+    wavering = Wavering()
+    assert Victim(wavering).wavers(x)
+    assert not Victim(model).wavers(x)
+    one, many = (
+        ascend(Victim(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, how)
+        for how in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))
+    )
+    standing = [float((~Victim(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)]
+    assert standing[1] <= standing[0]
+    going_on = Ascent("linf", 20, 0.125, stop_when_broken=False)
+    assert torch.equal(many, ascend(Victim(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, going_on))

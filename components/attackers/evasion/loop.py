@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -32,11 +32,14 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
 
     δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x log p(y|x + δ);  u is the norm's steepest direction, and
     x + δ is clipped to the bounds.  A broken row stays where it broke when only success matters, and takes no more
-    time; of several restarts a row keeps the first that broke it, else the one of the largest loss.
+    time; of several restarts a row keeps the first that broke it, else the one of the largest loss.  Where predictions
+    are random no row stops: one that is broken in one draw, and lies at the boundary, is right again in the next.
 
     Source: Madry et al. (2018), section 2.1; Dong et al. (2018), Algorithm 1 (momentum)."""
     if eps == 0:
         return x.clone()
+    if how.stop_when_broken and victim.wavers(x):
+        how = replace(how, stop_when_broken=False)
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     best, loss, done = x.clone(), x.new_full((len(x),), -torch.inf), torch.zeros(len(x), dtype=torch.bool)
     done = done.to(x.device)
