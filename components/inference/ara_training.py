@@ -17,6 +17,7 @@ from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, R
 from components.predictive import Categorical, Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 
 @register("inference", "ara_training")
@@ -33,11 +34,12 @@ class ARATraining(Inference):
     noise included, with ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, held within
     ``train_eps`` of x in L∞; without it the experiment's own attacker takes x_i to ``train_eps``.
     ``attacker_uncertainty``, his over her parameters: he faces draws of their posterior, each x_i attacks β_i; without
-    it τ = 0, and one particle is ``adversarial_training`` by gradient descent.  ``train_eps`` = 0 is plain SGLD.
+    it τ = 0.  Without either, one particle is ``adversarial_training`` by gradient descent; ``train_eps`` = 0 is SGLD.
     β, v [K, P].
 
     Raises:
-        Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
+        Misfit: the attacker is not one of evasion, ``train_eps`` is not in the units of the inputs, or (3.14) is to
+            attack binary ones.
         NumericalTrouble: a particle leaves the finite numbers.
 
     Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014), eq. (15) (momentum)."""
@@ -61,6 +63,11 @@ class ARATraining(Inference):
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
         threat = Threat(problem, self.train_eps)
+        if self.defender_uncertainty and problem.domain == "binary":
+            raise Misfit(
+                f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
+                "false, which trains against the experiment's attacker"
+            )
         begin = getattr(model, "initial", None)  # where networks are trained from, if that is not where samplers start
         state = started(
             model,

@@ -21,7 +21,7 @@ class Threat:
     All of it is made anew from the config by ``init``, so that a checkpoint keeps nothing of it.
 
     Raises:
-        Misfit: the attacker is of another kind, or ``eps`` is larger than the inputs' whole range.
+        Misfit: the attacker is of another kind, or ``eps`` is not in the units of the inputs.
     """
 
     def __init__(self, problem: Supervised, eps: float):
@@ -30,10 +30,15 @@ class Threat:
             name = "none" if attacker is None else attacker.name
             raise Misfit(f"attacker={name}: a defence trains against an evasion attack, such as fgsm or pgd")
         bounds = problem.bounds
-        if bounds is not None and eps > bounds[1] - bounds[0] and getattr(attacker, "norm", "linf") == "linf":
+        if bounds is not None and eps > bounds[1] - bounds[0] and getattr(attacker, "norm", None) == "linf":
             raise Misfit(
                 f"inference.train_eps: {eps:g} exceeds the range {list(bounds)} of an input of {problem.name}; "
                 f"it is in the units of the inputs, below {bounds[1] - bounds[0]:g}"
+            )
+        if problem.domain == "binary" and eps != int(eps):
+            raise Misfit(
+                f"inference.train_eps: {eps:g} is not a number of changed inputs of {problem.name}, which are binary; "
+                "use a whole one, such as 2"
             )
         if getattr(attacker, "stop_when_broken", False):  # a defence wants the worst input, not the first that errs
             attacker = attacker.model_copy(update={"stop_when_broken": False})

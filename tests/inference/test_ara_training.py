@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from components.attackers.victim import Victim
 from components.inference.ara_training import OwnRows, Particles, own_gradient
 from components.inference.log_joint import value_and_gradient
 from components.problems.supervised import Batch
+from components.trouble import Misfit
 from runner.rng import Streams
 
 F64 = torch.float64
@@ -213,3 +215,20 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
     assert not whole["theta"].requires_grad
     assert all(p.grad is None for p in whole["model"].parameters())
+
+
+def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():
+    """Gallego (2021), section 3.6.1: no uncertainty of (3.14) for discrete attacks; sizes count changed words."""
+    problem = dataclasses.replace(classes(n_classes=2), domain="binary", attacker=component("attacker", "word_flip"))
+    problem.train = dataclasses.replace(problem.train, x=problem.train.x.round())
+    model = MLP.build(problem, Streams(0))
+    with pytest.raises(Misfit, match=r"inference.defender_uncertainty: draws of \(3.14\) are continuous"):
+        ara(train_eps=1.0).init(model, problem, Streams(0))
+    with pytest.raises(Misfit, match=r"inference.train_eps: 0.3 is not a number of changed inputs"):
+        ara(train_eps=0.3, defender_uncertainty=False).init(model, problem, Streams(0))
+    inference = ara(train_eps=2.0, defender_uncertainty=False)
+    attacked = inference.attacked(inference.init(model, problem, Streams(0)), problem.train, Streams(1))
+    changed = (attacked != problem.train.x).sum(-1)  # [K, B]
+    assert int(changed.max()) <= 2
+    assert bool((changed[:, problem.train.y[:, 0] == 0] == 0).all())
+    assert bool((changed > 0).any())
