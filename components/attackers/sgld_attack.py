@@ -8,7 +8,8 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.attackers.evasion.norms import NORMS, NormName
+from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.attackers.evasion.norms import NormName
 from components.attackers.evasion.sizes import Sizes
 from components.attackers.victim import Expectation, Victim
 from components.interfaces import Attacker, Probability, Rng
@@ -49,26 +50,23 @@ class SGLDAttack(Attacker):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
             return x.clone()
-        generator, at = rng.attack, x.clone()
-        number, alpha, margin = self.draw(x, generator, eps)
-        for step in range(int(number.max()) if len(x) else 0):
-            # Noise for all rows: what a row is given does not depend on how long the others go on.
-            z = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
-            rows = (number > step).nonzero()[:, 0]
-            answer = victim.answer(at[rows], y[rows], generator, margin[rows])
-            a = alpha[rows].unsqueeze(1)
-            moved = at[rows] - a * answer.gradient.sign() + (2 * a * self.temperature).sqrt() * z[rows]
-            if self.project:
-                moved = x[rows] + NORMS[self.norm].project(moved - x[rows], eps)
-            at[rows] = victim.clip(moved)
-        return at
+        steps, alpha, margin = self.draw(x, rng.attack, eps)
+        return langevin(
+            victim,
+            x,
+            y,
+            rng.attack,
+            step_size=alpha.unsqueeze(1),
+            steps=steps,
+            temperature=self.temperature,
+            radius=eps if self.project else None,
+            norm=self.norm,
+            margin=margin,
+        )
 
     def draw(self, x: Tensor, generator: torch.Generator, eps: float) -> tuple[Tensor, Tensor, Tensor]:
         """What each row of x is uncertain about: T [B], α [B] and whether it follows the margin [B] bool."""
-        one = torch.ones(len(x), dtype=x.dtype, device=x.device)
-        number = torch.poisson(self.steps * one, generator=generator)
-        first = torch._standard_gamma(self.beta_a * one, generator=generator)
-        second = torch._standard_gamma(self.beta_b * one, generator=generator)
-        alpha = self.step_size * eps * first / (first + second)
+        steps = poisson_steps(x, self.steps, generator).to(x.dtype)
+        alpha = beta_sizes(x, self.step_size * eps, [self.beta_a, self.beta_b], generator)[:, 0]
         u = torch.rand(len(x), generator=generator, dtype=x.dtype, device=x.device)
-        return number, alpha, u < self.margin
+        return steps, alpha, u < self.margin

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from components.attackers.evasion.norms import NORMS, NormName
 from components.attackers.victim import Victim
 
 
@@ -34,23 +35,28 @@ def langevin(
     steps: Tensor,
     temperature: float,
     radius: float | None,
+    norm: NormName = "linf",
+    margin: Tensor | None = None,
 ) -> Tensor:
-    """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x log p(y|x_t) + N(0, 2 ε τ I))), rows with their own ε [B, 1] and T [B].
+    """x_T of x_{t+1} = clip(Π(x_t − ε sign ∇_x J(x_t) + N(0, 2 ε τ I))), rows with their own ε [B, 1] and T [B].
 
-    Π holds x_t within ``radius`` of x in L∞ (None: nowhere but in the bounds).  τ = 1 is the equation as printed, whose
-    noise of standard deviation √(2ε) is far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row all of whose
-    labels are missing (y < 0) stays.
+    Π holds x_t within ``radius`` of x in the norm (None: nowhere but in the bounds).  J is log p(y|x), or the victim's
+    margin for the rows of ``margin`` [B] bool.  τ = 1 is the equation as printed, whose noise of standard deviation √(2ε)
+    is far larger than its step ε where ε < 1; τ = 0 is deterministic.  A row all of whose labels are missing (y < 0) stays.
 
     Source: Gallego (2021), eq. (3.14)."""
     at = x.clone()
     for t in range(int(steps.max()) if len(steps) else 0):
         rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
         here, eps = at[rows], step_size[rows]
-        moved = here - eps * victim.input_gradient(here, y[rows], generator).sign()  # eq. (3.14)
         if temperature > 0:
-            noise = torch.randn(here.shape, generator=generator, dtype=x.dtype, device=generator.device)
-            moved = moved + (2 * temperature * eps).sqrt() * noise.to(x.device)
+            # Noise for all rows: what a row is given does not depend on how long the others go on.
+            noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        answer = victim.answer(here, y[rows], generator, None if margin is None else margin[rows])
+        moved = here - eps * answer.gradient.sign()  # eq. (3.14)
+        if temperature > 0:
+            moved = moved + (2 * temperature * eps).sqrt() * noise[rows]
         if radius is not None:
-            moved = x[rows] + (moved - x[rows]).clamp(-radius, radius)
+            moved = x[rows] + NORMS[norm].project(moved - x[rows], radius)
         at[rows] = victim.clip(moved)
     return torch.where((y >= 0).any(1, keepdim=True), at, x)
