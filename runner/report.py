@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runner import snapshot as snapshots
 from runner.atomic import write_bytes, write_text
 from runner.console import out
+from runner.earlier_scores import HEADER, EarlierScores, read_earlier
 from runner.mistakes import ConfigError
 from runner.report_context import notes, provenance, run_views, table_view
 from runner.results import Laid, lay
@@ -86,17 +87,15 @@ def _numbers(tables: list[Laid], path: Path) -> None:
 
 
 def _replicates(tables: list[Laid], path: Path) -> None:
-    """Every replicate's score as one line of CSV."""
+    """Every replicate's score as one line of CSV, which ``--with`` reads."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["table", "model", "published row", "settings", "column", "seed", "replicate", "score"])
+        writer.writerow(HEADER)
         for laid in tables:
             for row, cells in laid.rows:
                 for c in cells:
                     for (seed, replicate), score in sorted(c.values.items()):
-                        writer.writerow(
-                            [laid.spec.name, row.model, row.printed, row.preset, c.column, seed, replicate, score]
-                        )
+                        writer.writerow([laid.spec.name, row.name, c.column, c.data, seed, replicate, score])
 
 
 def _png(figure: Figure) -> bytes:
@@ -105,13 +104,15 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def write(name: str, study: StudyDefinition, snapshot: Snapshot | None, folder: Path) -> list[Path]:
+def write(
+    name: str, study: StudyDefinition, snapshot: Snapshot | None, folder: Path, earlier: EarlierScores | None = None
+) -> list[Path]:
     """Writes the report into a folder: what was written, the page first."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from runner.report_figure import table_figure
 
-    tables = lay(study, snapshot)
+    tables = lay(study, snapshot, earlier)
     runs = run_views(snapshot) if snapshot else []
     drawn = _curves(study, tables)
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,18 +156,28 @@ def main(argv: list[str]) -> int:
     parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
     parser.add_argument("--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)")
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--with",
+        dest="earlier",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
+    )
     given = parser.parse_args(argv[1:])
     output_dir = Path(given.output_dir).resolve()
     name = Path(given.study).stem if given.study.endswith(".yaml") else given.study
     snapshot = snapshots.load(name, output_dir)
     study = snapshot.study if snapshot else load_study(given.study)
     folder = given.to or output_dir / name / "report"
+    earlier = read_earlier(given.earlier, study)
     try:
-        written = write(name, study, snapshot, folder)
+        written = write(name, study, snapshot, folder, earlier)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     counts: dict[str, int] = {}
-    for laid in lay(study, snapshot):
+    for laid in lay(study, snapshot, earlier):
         for _, cells in laid.rows:
             for cell in cells:
                 counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1

@@ -118,7 +118,10 @@ def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dic
 def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]]) -> list[str]:
     """What a reader must not overlook."""
     said = []
-    if snapshot is None:
+    earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
+    if earlier:
+        said.append(f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here.")
+    elif snapshot is None:
         said.append("Nothing has been run yet: the published numbers stand alone.")
     apart: dict[tuple[str, str], list[str]] = {}
     for laid in tables:

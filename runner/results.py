@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runner.earlier_scores import EarlierScores
 from runner.published import Number, Published, load_published
 from runner.record import read_lines
 from runner.snapshot import FrozenRun, Snapshot
@@ -27,6 +28,7 @@ class Cell:
     data: str = ""
     reason: str = ""  # why it is empty, or cannot be compared
     folders: list[Path] = field(default_factory=list)
+    earlier: int = 0  # of the values, those that a file of earlier scores gave
     number: Number | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
@@ -95,8 +97,10 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
-def _cell(snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, row: Row, column: str) -> Cell:
-    """Gathers one cell from all runs that belong to it."""
+def _cell(
+    snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
+) -> Cell:
+    """Gathers one cell from all runs that belong to it, and from earlier scores."""
     cell = Cell(row, column)
     by_metric = isinstance(table.columns, dict)
     metric = table.columns[column] if isinstance(table.columns, dict) else str(table.metric)
@@ -116,6 +120,10 @@ def _cell(snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, r
             smoke = smoke or facts.get("smoke", False)
             if facts["state"] != "done":
                 reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
+    known = earlier.get((table.name, row.name, column))
+    if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
+        cell.earlier = len(known.values.keys() - cell.values.keys())
+        cell.values, cell.data = known.values | cell.values, known.data
     if not cell.values:
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
@@ -136,13 +144,16 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     cell.verdict = judge(cell.number, cell.summary, table.better, reason)
 
 
-def lay(study: StudyDefinition, snapshot: Snapshot | None) -> list[Laid]:
+def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None) -> list[Laid]:
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the reference row."""
     laid = []
     for table in study.tables:
         published = load_published(table.published) if table.published else None
         columns = study.columns(table)
-        rows = [(row, [_cell(snapshot, study, table, row, column) for column in columns]) for row in study.rows]
+        rows = [
+            (row, [_cell(snapshot, study, table, row, column, earlier or {}) for column in columns])
+            for row in study.rows
+        ]
         for i in range(len(columns)):
             cells = {row.name: line[i] for row, line in rows}
             for cell in cells.values():

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from runner import CONF, report, snapshot
+from runner.earlier_scores import EarlierCell
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
 from runner.report import main
@@ -212,6 +213,18 @@ def test_seeds_are_pooled(tmp_path):
     record(study, "c", 0, [1.0, 2.0])
     record(study, "c", 1, [3.0, 6.0], seed=1)
     assert cells(study)["iGP, tuned", "1000"].values == {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 3.0, (1, 1): 6.0}
+
+
+def test_a_record_counts_before_an_earlier_score(study):
+    record(study, "c", 1000, [1.0, 2.0])
+    earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", {(0, 1): 9.0, (0, 2): 3.0})}
+    (laid,) = lay(study.study, study, earlier)
+    cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+    assert (cell.values, cell.earlier) == ({(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0}, 1)
+    earlier["nlpp", "iGP, tuned", "1000"].data = "sarcos-sim"  # other data are not mixed in
+    (laid,) = lay(study.study, study, earlier)
+    cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+    assert (cell.values, cell.earlier, cell.data) == ({(0, 0): 1.0, (0, 1): 2.0}, 0, "sarcos")
 
 
 def test_the_files_of_a_report(study, tmp_path, capsys):
