@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +92,21 @@ class Draws:
             rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
             theta = theta[rows]
         return self.model.predict(theta, x)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A posterior that draws anew at each prediction, held at the same draws: what a row is told depends on x alone."""
+
+    posterior: Any
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Predictive at x [B, D]; the generator is left alone."""
+        return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
+
+
+def redrawn(posterior: Any, n: int, generator: torch.Generator | None) -> Any:
+    """The same posterior with n draws behind a prediction (its ``n_predict``), new ones at each; the same ones without a
+    generator."""
+    fewer = replace(posterior, n_predict=n)
+    return Held(fewer) if generator is None else fewer

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.draws import redrawn
 from components.interfaces import Elbo, Inference, Info, Rng, State
 from components.maths.natural_gradient import natural_step
 from components.predictive import Predictive
@@ -26,6 +27,10 @@ class VariationalPosterior:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over ``n_predict`` samples, x [B, D]."""
         return self.module.predict(x, self.n_predict, generator)
+
+    def some(self, n: int, generator: torch.Generator | None) -> Any:
+        """n samples of f behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
 
 
 @register("inference", "dsvi")

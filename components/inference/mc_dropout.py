@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.draws import redrawn
 from components.inference.descent import Descent, descend, frozen, optimizer_of
 from components.interfaces import Inference, Info, Network, Rng
 from components.predictive import Predictive
@@ -27,6 +28,10 @@ class DropoutPosterior:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Mixture over S stochastic passes at x [B, D]; differentiable in x."""
         return self.network.predictive(self.network(x, generator, self.n_predict))
+
+    def some(self, n: int, generator: torch.Generator | None) -> Any:
+        """n masks of every row behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
 
 
 @register("inference", "mc_dropout")

@@ -11,11 +11,13 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.draws import redrawn
 from components.inference.descent import frozen
 from components.interfaces import Inference, Info, Rng
 from components.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 
 class MeanField(nn.Module):
@@ -68,6 +70,10 @@ class MeanFieldPosterior:
         network = self.q.network
         return network.predictive(network.outputs(self.q.draw(self.n_predict, generator), x))
 
+    def some(self, n: int, generator: torch.Generator | None) -> Any:
+        """n networks behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
+
 
 @register("inference", "mean_field_vi")
 class MeanFieldVI(Inference):
@@ -75,6 +81,9 @@ class MeanFieldVI(Inference):
 
     L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q reparameterised; the observation noise
     σ² is a point estimate.  κ = ``kl_scale`` = 1 makes L a lower bound on log p(y).
+
+    Raises:
+        Misfit: noise on pre-activations (``estimator`` local) is asked of convolutions, whose pixels share their weights.
 
     Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6)."""
 
@@ -89,6 +98,11 @@ class MeanFieldVI(Inference):
     initial_std: PositiveFloat
 
     def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        if self.estimator == "local" and getattr(model, "front", None) is not None:
+            raise Misfit(
+                "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "
+                "a convolution's share; use weights"
+            )
         q = MeanField(model, self.initial_std)
         return {"q": q, "optimizer": torch.optim.Adam(q.parameters(), lr=self.lr, fused=True)}
 

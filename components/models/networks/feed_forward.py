@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.interfaces import Rng
+from components.models.networks.convolutions import Convolutions
 from components.predictive import Categorical, GaussianMixture, Predictive
 from components.problems.supervised import Batch, Supervised
 
@@ -36,7 +37,8 @@ class FeedForward(nn.Module):
 
     Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights and biases have independent
     priors N(0, s²); a learned log σ_t² has the prior N(log noise_init, noise_spread²), or a flat one (None).
-    As particles, θ [K, P] is the weights followed by the log σ_t² when they are learned.
+    As particles, θ [K, P] is the weights followed by the log σ_t² when they are learned.  ``channels`` puts convolutions
+    in front, whose features, with dropout like that of hidden units, take the place of x; their weights come first in θ.
 
     Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial weights."""
 
@@ -56,15 +58,20 @@ class FeedForward(nn.Module):
         noise: float | Literal["learned"],
         noise_init: float,
         noise_spread: float | None,
+        channels: list[int] | None = None,
+        kernel: int = 3,
     ):
         super().__init__()
         x = problem.train.x
         self.target, self.n_tasks, self.n_outputs = problem.target, problem.n_tasks, problem.n_classes
         self.activation, self.dropout = ACTIVATIONS[activation], dropout
-        sizes = [problem.n_inputs, *widths, self.n_tasks * self.n_outputs]
-        self.shapes = list(zip(sizes[1:], sizes[:-1], strict=True))  # (out, in) of each layer
+        self.front = Convolutions(problem, channels, kernel, self.activation) if channels else None
+        sizes = [self.front.features if self.front else problem.n_inputs, *widths, self.n_tasks * self.n_outputs]
+        convolutions = self.front.shapes if self.front else []
+        self.first = len(convolutions)  # number of convolutions: index of the first affine layer
+        self.shapes = convolutions + list(zip(sizes[1:], sizes[:-1], strict=True))  # (out, in) of each layer
         self.pieces = [n for out, inside in self.shapes for n in (out * inside, out)]
-        self.theta = nn.Parameter(self.initial(1, rng.init)[0].to(x))
+        self.theta = nn.Parameter(self._glorot(1, rng.init)[0].to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
         self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
         self.learns_noise = problem.target == "real" and noise == "learned"
@@ -77,11 +84,18 @@ class FeedForward(nn.Module):
         self.noise_median, self.noise_spread = math.log(start), noise_spread
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        """Weights of n networks where training begins, [n, P]: uniform with Glorot's limits, biases 0."""
+        """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that are learned."""
+        log_noise = torch.full((n, self.dim - len(self.prior_std)), self.noise_median, dtype=torch.float64)
+        return torch.cat([self._glorot(n, generator), log_noise.to(generator.device)], 1)
+
+    def _glorot(self, n: int, generator: torch.Generator) -> Tensor:
+        """Weights of n networks [n, P], uniform with Glorot's limits; biases 0."""
         parts = []
         for layer, (out, inside) in enumerate(self.shapes):
             # Every task's head is a layer of its own, with its own fan-out.
             fan_out = out if layer < len(self.shapes) - 1 else self.n_outputs
+            if self.front is not None and layer < self.first:
+                fan_out = out * self.front.window  # windows that a pixel is in, each with so many channels
             limit = math.sqrt(6 / (inside + fan_out))
             u = torch.rand(n, out * inside, generator=generator, dtype=torch.float64, device=generator.device)
             parts += [limit * (2 * u - 1), u.new_zeros(n, out)]
@@ -97,21 +111,29 @@ class FeedForward(nn.Module):
     def propagate(
         self, x: Tensor, affine: Affine, generator: torch.Generator | None = None, passes: int | None = None
     ) -> Tensor:
-        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given."""
+        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given.
+
+        x is what the first affine layer sees: the inputs, or the features of convolutions, which dropout acts on too."""
         h, last = x, len(self.shapes) - 1
-        for layer in range(last):
-            h = self.activation(affine(layer, h))
-            if generator is not None and self.dropout > 0:
-                # All passes share what comes before the first dropout, so they part only here.
-                shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
-                kept = torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
-                h = h * kept * (1 / (1 - self.dropout))
+        if self.front is not None:
+            h = self._dropped(h, generator, passes)
+        for layer in range(self.first, last):
+            h = self._dropped(self.activation(affine(layer, h)), generator, passes)
         return affine(last, h).unflatten(-1, (self.n_tasks, self.n_outputs))
+
+    def _dropped(self, h: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
+        if generator is None or self.dropout == 0:
+            return h
+        # All passes share what comes before the first dropout, so they part only here.
+        shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
+        kept = torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        return h * kept * (1 / (1 - self.dropout))
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
         """f [B, T, C] of the module's own weights; with ``passes`` = S, S dropout passes at once [S, B, T, C]."""
         layers = self.layers(self.theta)
-        f = self.propagate(x, lambda layer, h: F.linear(h, *layers[layer]), generator, passes)
+        h = x if self.front is None else self.front(x, layers[: self.first])
+        f = self.propagate(h, lambda layer, h: F.linear(h, *layers[layer]), generator, passes)
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
@@ -124,7 +146,7 @@ class FeedForward(nn.Module):
                 return (h * weight).sum(-1, keepdim=True) + bias[:, None]
             return torch.baddbmm(bias[:, None], h.expand(len(theta), *h.shape[-2:]), weight.mT)
 
-        return self.propagate(x, affine)
+        return self.propagate(x if self.front is None else self.front(x, layers[: self.first]), affine)
 
     # ---- likelihood and prior --------------------------------------------------------------------------------------
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:

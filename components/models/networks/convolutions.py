@@ -1,0 +1,71 @@
+"""Convolutions in front of a feed-forward network, their weights a part of its flat vector θ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution
+
+
+class Convolutions(nn.Module):
+    """h_l = pool(a(W_l ∗ h_{l−1} + b_l)) for l = 1 … L, with h_0 = (x − m)/s the image and pool the largest of 2 × 2.
+
+    m and s, of each colour, are mean and standard deviation of the training pixels: inputs, and attacks on them, stay in
+    the dataset's own units.  Kernels are k × k and the border is filled with zeros, so that pooling alone, which leaves
+    out an odd last row, makes an image smaller.  x [B, D] -> features [B, F].
+
+    Raises:
+        Misfit: the inputs are no images, or pooling would leave nothing of them.
+
+    Source: LeCun, Bottou, Bengio and Haffner (1998), section II."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, problem: Supervised, channels: list[int], kernel: int, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        shape, x = problem.image_shape, problem.train.x
+        if shape is None:
+            raise Misfit(
+                f"model=cnn: the inputs of {problem.name} are no images; choose a dataset of images "
+                "(dataset=digits, dataset=mnist) or model=mlp"
+            )
+        self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
+        colours, height, width = self.image
+        left = min(height, width) >> len(channels)
+        if left == 0:
+            most = min(height, width).bit_length() - 1
+            raise Misfit(
+                f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
+            )
+        self.kernel, self.activation = kernel, activation
+        self.window = kernel**2
+        inside = [colours, *channels[:-1]]
+        self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]  # (out, in) of each
+        self.features = channels[-1] * (height >> len(channels)) * (width >> len(channels))
+        pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
+        spread = pixels.std(0, correction=0)
+        self.register_buffer("mean", pixels.mean(0)[:, None, None])
+        self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
+
+    def forward(self, x: Tensor, layers: Layers) -> Tensor:
+        """Features of one network [B, F] for x [B, D]; of K of them [K, B, F], also for x [K, B, D] of their own."""
+        if layers[0][0].ndim == 2:
+            return self._one(x, layers)
+        # One network after the other: grouped convolutions take longer to reverse.
+        each = x.unbind() if x.ndim == 3 else [x] * len(layers[0][0])
+        return torch.stack([self._one(own, [(w[k], b[k]) for w, b in layers]) for k, own in enumerate(each)])
+
+    def _one(self, x: Tensor, layers: Layers) -> Tensor:
+        h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
+        for weight, bias in layers:
+            kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
+            h = F.max_pool2d(self.activation(F.conv2d(h, kernels, bias, padding=self.kernel // 2)), 2)
+        return h.flatten(1)

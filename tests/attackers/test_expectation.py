@@ -1,0 +1,63 @@
+"""An attack with and without expectation over the draws of a posterior that draws anew at each prediction."""
+
+import dataclasses
+
+import pytest
+import torch
+from small_problems import classes, component, train
+
+from components.attackers.victim import FRESH, Victim
+
+VICTIMS = {
+    "mc_dropout": ("mlp", {"widths": [6], "dropout": 0.3}, {}),
+    "mean_field_vi": ("mlp", {"widths": [6]}, {"initial_std": 0.5}),
+    "dsvi": ("igp", {"posterior": "sparse", "n_inducing": 10}, {}),
+}
+
+
+@pytest.fixture(scope="module", params=VICTIMS)
+def victim(request):
+    name, model, how = VICTIMS[request.param]
+    problem = classes()
+    method = component("inference", request.param, lr=0.01, **how)
+    state, _ = train(method, component("model", name, **model), problem, 30)
+    return problem, method.posterior(state)
+
+
+def gradient(victim, expectation, seed):
+    problem, posterior = victim
+    attacked = Victim(posterior, problem.bounds, expectation)
+    return attacked.input_gradient(problem.test.x, problem.test.y, torch.Generator().manual_seed(seed))
+
+
+def test_a_single_draw_is_the_same_at_every_step(victim):
+    assert torch.equal(gradient(victim, "single_draw", 1), gradient(victim, "single_draw", 2))
+    problem, posterior = victim
+    one = posterior.some(1, None).predict(problem.test.x, torch.Generator())
+    assert one.logits.shape[0] == 1
+    alone = dataclasses.replace(posterior, n_predict=1).predict(problem.test.x, torch.Generator().manual_seed(0))
+    assert torch.equal(one.logits, alone.logits)  # a draw of the posterior, not another network
+
+
+def test_fresh_draws_are_few_and_differ_from_step_to_step(victim):
+    first, second = (gradient(victim, "fresh_draws", seed) for seed in (1, 2))
+    assert not torch.allclose(first, second)
+    few = victim[0], dataclasses.replace(victim[1], n_predict=FRESH)
+    assert torch.equal(first, gradient(few, "predictive", 1))
+
+
+def test_more_draws_make_the_gradient_steadier(victim):
+    """Its variance over the randomness of the draws falls as their number grows."""
+    spread = {
+        name: float(torch.stack([gradient(victim, name, seed) for seed in range(20)]).var(0).mean())
+        for name in ("predictive", "fresh_draws", "single_draw")
+    }
+    assert spread["single_draw"] < 1e-20 < spread["predictive"] < 0.5 * spread["fresh_draws"]
+
+
+def test_whether_a_row_is_broken_is_judged_by_all_draws(victim):
+    problem, posterior = victim
+    x, y = problem.test.x, problem.test.y
+    attacked = Victim(posterior, problem.bounds, "single_draw")
+    expected = posterior.predict(x, torch.Generator().manual_seed(3)).probs.argmax(-1) != y
+    assert torch.equal(attacked.broken(x, y, torch.Generator().manual_seed(3)), expected[:, 0])

@@ -1,0 +1,111 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, real, resumed, tensors, train
+
+from components.attackers.victim import Victim
+from components.interfaces import NumericalTrouble
+from components.trouble import Misfit
+from runner.rng import Streams
+
+MLP = component("model", "mlp", widths=[5], activation="tanh")
+
+
+def ensemble(**changes):
+    return component("inference", "deep_ensemble", **({"members": 3, "lr": 0.05} | changes))
+
+
+@pytest.mark.parametrize("descent", [{"optimizer": "sgd", "momentum": 0.5}, {"optimizer": "adam"}])
+@pytest.mark.parametrize("problem", [real(batch_size=10), classes(batch_size=10, n_tasks=2)], ids=["real", "classes"])
+def test_every_member_is_map_from_its_own_start(problem, descent):
+    """So is the observation noise, of which every member has its own."""
+    state, _ = train(ensemble(**descent), MLP, problem, 0)
+    starts = state["weights"]["theta"].detach().clone()
+    assert len({tuple(row.tolist()) for row in starts}) == 3
+    ends = train(ensemble(**descent), MLP, problem, 12)[0]["weights"]["theta"].detach()
+    for start, end in zip(starts, ends, strict=True):
+        rng, single = Streams(0), component("inference", "map", lr=0.05, **descent)
+        state = single.init(MLP.build(problem, rng), problem, rng)
+        network = state["network"]
+        n = len(network.theta)
+        with torch.no_grad():
+            network.theta.copy_(start[:n])
+        for _, batch in problem.batches(rng, 0, 12):
+            state, _ = single.step(state, batch, rng)
+        torch.testing.assert_close(end[:n], network.theta)
+        if network.learns_noise:
+            torch.testing.assert_close(end[n:], network.log_noise)
+            assert float(end[n:].sum()) != pytest.approx(2 * math.log(0.1), abs=1e-3)
+
+
+def test_starts_are_glorot_networks_with_the_initial_noise():
+    problem = real()
+    state, _ = train(ensemble(members=400), MLP, problem, 0)
+    theta = state["weights"]["theta"].detach()
+    w, log_noise = theta[:, :15], theta[:, -2:]  # 3 inputs, 5 units
+    assert torch.equal(log_noise, torch.full_like(log_noise, math.log(0.1)))
+    assert 0.99 * math.sqrt(6 / 8) < float(w.abs().max()) <= math.sqrt(6 / 8)
+
+
+def test_predictive_is_the_mean_of_the_members():
+    problem = classes()
+    inference = ensemble()
+    state, rng = train(inference, MLP, problem, 30)
+    posterior, x = inference.posterior(state), problem.test.x
+    members = [posterior.model.predict(theta[None], x).probs for theta in state["weights"]["theta"].detach()]
+    expected = (members[0] + members[1] + members[2]) / 3
+    torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
+    before = posterior.predict(x, rng.evaluation).probs
+    for _, batch in problem.batches(rng, 30, 33):
+        state, _ = inference.step(state, batch, rng)
+    assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)  # training goes on without it
+
+
+def test_what_an_attack_without_expectation_follows():
+    """single_draw: the gradient of the first member; fresh_draws: of members drawn anew; predictive: of their mean."""
+    problem = classes()
+    state, _ = train(ensemble(), MLP, problem, 30)
+    posterior = ensemble().posterior(state)
+    x, y = problem.test.x, problem.test.y
+
+    def gradient(expectation, seed=0):
+        victim = Victim(posterior, problem.bounds, expectation)
+        return victim.input_gradient(x, y, torch.Generator().manual_seed(seed))
+
+    def of_members(rows):
+        at = x.clone().requires_grad_()
+        probs = posterior.model.predict(posterior.theta[rows], at).probs
+        return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), at)[0]
+
+    torch.testing.assert_close(gradient("single_draw"), of_members([0]))
+    torch.testing.assert_close(gradient("predictive"), of_members([0, 1, 2]))
+    fresh = torch.randint(3, (4,), generator=torch.Generator().manual_seed(5))
+    torch.testing.assert_close(gradient("fresh_draws", 5), of_members(fresh))
+    assert not torch.allclose(gradient("single_draw"), gradient("predictive"))
+
+
+def test_an_ensemble_is_no_worse_than_its_members_on_average():
+    """Jensen: the log-probability of a mean is at least the mean of the log-probabilities."""
+    problem = classes(n=200)
+    wide = component("model", "mlp", widths=[5], prior_std=10.0)  # under a narrow prior all end at the same mode
+    state, rng = train(ensemble(members=5), wide, problem, 200)
+    posterior, x, y = ensemble().posterior(state), problem.test.x, problem.test.y
+    alone = [float(posterior.model.predict(t[None], x).log_prob(y).mean()) for t in posterior.theta]
+    assert float(posterior.predict(x, rng.evaluation).log_prob(y).mean()) > sum(alone) / 5 + 1e-4
+
+
+def test_other_models_and_trouble():
+    for model in (component("model", "bnn", widths=[4]), component("model", "logistic_regression")):
+        problem = classes(n_classes=2)
+        assert train(ensemble(), model, problem, 2)[0]["weights"]["theta"].shape[0] == 3
+    with pytest.raises(NumericalTrouble, match=r"members of the ensemble left the finite numbers.*lower inference\.lr"):
+        train(ensemble(optimizer="sgd", lr=1e200), MLP, real(), 5)
+    with pytest.raises((ValueError, Misfit), match="members"):
+        ensemble(members=0)
+
+
+def test_resumed_run_is_bit_identical(tmp_path):
+    problem = real(batch_size=8, dtype=torch.float32)
+    whole, parts = train(ensemble(), MLP, problem, 20)[0], resumed(ensemble(), MLP, problem, 20, 7, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

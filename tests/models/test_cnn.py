@@ -1,0 +1,191 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, resumed, tensors, train
+
+from components.attackers.victim import Victim
+from components.problems.supervised import Batch
+from components.trouble import Misfit
+from runner.rng import Streams
+
+
+def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):
+    """Uniform images in the units of the dataset, [0, unit]."""
+    problem = classes(n=n, n_inputs=math.prod(shape), n_classes=n_classes, batch_size=8, dtype=dtype)
+    problem.image_shape, problem.bounds = shape, (0.0, unit)
+    for name in ("train", "test"):
+        batch = getattr(problem, name)
+        setattr(problem, name, Batch(unit * batch.x, batch.y, batch.mask, batch.scale))
+    return problem
+
+
+def cnn(**changes):
+    return component("model", "cnn", **({"channels": [2], "widths": [4], "activation": "tanh"} | changes))
+
+
+def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, flip=False):
+    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2, then the affine layers."""
+    theta, at = theta.tolist(), 0
+
+    def take(n):
+        nonlocal at
+        at += n
+        return theta[at - n : at]
+
+    colours, height, width = shape
+    pixels = x.tolist()
+    h = [
+        [[(pixels[(c * height + i) * width + j] - mean[c]) / std[c] for j in range(width)] for i in range(height)]
+        for c in range(colours)
+    ]
+    for out in channels:
+        w, b, into = take(out * len(h) * k * k), take(out), len(h)
+        full = []
+        for o in range(out):
+            rows = [[b[o]] * width for _ in range(height)]
+            for i in range(height):
+                for j in range(width):
+                    for c in range(into):
+                        for u in range(k):
+                            for v in range(k):
+                                p, q = i + u - k // 2, j + v - k // 2
+                                if 0 <= p < height and 0 <= q < width:
+                                    a, e = (k - 1 - u, k - 1 - v) if flip else (u, v)
+                                    rows[i][j] += w[((o * into + c) * k + a) * k + e] * h[c][p][q]
+            full.append(rows)
+        height, width = height // 2, width // 2
+        h = [
+            [
+                [max(math.tanh(rows[2 * i + u][2 * j + v]) for u in (0, 1) for v in (0, 1)) for j in range(width)]
+                for i in range(height)
+            ]
+            for rows in full
+        ]
+    flat = [value for channel in h for row in channel for value in row]
+    for layer, out in enumerate([*widths, n_outputs]):
+        w, b = take(out * len(flat)), take(out)
+        flat = [sum(w[i * len(flat) + j] * flat[j] for j in range(len(flat))) + b[i] for i in range(out)]
+        if layer < len(widths):
+            flat = [math.tanh(v) for v in flat]
+    assert at == len(theta)
+    return torch.tensor(flat, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "kernel", "widths"),
+    [((6, 5), [2], 3, [4]), ((5, 7), [2, 3], 5, []), ((3, 4, 6), [2], 1, [3])],
+)
+def test_forward_and_particles_literally(shape, channels, kernel, widths):
+    problem = images(n=3, shape=shape)
+    network = cnn(channels=channels, kernel=kernel, widths=widths).build(problem, Streams(0))
+    image = (1, *shape) if len(shape) == 2 else shape
+    pixels = problem.train.x.reshape(3, image[0], -1)
+    mean = [float(pixels[:, c].mean()) for c in range(image[0])]
+    std = [float(pixels[:, c].std(correction=0)) for c in range(image[0])]
+    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    settings = mean, std, image, channels, kernel, widths, 3
+    expected = torch.stack([torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta])
+    torch.testing.assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
+    own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
+    torch.testing.assert_close(network.outputs(theta, own)[0, :, 0], expected[0])
+    torch.testing.assert_close(network.outputs(theta, own)[1], network.outputs(theta, problem.train.x)[1])
+    with torch.no_grad():
+        network.theta.copy_(theta[1])
+    torch.testing.assert_close(network(problem.test.x)[:, 0], expected[1])
+    if kernel > 1:  # a kernel turned round is another network
+        wrong = by_loops(theta[0], problem.test.x[0], *settings, flip=True)
+        assert float((wrong - expected[0, 0]).abs().max()) > 1e-3
+
+
+def test_normalisation_is_inside_the_model():
+    """Grey levels in [0, 255] and in [0, 1] give the same network, and gradients in the units of the inputs."""
+    gradients, answers = [], []
+    for unit in (1.0, 255.0):
+        problem = images(unit=unit)
+        network = cnn().build(problem, Streams(0))
+        x = problem.test.x.clone().requires_grad_()
+        f = network(x)
+        answers.append(f.detach())
+        gradients.append(unit * torch.autograd.grad(f.square().sum(), x)[0])
+        pixels = problem.train.x
+        seen = (pixels.unflatten(1, (1, 6, 5)) - network.front.mean) / network.front.std
+        assert abs(float(seen.mean())) < 1e-12
+        assert float(seen.std(correction=0)) == pytest.approx(1)
+    torch.testing.assert_close(*answers)
+    torch.testing.assert_close(*gradients)
+    blank = images()
+    blank.train = Batch(torch.zeros_like(blank.train.x), blank.train.y, blank.train.mask, 1.0)
+    assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()  # pixels that never differ
+
+
+def test_gradients_are_those_of_finite_differences():
+    problem = images(n=4)
+    network = cnn().build(problem, Streams(0))
+    theta, x = network.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_(), problem.test.x
+    assert torch.autograd.gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
+
+
+def test_glorot_limits_count_the_window():
+    problem = images(shape=(8, 8))
+    network = cnn(channels=[64, 32], widths=[200]).build(problem, Streams(0))
+    (w1, _), (w2, b2), (w3, _), (w4, _) = network.layers(network.theta.detach())
+    assert not b2.any()
+    limits = [math.sqrt(6 / (9 + 64 * 9)), math.sqrt(6 / (64 * 9 + 32 * 9)), math.sqrt(6 / 328), math.sqrt(6 / 203)]
+    for w, limit in zip((w1, w2, w3, w4), limits, strict=True):
+        assert 0.97 * limit < float(w.abs().max()) <= limit
+
+
+def test_dropout_acts_on_features_and_hidden_units():
+    """Without hidden layers f is linear in the features: over masks its mean is f and its variance p/(1−p) Σ (w h)²."""
+    problem, p, S = images(n=2), 0.3, 20000
+    network = cnn(widths=[], dropout=p).build(problem, Streams(0))
+    x = problem.test.x
+    f = network(x, torch.Generator().manual_seed(0), S).detach()
+    layers = network.layers(network.theta.detach())
+    h = network.front(x, layers[:1])
+    variance = p / (1 - p) * (h.square() @ layers[1][0].square().T)
+    z = (f.mean(0)[:, 0] - network(x).detach()[:, 0]) / (variance / S).sqrt()
+    assert float(z.abs().max()) < 4.5
+    torch.testing.assert_close(f.var(0)[:, 0], variance, rtol=0.1, atol=0)
+    assert cnn(widths=[3], dropout=p).build(problem, Streams(0))(x, torch.Generator(), 5).shape == (5, 2, 1, 3)
+
+
+METHODS = {
+    "map": {}, "mc_dropout": {"n_predict": 5}, "mean_field_vi": {"estimator": "weights", "n_predict": 3},
+    "adversarial_training": {"train_eps": 0.1}, "ara_training": {"chains": 2, "train_eps": 0.1},
+    "sgld": {"chains": 2, "step_size": 1e-4, "burn_in": 1, "thinning": 1},
+    "sgld_r": {"chains": 2, "step_size": 1e-4, "burn_in": 1, "thinning": 1}, "deep_ensemble": {"members": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path):
+    problem = images(dtype=torch.float32)
+    problem.attacker = component("attacker", "fgsm")
+    pieces = component("inference", method, **METHODS[method]), cnn(dropout=0.2 if method == "mc_dropout" else 0.0)
+    state, rng = train(*pieces, problem, 3)
+    again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+    victim = Victim(pieces[0].posterior(state), problem.bounds)
+    x, y = problem.test.x, problem.test.y
+    before = victim.log_prob(x, y, rng.at("evaluation", 0)).mean()
+    attacked = component("attacker", "pgd", steps=5, step_size=0.5, stop_when_broken=False).perturb(
+        victim, x, y, rng, 0.2
+    )
+    assert victim.log_prob(attacked, y, rng.at("evaluation", 0)).mean() < before
+    assert float((attacked - x).abs().max()) <= 0.2 + 1e-6
+
+
+def test_local_noise_is_refused_where_pixels_share_their_weights():
+    with pytest.raises(Misfit, match=r"inference\.estimator: .* use weights"):
+        train(component("inference", "mean_field_vi"), cnn(), images(), 0)
+
+
+def test_bad_input_in_one_line():
+    with pytest.raises(Misfit, match=r"model=cnn: the inputs of small are no images; .* model=mlp"):
+        cnn().build(classes(), Streams(0))
+    with pytest.raises(Misfit, match=r"model\.channels: 3 poolings leave nothing of 6 × 5 pixels; give at most 2"):
+        cnn(channels=[1, 1, 1]).build(images(), Streams(0))
+    with pytest.raises(ValueError, match="kernel: must be odd, so that it has a middle, not 4; use 5"):
+        cnn(kernel=4)
