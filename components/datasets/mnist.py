@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
-import numpy as np
-import torch
 from pydantic import Field, PositiveInt
 
-from components.datasets.files import locate, why_unavailable
-from components.datasets.mnist_variations import FILES, SIDE, Images, enlarged_digits, read_idx
-from components.figures.calibration import calibration
+from components.datasets.mnist_files import ImageFiles, Offline
 from components.interfaces import Dataset, Kind, Rng, Setting, Target
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, SimulatedData
-
-GENUINE, STAND_IN = "mnist", "digits-enlarged"
 
 
 @register("dataset", "mnist")
@@ -38,56 +30,19 @@ class Mnist(Dataset):
     target: ClassVar[Target | None] = "classes"
     n_train: Annotated[int, Field(ge=1, le=60_000)] | None
     n_test: Annotated[int, Field(ge=1, le=10_000)]
-    offline: Literal["simulate", "error", "always"]
+    offline: Offline
     batch_size: PositiveInt | None
+
+    @property
+    def files(self) -> ImageFiles:
+        return ImageFiles("mnist", "MNIST", self.name, "digits-enlarged", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
             DataUnavailable: MNIST cannot be had and ``offline`` is error."""
-        if self.offline == "always":
-            return STAND_IN
-        why = why_unavailable(Path(data_dir), tuple(FILES), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
-        return GENUINE if why is None else STAND_IN
-
-    def _images(self, name: str, setting: Setting) -> tuple[Images, Images]:
-        """Training and test images, and their classes."""
-        if name == GENUINE:
-            arrays = [read_idx(locate(setting.data_dir, path, setting.offline)) for path in FILES]
-            return (arrays[0], arrays[1]), (arrays[2], arrays[3])
-        if self.offline != "always":
-            why = why_unavailable(setting.data_dir, tuple(FILES), setting.offline)
-            warnings.warn(
-                f"OTHER DATA: MNIST cannot be had, scikit-learn's 8 × 8 digits take its place; everything is recorded as "
-                f"{name} and compares with no published number ({why})",
-                SimulatedData,
-                stacklevel=3,
-            )
-        return enlarged_digits()
+        return self.files.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        train, test = self._images(name, setting)
-        n_train = len(train[1]) if self.n_train is None else min(self.n_train, len(train[1]))
-        chosen = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
-
-        def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
-            x = torch.tensor(images.reshape(len(images), SIDE * SIDE), device=setting.device, dtype=setting.dtype) / 255
-            y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
-            return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
-
-        return Supervised(
-            name=name,
-            target="classes",
-            train=batch(train[0][chosen], train[1][chosen]),
-            test=batch(test[0][: self.n_test], test[1][: self.n_test]),
-            batch_size=self.batch_size,
-            n_classes=10,
-            task_names=["digits"],
-            bounds=(0.0, 1.0),
-            image_shape=(SIDE, SIDE),
-            figures=[calibration],
-        )
+        return self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, "digits")

@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
-import warnings
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from matplotlib import cbook, image
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
-from scipy.ndimage import zoom
-from sklearn.datasets import load_digits, load_sample_images
+from sklearn.datasets import load_sample_images
 
-from components.datasets.files import locate, why_unavailable
+from components.datasets.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.inducing_images import inducing_images
 from components.interfaces import Dataset, Kind, Rng, Setting, Target
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import Misfit
 
 TASKS = ["standard", "random background", "image background"]
-FILES = [
-    "mnist/train-images-idx3-ubyte.gz",
-    "mnist/train-labels-idx1-ubyte.gz",
-    "mnist/t10k-images-idx3-ubyte.gz",
-    "mnist/t10k-labels-idx1-ubyte.gz",
-]
-REGENERATED, STAND_IN = "mnist-variations-regenerated", "digits-variations"
-STAND_IN_TRAIN = 1_200  # of scikit-learn's 1,797 digits; the other 597 are the test split
-SIDE = 28  # pixels
-Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]
-
-
-def read_idx(path: Path) -> np.ndarray:
-    """An array of bytes in the idx format: two zero bytes, type 8, rank, big-endian sizes, row-major values.
-
-    Source: LeCun, Cortes and Burges (1998), the MNIST database."""
-    content = gzip.decompress(path.read_bytes())
-    rank = content[3]
-    shape = np.frombuffer(content, ">i4", rank, 4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
-
-
-def enlarged_digits() -> tuple[Images, Images]:
-    """scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in the middle of 28 × 28 as MNIST's are: training, test."""
-    data = load_digits()
-    large = zoom(data.images / 16, (1, 2.5, 2.5), order=1).clip(0, 1)  # [1797, 20, 20]
-    images = np.pad((255 * large).round().astype(np.uint8), ((0, 0), (4, 4), (4, 4)))
-    cut = STAND_IN_TRAIN
-    return (images[:cut], data.target[:cut]), (images[cut:], data.target[cut:])
 
 
 def photographs() -> list[np.ndarray]:
@@ -119,24 +87,24 @@ class MnistVariations(Dataset):
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     min_patch_std: NonNegativeFloat
     test_seed: NonNegativeInt
-    offline: Literal["simulate", "error", "always"]
+    offline: Offline
     batch_size: PositiveInt | None
+
+    @property
+    def files(self) -> ImageFiles:
+        return ImageFiles("mnist", "MNIST", "mnist-variations-regenerated", "digits-variations", self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
             DataUnavailable: MNIST cannot be had and ``offline`` is error."""
-        if self.offline == "always":
-            return STAND_IN
-        why = why_unavailable(Path(data_dir), tuple(FILES), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
-        return REGENERATED if why is None else STAND_IN
+        return self.files.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        train_pool, test_pool = self._digits(name, setting)
+        files = self.files
+        at_most = f", at most {STAND_IN_TRAIN // 3} training images per task"
+        train_pool, test_pool = files.images(setting, at_most)
         n_train, n_test = min(self.n_train, len(train_pool[1]) // 3), min(self.n_test, len(test_pool[1]))
         order = torch.randperm(len(train_pool[1]), generator=rng.data)[: 3 * n_train].numpy()
         seed = int(torch.randint(2**62, (), generator=rng.data))
@@ -151,7 +119,7 @@ class MnistVariations(Dataset):
             return Batch(x, y.to(setting.device), mask.to(setting.device), 1.0)
 
         return Supervised(
-            name=name,
+            name=files.identity(setting.data_dir, setting.offline),
             target="classes",
             train=batch(*train),
             test=batch(*test),
@@ -162,22 +130,6 @@ class MnistVariations(Dataset):
             image_shape=(SIDE, SIDE),
             figures=[inducing_images, hinton, calibration],
         )
-
-    def _digits(self, name: str, setting: Setting) -> tuple[Images, Images]:
-        """Training and test digits to draw from."""
-        if name == REGENERATED:
-            arrays = [read_idx(locate(setting.data_dir, path, setting.offline)) for path in FILES]
-            return (arrays[0], arrays[1]), (arrays[2], arrays[3])
-        if self.offline != "always":
-            why = why_unavailable(setting.data_dir, tuple(FILES), setting.offline)
-            warnings.warn(
-                f"OTHER DATA: MNIST cannot be had, scikit-learn's 8 × 8 digits take its place, at most "
-                f"{STAND_IN_TRAIN // 3} training images per task; everything is recorded as {name} and compares with "
-                f"no published number ({why})",
-                SimulatedData,
-                stacklevel=3,
-            )
-        return enlarged_digits()
 
     def _tasks(self, pool: Images, rows: np.ndarray, rng: np.random.Generator) -> Images:
         """Images [3n, 28, 28] in [0, 1] and labels [3n] of the three tasks, whose digits are rows [3, n] of the pool."""

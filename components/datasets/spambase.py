@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from components.datasets.files import find, locate, numbers, verify_as, why_unavailable
-from components.figures.calibration import calibration
+from components.datasets.files import numbers
+from components.datasets.mail_files import MailFile, Offline, held_out, problem_of_words
 from components.interfaces import Dataset, Domain, Kind, Rng, Setting, Target
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, SimulatedData
 
 MAILS, WORDS, SPAM = 4_601, 54, 1_813  # mails, words (or characters) looked for, mails that are spam
 TEXT, PACKED = "classification/spambase.data", "classification/spambase.data.gz"
@@ -28,9 +26,8 @@ Mails = tuple[NDArray[np.float64], NDArray[np.int64]]  # x [4601, 54] in {0, 1},
 @functools.lru_cache(maxsize=1)
 def _read(path: Path) -> Mails:
     rows = numbers(path)
-    return (rows[:, :WORDS] > 0).astype(float), rows[:, -1].astype(
-        int
-    )  # three lengths of runs of capitals are left out
+    words, spam = rows[:, :WORDS], rows[:, -1]  # three lengths of runs of capitals are left out
+    return (words > 0).astype(float), spam.astype(int)
 
 
 @functools.lru_cache(maxsize=1)
@@ -69,61 +66,24 @@ class Spambase(Dataset):
     test_share: Annotated[float, Field(gt=0, lt=1)]
     n_train: PositiveInt | None
     simulated: bool
-    offline: Literal["simulate", "error"]
+    offline: Offline
     batch_size: PositiveInt | None
 
-    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if find(data_dir, PACKED) else why_unavailable(data_dir, (TEXT,), offline)
+    @property
+    def file(self) -> MailFile:
+        return MailFile(self.name, "spam-sim", TEXT, PACKED, self.simulated, self.offline)
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
             DataUnavailable: the file cannot be had and ``offline`` is error."""
-        why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated corpus")
-        return "spam-sim" if self.simulated or why is not None else "spambase"
-
-    def mails(self, data_dir: Path, offline: bool) -> Mails:
-        """All mails in the order of the file."""
-        why = None if self.simulated else self._why_unavailable(data_dir, offline)
-        if why is not None:
-            warnings.warn(
-                "SIMULATED DATA: dataset=spambase cannot be had, a simulated corpus of the same size takes its place; "
-                f"everything is recorded as spam-sim and compares with no published number ({why})",
-                SimulatedData,
-                stacklevel=1,  # from this file: the runner shows what components warn of
-            )
-        if self.simulated or why is not None:
-            return simulated_mails()
-        packed = find(data_dir, PACKED)
-        if packed is None:
-            return _read(locate(data_dir, TEXT, offline))
-        verify_as(packed, TEXT)
-        return _read(packed)
+        return self.file.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
-        words, spam = self.mails(setting.data_dir, setting.offline)
-        x, y = torch.from_numpy(words).to(setting.dtype), torch.from_numpy(spam)[:, None]
-        n_test = min(max(1, round(self.test_share * len(x))), len(x) - 1)
-        order = torch.randperm(len(x), generator=rng.data)
-        kept = order[n_test:] if self.n_train is None else order[n_test : n_test + self.n_train]
-
-        def batch(rows: torch.Tensor) -> Batch:
-            mask = torch.ones(len(rows), 1, dtype=torch.bool, device=setting.device)
-            return Batch(x[rows].to(setting.device), y[rows].to(setting.device), mask, 1.0)
-
-        return Supervised(
-            name=name,
-            target="binary",
-            train=batch(kept),
-            test=batch(order[:n_test]),
-            batch_size=self.batch_size,
-            n_classes=2,
-            task_names=["spam"],
-            bounds=(0.0, 1.0),
-            domain=self.domain,
-            figures=[calibration],
-        )
+        path = self.file.path(setting.data_dir, setting.offline)
+        words, spam = simulated_mails() if path is None else _read(path)
+        x, y = torch.from_numpy(words), torch.from_numpy(spam)
+        rows = held_out(len(x), self.test_share, self.n_train, rng.data)
+        return problem_of_words(name, x, y, rows, self.batch_size, setting)

@@ -1,4 +1,4 @@
-"""MNIST from its idx files, the stand-in under its own name, and the split."""
+"""MNIST and Fashion-MNIST from their idx files, the stand-in under its own name, and the split."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ import pytest
 import torch
 from small_problems import component
 
-from components.datasets import mnist
 from components.interfaces import Setting
-from components.trouble import DataUnavailable
+from components.trouble import DataUnavailable, SimulatedData
 from runner.rng import Streams
 
+FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
+    "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],
+    "fashion_mnist": [9, 2, 1, 1, 6, 1, 4, 6, 5, 7],
+}
+both = pytest.mark.parametrize("name", FIRST_TEN)
 
-def loaded(data_dir: Path = Path(), seed: int = 0, **keys):
+
+def loaded(name: str = "mnist", data_dir: Path = Path(), seed: int = 0, **keys):
     setting = Setting(data_dir, torch.device("cpu"), torch.float32, 1, offline=True)
-    return component("dataset", "mnist", **keys).load(Streams(seed), setting)
+    return component("dataset", name, **keys).load(Streams(seed), setting)
 
 
-def test_stand_in_has_its_own_name():
-    problem = loaded(offline="always", n_test=100)
-    assert problem.name == mnist.STAND_IN == component("dataset", "mnist", offline="always").identity(Path(), True)
+@both
+def test_stand_in_has_its_own_name(name):
+    problem = loaded(name, offline="always", n_test=100)
+    assert problem.name == "digits-enlarged" == component("dataset", name, offline="always").identity(Path(), True)
     assert problem.train.x.shape == (1200, 784)
     assert problem.test.x.shape == (100, 784)
     assert problem.bounds == (0.0, 1.0)
@@ -39,22 +45,33 @@ def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not
     assert len(one.train.x) == 50
 
 
-def test_missing_files_are_said(tmp_path, monkeypatch):
+@both
+def test_missing_files_are_said_and_what_stands_in_is_announced(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(DataUnavailable, match="offline=simulate"):
-        loaded(tmp_path / "nowhere", offline="error")
+        loaded(name, tmp_path / "nowhere", offline="error")
+    with pytest.warns(SimulatedData, match="cannot be had.*take its place.*digits-enlarged") as said:
+        assert loaded(name, tmp_path / "nowhere").name == "digits-enlarged"
+    assert "components" in said[0].filename  # the runner shows what components warn of
 
 
+@both
 @pytest.mark.skipif("RUNNER_DATA_DIR" not in os.environ, reason="RUNNER_DATA_DIR is not set")
-def test_genuine_files_are_read_as_they_are():
+def test_genuine_files_are_read_as_they_are(name):
     folder = Path(os.environ["RUNNER_DATA_DIR"])
-    if not (folder / "mnist/t10k-images-idx3-ubyte.gz").is_file():
-        pytest.skip("MNIST is not in RUNNER_DATA_DIR")
-    problem = loaded(folder, n_train=1000)
-    assert problem.name == "mnist"
+    images = folder / name / "t10k-images-idx3-ubyte.gz"
+    if not images.is_file():
+        pytest.skip(f"{name} is not in RUNNER_DATA_DIR")
+    problem = loaded(name, folder, n_train=1000)
+    assert problem.name == name
     assert problem.train.x.shape == (1000, 784)
     assert problem.test.x.shape == (10_000, 784)
-    content = gzip.decompress((folder / "mnist/t10k-images-idx3-ubyte.gz").read_bytes())
+    content = gzip.decompress(images.read_bytes())
     third = torch.tensor(list(content[16 + 2 * 784 : 16 + 3 * 784]), dtype=torch.float32) / 255
     assert torch.equal(problem.test.x[2], third)
-    assert problem.test.y[:10, 0].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]  # the well-known first ten
+    assert problem.test.y[:10, 0].tolist() == FIRST_TEN[name]
+
+
+def test_fashion_is_not_mnist():
+    paths = [component("dataset", name).files.paths for name in FIRST_TEN]
+    assert not set(paths[0]) & set(paths[1])

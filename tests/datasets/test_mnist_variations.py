@@ -13,11 +13,13 @@ import pytest
 import torch
 
 from components.datasets import files
-from components.datasets.mnist_variations import FILES, composed, enlarged_digits, patches, photographs, read_idx
+from components.datasets.mnist_files import enlarged_digits, read_idx
+from components.datasets.mnist_variations import composed, patches, photographs
 from components.interfaces import DataUnavailable, Setting, SimulatedData
 from runner.rng import Streams
 from tests.small_problems import component
 
+FILES = component("dataset", "mnist_variations").files.paths
 REAL = os.environ.get("RUNNER_DATA_DIR")
 needs_mnist = pytest.mark.skipif(
     not REAL or not all((Path(REAL) / path).is_file() for path in FILES),

@@ -21,6 +21,10 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offlin
         ("digits", {}),
         ("faims_sim", {"n_df": 4, "n_cv": 16}),
         ("mnist_variations", {"n_train": 2, "n_test": 2, "offline": "always"}),
+        ("mnist", {"n_train": 2, "n_test": 2, "offline": "always"}),
+        ("fashion_mnist", {"n_train": 2, "n_test": 2, "offline": "always"}),
+        ("sms_spam", {"simulated": True}),
+        ("two_moons", {}),
     ],
 )
 def test_announced_and_loaded_names_agree(name, changes):

@@ -1,0 +1,92 @@
+"""Text messages: the words, whose words they are, and what takes the collection's place."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from small_problems import component
+
+from components.datasets.sms_spam import PACKED, TEXT, bag, most_frequent, simulated_messages, words_in
+from components.interfaces import DataUnavailable, Setting, SimulatedData
+from components.trouble import DamagedFile
+from runner.rng import Streams
+
+NOWHERE = Path("there-is-no-such-folder")
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
+needs_file = pytest.mark.skipif(
+    not any((REAL / p).is_file() for p in (PACKED, TEXT)), reason="RUNNER_DATA_DIR has no text/sms_spam_collection.tsv"
+)
+
+
+def load(seed=0, data_dir=NOWHERE, **changes):
+    setting = Setting(data_dir, torch.device("cpu"), torch.float64, 1, offline=True)
+    return component("dataset", "sms_spam", **{"simulated": True, **changes}).load(Streams(seed), setting)
+
+
+def test_words_by_hand():
+    messages = [words_in(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")]
+    assert messages[0] == {"win", "free", "prize", "1000"}
+    assert most_frequent(messages, 3) == ["free", "now", "1000"]  # two messages each, then the alphabet
+    assert bag(messages, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
+    assert bag(messages, ["absent"]).tolist() == [[0], [0], [0]]
+
+
+def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
+    problem = load()
+    assert problem.name == "sms-sim" == component("dataset", "sms_spam", simulated=True).identity(NOWHERE, True)
+    assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
+    assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
+    assert problem.train.x.unique().tolist() == [0.0, 1.0]
+    assert sum(simulated_messages()[1]) == 747
+
+
+def test_the_vocabulary_is_of_training_messages_alone():
+    """Counted anew from the rows that are trained on: the columns are the words that most of them hold."""
+    messages, _ = simulated_messages()
+    order = torch.randperm(len(messages), generator=Streams(0).data)
+    train = [messages[i] for i in order[1394 : 1394 + 50].tolist()]
+    counts = {word: sum(word in message for message in train) for message in train for word in message}
+    best = sorted(counts, key=lambda word: (-counts[word], word))[:30]
+    problem = load(n_train=50, n_words=30)
+    assert problem.train.x.sum(0).tolist() == [counts[word] for word in best]
+    test = [messages[i] for i in order[:1394].tolist()]
+    assert problem.test.x.sum(0).tolist() == [sum(word in message for message in test) for word in best]
+    leaky = sorted(
+        counts, key=lambda word: (-sum(word in message for message in messages), word)
+    )  # of all messages: another vocabulary
+    assert set(leaky[:30]) != set(best)
+
+
+def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.warns(SimulatedData, match="dataset=sms_spam cannot be had.*sms-sim"):
+        assert load(data_dir=tmp_path, simulated=False).name == "sms-sim"
+    with pytest.raises(DataUnavailable, match=r"runner data fetch text.*dataset\.offline=simulate"):
+        load(data_dir=tmp_path, simulated=False, offline="error")
+
+
+def test_a_file_with_other_content_is_refused(tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / PACKED).write_bytes(gzip.compress(b"ham\thello\n"))
+    with pytest.raises(DamagedFile, match="not the file it should be"):
+        load(data_dir=tmp_path, simulated=False)
+
+
+@needs_file
+def test_the_real_messages_are_the_file_s_words():
+    problem = load(data_dir=REAL, simulated=False, n_words=100)
+    assert problem.name == "sms_spam"
+    path = next(REAL / p for p in (PACKED, TEXT) if (REAL / p).is_file())
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = content.decode().rstrip("\n").split("\n")
+    assert len(lines) == len(problem.train.x) + len(problem.test.x) == 5574
+    y = torch.cat([problem.train.y, problem.test.y])
+    assert int(y.sum()) == sum(line.startswith("spam\t") for line in lines) == 747
+    most = max(sum(bool(re.search(rf"(?i)\b{word}\b", line)) for line in lines) for word in ("to", "you", "the"))
+    total = problem.train.x.sum(0)[0] + problem.test.x.sum(0)[0]
+    assert float(total) == pytest.approx(most, rel=0.02)  # the commonest word; borders of words are not quite the same

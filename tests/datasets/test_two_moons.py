@@ -1,0 +1,50 @@
+"""Two moons: where the points lie, how noisy they are, and whose they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.datasets import make_moons
+from small_problems import component
+
+from components.interfaces import Setting
+from runner.rng import Streams
+
+
+def load(seed=0, **changes):
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+    return component("dataset", "two_moons", **changes).load(Streams(seed), setting)
+
+
+def test_without_noise_points_lie_on_the_half_circles():
+    batch = load(noise=0.0, n_train=400).train
+    y = batch.y[:, 0]
+    upper, lower = batch.x[y == 0], batch.x[y == 1]
+    torch.testing.assert_close(upper.norm(dim=1), torch.ones(len(upper), dtype=upper.dtype))
+    assert (upper[:, 1] >= 0).all()
+    centre = torch.tensor([1.0, 0.5], dtype=lower.dtype)
+    torch.testing.assert_close((lower - centre).norm(dim=1), torch.ones(len(lower), dtype=lower.dtype))
+    assert (lower[:, 1] <= 0.5).all()
+    x, label = make_moons(400, noise=None)  # the same curves: none of theirs is further than a gap from ours
+    for c, ours in ((0, upper), (1, lower)):
+        theirs = torch.from_numpy(x[label == c])
+        assert float(torch.cdist(theirs, ours).amin(1).max()) < 0.15
+
+
+def test_noise_has_the_standard_deviation_asked_for():
+    n, s = 20_000, 0.3
+    clean, noisy = (load(noise=noise, n_train=n, n_test=1).train for noise in (0.0, s))
+    assert torch.equal(clean.y, noisy.y)
+    e = noisy.x - clean.x  # the same angles: noise comes last
+    assert float(e.std()) == pytest.approx(s, rel=4 / (2 * 2 * n) ** 0.5)
+    assert float(e.mean()) == pytest.approx(0, abs=4 * s / (2 * n) ** 0.5)
+
+
+def test_classes_are_balanced_test_points_shared_and_inputs_unbounded():
+    small, large, other = load(n_train=10), load(n_train=2000), load(seed=1)
+    assert torch.equal(small.test.x, large.test.x)
+    assert not torch.equal(small.test.x, other.test.x)
+    assert float(large.train.y.double().mean()) == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)
+    assert (large.bounds, large.domain, large.n_classes, large.target) == (None, "continuous", 2, "binary")
