@@ -83,7 +83,7 @@ class CarliniWagner(Attacker):
         rows = torch.arange(len(x), device=x.device)
         for step in range(1, self.steps + 2):  # the last pass only looks where the last step led
             at, slope = _image(victim, w[rows])
-            answer = victim.answer(at, y[rows], generator, torch.ones_like(c[rows], dtype=torch.bool))
+            answer = victim.answer(at, y[rows], generator, "margin")
             margin = sign * answer.objective
             length = (at - x[rows]).norm(dim=1)
             success = answer.broken if self.target is None else ~answer.broken

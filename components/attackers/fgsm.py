@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import NonNegativeInt
-from torch import Tensor
-
-from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.evasion.norms import NormName
-from components.attackers.evasion.sizes import Sizes
-from components.attackers.victim import Expectation, Victim
-from components.interfaces import Attacker, Rng
+from components.attackers.evasion.ascent import GradientAscent
+from components.interfaces import Attacker
 from components.registry import register
 
 
 @register("attacker", "fgsm")
-class FGSM(Attacker):
+class FGSM(GradientAscent, Attacker):
     """Fast gradient sign method: the one step of size ε that lowers log p(y|x) fastest to first order.
 
     x' = clip(x − ε u(∇_x log p(y|x))), u = sign for the norm L∞ and the steepest direction of the others; p(y|x) is the
     posterior predictive, the mean over the victim's own draws, and its parameters are held fixed.  x [B, D], y [B, T]
-    class numbers (negative: missing), ε in the units of x.
+    class numbers (negative: missing), ε in the units of x.  Another ``criterion`` takes the place of log p(y|x).
 
     Raises:
         Misfit: the victim has no gradient in its input (a random forest).
@@ -33,12 +27,6 @@ class FGSM(Attacker):
     targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Literal["white box"]] = "white box"
-
-    eps: Sizes
-    norm: NormName
-    target: NonNegativeInt | None
-    expectation: Expectation
-
-    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        how = Ascent(self.norm, steps=1, step_size=1.0, target=self.target, stop_when_broken=False)
-        return ascend(victim, x, y, rng.attack, eps, how)
+    steps: ClassVar[int] = 1
+    step_size: ClassVar[float] = 1.0
+    stop_when_broken: ClassVar[bool] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ from components.predictive import Categorical
 from components.trouble import Misfit
 
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]
+Criterion = Literal["cross_entropy", "margin", "dlr"]
+TINY = 1e-12
 FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
 
 
@@ -27,8 +30,8 @@ class Answer:
 
     log_prob: Tensor  # Σ_t log p(y_t|x) [B]
     broken: Tensor  # [B] bool: some observed label is not the one predicted
-    gradient: Tensor  # ∇_x log p(y|x), or of the margin where that is followed [B, D]
-    objective: Tensor  # log p(y|x), or the margin where that is followed [B]
+    gradient: Tensor  # ∇_x of log p(y|x), or of the criterion that is followed instead [B, D]
+    objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,20 @@ class Victim:
         with torch.no_grad():
             return misjudged(self.answers(x, generator), y)
 
-    def answer(self, x: Tensor, y: Tensor, generator: torch.Generator, margin: Tensor | None = None) -> Answer:
-        """log p(y|x), whether x is broken and ∇_x log p(y|x), with respect to the input alone, in one pass.
+    def answer(
+        self,
+        x: Tensor,
+        y: Tensor,
+        generator: torch.Generator,
+        criterion: Criterion = "cross_entropy",
+        where: Tensor | None = None,
+    ) -> Answer:
+        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass.
 
-        Rows chosen by ``margin`` [B] bool follow the gradient of ``margins`` instead of that of log p(y|x).
+        Where ``where`` [B] bool is given, its rows alone follow the criterion, the others log p(y|x).
 
         Raises:
-            Misfit: the prediction does not depend on the input in a differentiable way.
+            Misfit: the prediction does not depend on the input in a differentiable way, or has too few classes for it.
         """
         posterior = self.followed(generator)
         with torch.enable_grad():
@@ -90,8 +100,9 @@ class Victim:
             log_prob = objective = summed(predictive, y)
             if not log_prob.requires_grad:
                 raise Misfit(NO_GRADIENT)
-            if margin is not None:
-                objective = torch.where(margin, margins(predictive, y), log_prob)
+            if criterion != "cross_entropy":
+                objective = CRITERIA[criterion](predictive, y)
+                objective = objective if where is None else torch.where(where, objective, log_prob)
             (gradient,) = torch.autograd.grad(objective.sum(), x)
         broken = misjudged(predictive, y) if posterior is self.posterior else self.broken(x, y, generator)
         return Answer(log_prob.detach(), broken, gradient, objective.detach())
@@ -140,10 +151,45 @@ def margins(predictive: Categorical, y: Tensor) -> Tensor:
     """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where one is misjudged. [B]
 
     A softmax's log-probabilities differ from its logits by a constant, so these are the margins between logits."""
-    log_probs = predictive.log_probs  # [B, T, C]
+    return _least(_gaps(predictive.log_probs, y), y)
+
+
+def ratios(predictive: Categorical, y: Tensor) -> Tensor:
+    """min_t (z_y − max_{c≠y} z_c)/(z_π1 − z_π3) over the observed labels y [B, T], z the log-probabilities. [B]
+
+    π orders the classes of an input from the largest z: minus the difference-of-logits ratio, which neither a shift of
+    the logits changes nor a scale, so that a confident network's gradient does not vanish.  Of a softmax, differences of
+    log-probabilities are those of its logits.
+
+    Raises:
+        Misfit: there are fewer than three classes.
+
+    Source: Croce and Hein (2020), eq. (6)."""
+    log_probs = predictive.log_probs
+    if log_probs.shape[-1] < 3:
+        raise Misfit("attacker.criterion: dlr compares the first class with the third, and there are two; use margin")
+    top = log_probs.topk(3, -1).values
+    spread = (top[..., 0] - top[..., 2]).clamp_min(TINY)  # zero where the three are equal, and so are the gaps
+    return _least(_gaps(log_probs, y) / spread, y)
+
+
+def _gaps(log_probs: Tensor, y: Tensor) -> Tensor:
+    """log p(y_t) − max_{c≠y_t} log p(c) [B, T]."""
     label = y.clamp_min(0).unsqueeze(-1)
     others = log_probs.scatter(-1, label, -torch.inf).amax(-1)
-    gap = log_probs.gather(-1, label).squeeze(-1) - others  # [B, T]
+    return log_probs.gather(-1, label).squeeze(-1) - others
+
+
+def _least(values: Tensor, y: Tensor) -> Tensor:
+    """The smallest of values [B, T] over the observed labels y; 0 for a row that has none. [B]"""
     seen = y >= 0
-    gap = torch.where(seen, gap, torch.inf).amin(-1)
-    return torch.where(seen.any(-1), gap, 0.0)
+    least = torch.where(seen, values, torch.inf).amin(-1)
+    return torch.where(seen.any(-1), least, 0.0)
+
+
+# What an attack lowers for the true class (and raises for a target).
+CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
+    "cross_entropy": summed,
+    "margin": margins,
+    "dlr": ratios,
+}

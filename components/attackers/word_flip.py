@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import torch
-from pydantic import NonNegativeInt
-from torch import Tensor
-
-from components.attackers.victim import Victim
-from components.attackers.words.changes import (
-    Against,
-    WordSizes,
-    least_malicious,
-    malicious,
-    random_changes,
-    seen_by,
-)
-from components.interfaces import Attacker, Domain, Rng
+from components.attackers.words.changes import Direction
+from components.attackers.words.search import WordSearch
+from components.interfaces import Attacker, Domain
 from components.registry import register
 
 
 @register("attacker", "word_flip")
-class WordFlip(Attacker):
+class WordFlip(WordSearch, Attacker):
     """Word flips: adds to a spam mail, or takes from it, the few words whose change makes it look most innocent.
 
     x' = argmin_{z ∈ Z(x)} p_C(y_1|z), Z(x) all mails that differ from x in at most ε words: the attacker
@@ -37,17 +26,4 @@ class WordFlip(Attacker):
     targets: ClassVar[frozenset[str]] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
     knowledge: ClassVar[Literal["white box"]] = "white box"
-
-    eps: WordSizes
-    exact: NonNegativeInt
-    against: Against
-
-    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        spam, out, victim = malicious(y), x.clone(), seen_by(victim, self.against)
-        if eps > 0 and bool(spam.any()):
-            out[spam] = least_malicious(victim, x[spam], int(eps), self.exact, "flip", rng.attack)
-        return out
-
-    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-        """The control: as many words chosen at random."""
-        return random_changes(x, y, int(eps), "flip", generator)
+    direction: ClassVar[Direction] = "flip"

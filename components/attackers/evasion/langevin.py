@@ -52,7 +52,11 @@ def langevin(
         if temperature > 0:
             # Noise for all rows: what a row is given does not depend on how long the others go on.
             noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
-        answer = victim.answer(here, y[rows], generator, None if margin is None else margin[rows])
+        answer = (
+            victim.answer(here, y[rows], generator)
+            if margin is None
+            else victim.answer(here, y[rows], generator, "margin", margin[rows])
+        )
         moved = here - eps * answer.gradient.sign()  # eq. (3.14)
         if temperature > 0:
             moved = moved + (2 * temperature * eps).sqrt() * noise[rows]

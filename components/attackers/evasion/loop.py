@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.attackers.evasion.norms import NORMS, NormName
-from components.attackers.victim import Victim, misjudged, summed
+from components.attackers.victim import CRITERIA, Criterion, Victim, misjudged
 
 Target = int | None
 
@@ -24,16 +24,18 @@ class Ascent:
     restarts: int = 1
     momentum: float = 0.0
     target: Target = None  # class that an attack wants to be predicted; None: any but the true one
+    criterion: Criterion = "cross_entropy"  # what is lowered for the true class, or raised for the target
     stop_when_broken: bool = True
 
 
 def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent) -> Tensor:
-    """x' of the smallest log p(y|x') (or the largest log p(target|x')) that the ascent finds with ‖x' − x‖ ≤ ε.
+    """x' of the smallest J(y, x') (or the largest J(target, x')) that the ascent finds with ‖x' − x‖ ≤ ε.
 
-    δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x log p(y|x + δ);  u is the norm's steepest direction, and
-    x + δ is clipped to the bounds.  A broken row stays where it broke when only success matters, and takes no more
-    time; of several restarts a row keeps the first that broke it, else the one of the largest loss.  Where predictions
-    are random no row stops: one that is broken in one draw, and lies at the boundary, is right again in the next.
+    δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x J(y, x + δ);  J is log p(y|x) or another criterion, u the
+    norm's steepest direction, and x + δ is clipped to the bounds.  A broken row stays where it broke when only success
+    matters, and takes no more time; of several restarts a row keeps the first that broke it, else the one of the largest
+    loss.  Where predictions are random no row stops: one that is broken in one draw, and lies at the boundary, is right
+    again in the next.
 
     Source: Madry et al. (2018), section 2.1; Dong et al. (2018), Algorithm 1 (momentum)."""
     if eps == 0:
@@ -70,32 +72,28 @@ def _climb(
     loss = x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     for step in range(how.steps + 1):
-        here = at[rows] if len(rows) < len(at) else at
-        labels = y[rows] if len(rows) < len(at) else y
+        here, labels = at[rows], y[rows]
         if step == how.steps:
             if how.restarts > 1:  # only then is there anything to compare the end of this climb with
                 with torch.no_grad():
                     predictive = victim.answers(here, generator)
+                    loss[rows] = towards * CRITERIA[how.criterion](predictive, labels)
                 wrong = misjudged(predictive, labels)
-                loss[rows] = towards * summed(predictive, labels)
                 broken[rows] = ~wrong if how.target is not None else wrong
             break
-        answer = victim.answer(here, labels, generator)
-        loss[rows] = towards * answer.log_prob
+        answer = victim.answer(here, labels, generator, how.criterion)
+        loss[rows] = towards * answer.objective
         broken[rows] = ~answer.broken if how.target is not None else answer.broken
-        moving = ~broken[rows] if how.stop_when_broken else torch.ones_like(broken[rows])
         gradient = towards * answer.gradient
-        if not bool(moving.all()):
+        if how.stop_when_broken:
+            moving = ~broken[rows]
             rows, here, gradient = rows[moving], here[moving], gradient[moving]
             if len(rows) == 0:
                 break
         if how.momentum > 0:
             unit = gradient / gradient.abs().sum(1, keepdim=True).clamp_min(1e-12)
             gradient = average[rows] = how.momentum * average[rows] + unit
-        origin = x[rows] if len(rows) < len(x) else x
+        origin = x[rows]
         moved = norm.project(here + how.step_size * eps * norm.steepest(gradient) - origin, eps)
-        if len(rows) < len(x):
-            at[rows] = victim.clip(origin + moved)
-        else:
-            at = victim.clip(origin + moved)
+        at[rows] = victim.clip(origin + moved)
     return at, loss, broken

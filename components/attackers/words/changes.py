@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 import torch
 from pydantic import AfterValidator
@@ -65,9 +66,8 @@ def log_odds(predictive: Categorical) -> Tensor:
 
 def seen_by(victim: Victim, against: Against) -> Victim:
     """The victim, or what lies under its defence where the attacker does not know of one."""
-    posterior: Any = victim.posterior
-    if against == "undefended" and hasattr(posterior, "undefended"):
-        return Victim(posterior.undefended, victim.bounds, victim.expectation)
+    if against == "undefended" and hasattr(victim.posterior, "undefended"):
+        return replace(victim, posterior=victim.posterior.undefended)
     return victim
 
 

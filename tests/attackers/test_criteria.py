@@ -1,0 +1,101 @@
+"""What gradient attacks lower: each criterion by its equation, and what it is for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from test_evasion_loop import F64, Softmax, generator, images
+
+from components.attackers.evasion.loop import Ascent, ascend
+from components.attackers.victim import CRITERIA, Victim, summed
+from components.predictive import Categorical
+from components.trouble import Misfit
+
+
+def test_the_difference_of_logits_ratio_is_its_equation():
+    """DLR(x, y) = −(z_y − max_{i≠y} z_i)/(z_π1 − z_π3), Croce and Hein (2020), eq. (6), of one network's own logits."""
+    logits = torch.randn(30, 5, generator=generator(), dtype=F64)
+    y = torch.randint(5, (30, 1), generator=generator(1))
+    ours = CRITERIA["dlr"](Categorical(logits[None, :, None]), y)
+    for row, label, value in zip(logits.tolist(), y[:, 0].tolist(), ours.tolist(), strict=True):
+        ordered = sorted(row, reverse=True)
+        others = max(z for i, z in enumerate(row) if i != label)
+        assert value == pytest.approx((row[label] - others) / (ordered[0] - ordered[2]))
+
+
+def test_the_ratio_knows_neither_shift_nor_scale_of_the_logits():
+    logits = torch.randn(8, 4, generator=generator(2), dtype=F64)
+    y = torch.randint(4, (8, 1), generator=generator(3))
+    plain, other = (CRITERIA["dlr"](Categorical(f[None, :, None]), y) for f in (logits, 50 * logits - 3))
+    torch.testing.assert_close(plain, other)
+
+
+def test_labels_of_several_tasks_and_missing_ones():
+    logits = torch.randn(1, 6, 2, 4, generator=generator(4), dtype=F64)
+    y = torch.randint(4, (6, 2), generator=generator(5))
+    y[0, 1] = y[1, 0] = -1
+    y[2] = -1
+    for name in ("margin", "dlr"):
+        both = CRITERIA[name](Categorical(logits), y)
+        alone = [CRITERIA[name](Categorical(logits[:, :, t : t + 1]), y[:, t : t + 1]) for t in (0, 1)]
+        assert both[0] == alone[0][0]
+        assert both[1] == alone[1][1]
+        assert both[2] == 0
+        assert torch.equal(both[3:], torch.minimum(*alone)[3:])
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_step_follows_the_gradient_of_its_criterion(criterion):
+    model = Softmax()
+    x, y = images(model, 20)
+    victim = Victim(model, (0.0, 1.0))
+    ours = ascend(victim, x, y, generator(), 0.1, Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False))
+    z = x.clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(CRITERIA[criterion](model.predict(z, generator()), y).sum(), z)
+    torch.testing.assert_close(ours, (x - 0.1 * gradient / gradient.norm(dim=1, keepdim=True)).clamp(0, 1))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion):
+    model = Softmax()
+    x, y = images(model, 60)
+    victim = Victim(model, (0.0, 1.0))
+
+    def broken(**how):
+        moved = ascend(victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.125, criterion=criterion, **how))
+        return victim.broken(moved, y, generator())
+
+    assert float(broken().double().mean()) > 0.3
+    once, often = (broken(random_start=True, restarts=n) for n in (1, 3))
+    assert bool((often >= once).all())
+    towards = ascend(victim, x, y, generator(), 1.0, Ascent("linf", 40, 0.1, target=2, criterion=criterion))
+    assert float((model.predict(towards, generator()).probs.argmax(-1) == 2).double().mean()) > 0.7
+
+
+def test_a_confident_network_hides_from_cross_entropy_alone():
+    """In float32 a softmax of large logits is exactly one: log p(y|x) is flat there, margin and ratio are not."""
+
+    class Confident:
+        def predict(self, x, g):
+            z = 400 * (x.sum(1) - 2.2)
+            return Categorical(torch.stack([z, -z, -z - 50], -1)[None, :, None])
+
+    x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
+    y = torch.zeros(50, 1, dtype=torch.long)
+    victim = Victim(Confident(), (0.0, 1.0))
+    assert float(summed(Confident().predict(x, generator()), y).abs().max()) == 0
+    left = {
+        name: float((~victim.broken(ascend(victim, x, y, generator(), 0.5, how), y, generator())).double().mean())
+        for name in CRITERIA
+        for how in [Ascent("linf", 10, 0.25, criterion=name)]
+    }
+    assert left["cross_entropy"] == 1.0
+    assert left["margin"] == 0
+    assert left["dlr"] == 0
+
+
+def test_two_classes_have_no_third():
+    model = Softmax(classes=2)
+    x, y = images(model, 5)
+    with pytest.raises(Misfit, match=r"attacker.criterion: dlr compares .* use margin"):
+        ascend(Victim(model), x, y, generator(), 0.1, Ascent("linf", 1, 1.0, criterion="dlr"))
