@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Draws:
         """All θ of all chains, [C·N, P]."""
         return self.draws.flatten(0, 1)
 
-    @property
+    @cached_property
     def values(self) -> Tensor:
         """Draws of the parameters themselves, [C, N, P']."""
         if self.model is None:
