@@ -1,0 +1,115 @@
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, resumed, tensors, train
+
+from components.attackers.victim import Victim
+from components.metrics.security import security_curve
+from components.models.gp_classifier import median_distance
+from components.problems.supervised import Batch
+from runner.rng import Streams
+
+DSVI = component("inference", "dsvi", lr=0.05)
+
+
+def gp(**changes):
+    return component("model", "gp_classifier", **({"n_inducing": 8, "lengthscale": 0.7} | changes))
+
+
+def trained(problem, model, steps=30):
+    state, _ = train(DSVI, model, problem, steps)
+    return DSVI.posterior(state)
+
+
+def literal_moments(module, x, variance_matters=True):
+    """μ = k(x, Z) K⁻¹ L m and v = σ² − kᵀ K⁻¹ k + kᵀ L⁻ᵀ S L⁻¹ k of one latent function at x [D], a Matérn-5/2 kernel."""
+
+    def k(a, b):
+        r = math.sqrt(5) * (a[:, None] - b[None]).square().sum(-1).add(1e-300).sqrt() / ell
+        return sigma2 * (1 + r + r**2 / 3) * torch.exp(-r)
+
+    ell, sigma2 = module.covariance.log_lengthscale.exp()[0, 0], module.covariance.log_variance.exp()[0]
+    Z, m, C = module.inducing[0], module.q_mean[0, 0], module.q_tril[0, 0].tril()
+    L = torch.linalg.cholesky(k(Z, Z) + module.jitter * torch.eye(len(Z), dtype=Z.dtype))
+    a = torch.linalg.solve_triangular(L, k(Z, x[None]), upper=False)[:, 0]
+    v = sigma2 - a @ a + (C.T @ a).square().sum()
+    return a @ m, v if variance_matters else v.detach()
+
+
+@pytest.mark.parametrize("variance_matters", [True, False])
+def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
+    """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); without ∂v/∂x it is another."""
+    problem = classes(n=20, n_classes=2)
+    posterior = trained(problem, gp(quadrature_nodes=60))
+    x, y = problem.test.x, problem.test.y
+    answer = Victim(posterior).answer(x, y, torch.Generator())
+    error = 0.0
+    for b in range(len(x)):
+        at = x[b].clone().requires_grad_()
+        mean, variance = literal_moments(posterior.module, at, variance_matters)
+        log_p = torch.special.log_ndtr((2 * y[b, 0] - 1) * mean / (1 + variance).sqrt())
+        (gradient,) = torch.autograd.grad(log_p, at)
+        assert float(answer.log_prob[b]) == pytest.approx(log_p.item(), abs=1e-5)
+        error = max(error, float((answer.gradient[b] - gradient).abs().max() / gradient.abs().max()))
+    assert error < 1e-3 if variance_matters else error > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("gp_classifier", {"ard": True, "lengthscale": 0.7, "n_inducing": 8}),
+        ("idgp", {"depth": 0, "n_inducing": 8}),  # through the conditional whose gradient is by hand
+        ("idgp", {"depth": 1, "inner_dim": 2, "n_inducing": 8}),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
+    """The samples of f held, so that log p(y|x) is one function of x."""
+    problem = classes(n=20, n_classes=n_classes)
+    posterior = trained(problem, component("model", name, **settings))
+    x, y, h = problem.test.x[:5], problem.test.y[:5], 1e-5
+    gradient = Victim(posterior).input_gradient(x, y, torch.Generator().manual_seed(4))
+    for j in range(x.shape[1]):
+        step = torch.zeros_like(x)
+        step[:, j] = h
+        up, down = (
+            Victim(posterior).log_prob(x + s * step, y, torch.Generator().manual_seed(4)).detach() for s in (1, -1)
+        )
+        torch.testing.assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
+
+
+def test_it_is_igp_with_a_sparse_posterior():
+    problem = classes(n=20)
+    shared = {"kernel": "matern32", "lengthscale": 0.7, "variance": 3.0, "hyperprior": None, "n_inducing": 8}
+    peer = component("model", "igp", **shared, posterior="sparse", ard="none")
+    ends = [trained(problem, model, 10) for model in (gp(**shared), peer)]
+    assert all(torch.equal(a, b) for a, b in zip(ends[0].module.parameters(), ends[1].module.parameters(), strict=True))
+
+
+def test_lengthscale_follows_the_units_of_the_inputs():
+    problem = classes(n=30)
+    assert median_distance(problem.train.x) == pytest.approx(float(torch.pdist(problem.train.x).median()))
+    small = trained(problem, gp(lengthscale=None), 0)
+    problem.train = Batch(255 * problem.train.x, problem.train.y, problem.train.mask, 1.0)
+    large = trained(problem, gp(lengthscale=None), 0)
+    ratio = (large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale).exp()
+    torch.testing.assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
+    assert median_distance(torch.ones(3, 2)) == median_distance(torch.ones(1, 2)) == 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_learns_and_is_attacked_in_earnest(n_classes):
+    problem = classes(n=150, n_inputs=6, n_classes=n_classes, batch_size=50)
+    posterior, rng = trained(problem, gp(n_inducing=30, lengthscale=None), 150), Streams(0)
+    pgd = component("attacker", "pgd", eps=[0.05, 0.1, 0.3], steps=10, step_size=0.25)
+    curve = security_curve(pgd, posterior, problem, rng)
+    assert curve.verdict, curve.checks.to_string()
+    assert curve.rows["accuracy"][0] > 0.85
+    assert curve.rows["accuracy"].iloc[-1] < 0.2
+
+
+def test_resumed_run_is_bit_identical(tmp_path):
+    problem = classes(batch_size=8, dtype=torch.float32)
+    whole, parts = train(DSVI, gp(), problem, 12)[0], resumed(DSVI, gp(), problem, 12, 5, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
