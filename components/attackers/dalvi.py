@@ -9,7 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.attackers.victim import Victim
-from components.attackers.words.changes import WordSizes, malicious, random_changes
+from components.attackers.words.changes import Against, WordSizes, malicious, random_changes
 from components.attackers.words.integer_programme import minimum_cost_attack
 from components.interfaces import Attacker, Domain, Rng
 from components.registry import register
@@ -32,6 +32,7 @@ class Dalvi(Attacker):
     targets: ClassVar[frozenset[str]] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
     knowledge: ClassVar[Literal["white box"]] = "white box"
+    against: ClassVar[Against] = "undefended"
 
     eps: WordSizes
     insertion_cost: PositiveFloat

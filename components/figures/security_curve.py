@@ -9,12 +9,17 @@ from components.figures.style import PALETTE, new_figure
 
 
 def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> Figure:
-    """Left: accuracy under attack, under noise of the same size and the worse of both by row; right: NLPP and entropy."""
+    """Left: accuracy under attack, under noise of the same size and the worse of both by row, and of the undefended
+    classifier where the attack is aimed at that; right: NLPP and entropy."""
     figure, (left, right) = new_figure(1, 2)
     eps = rows["eps"]
     left.plot(eps, rows["accuracy"], "o-", color=PALETTE[1], label=attacker)
     left.plot(eps, rows["random_accuracy"], "s--", color=PALETTE[7], label="random noise")
     left.plot(eps, rows["worst_case_accuracy"], ":", color=PALETTE[6], label="worst case of both, up to ε")
+    if "undefended_accuracy" in rows:
+        left.plot(
+            eps, rows["undefended_accuracy"], "^-", color=PALETTE[0], label=f"undefended, at which {attacker} aims"
+        )
     left.set(xlabel="attack strength ε", ylabel="accuracy", ylim=(-0.02, 1.02), title="Security evaluation curve")
     left.legend()
     right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")

@@ -17,6 +17,7 @@ from torch import Tensor
 from components.attackers.evasion.norms import NORMS
 from components.attackers.evasion.sizes import check_sizes
 from components.attackers.victim import Victim
+from components.attackers.words.changes import seen_by
 from components.figures.attacked_examples import attacked_examples_figure
 from components.figures.security_curve import security_curve_figure
 from components.interfaces import Attacker, Rng
@@ -36,7 +37,8 @@ class SecurityCurve:
     """Rows by ε and the checks made on them."""
 
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of any size up to ε
-    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm)
+    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); where
+    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of the classifier it sees
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
 
@@ -47,6 +49,10 @@ class SecurityCurve:
 
 def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng) -> SecurityCurve:
     """Attacks the test set at every ε of the attacker, and at 0; predictions use the draws of the clean evaluation.
+
+    An attack that does not know of a defence (``against: undefended``) is aimed at another classifier than the one that
+    is evaluated.  Whether it works shows in what it does to that one: a defence that expects it may well be right more
+    often about attacked inputs than about clean ones.
 
     Every ε starts the attack stream anew from the same state, which is put back at the end: curves compare attacks of
     different sizes on the same draws, and evaluating does not change training.
@@ -63,9 +69,10 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
     y = torch.where(test.mask, test.y, -1)
     before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
     norm = getattr(attacker, "norm", "linf")
+    aim = seen_by(victim, getattr(attacker, "against", "defended")).posterior  # the victim's own, or what it defends
 
-    def predict(x: Tensor) -> Categorical:
-        predictive = problem.predict(posterior, x, rng)
+    def predict(x: Tensor, by: Any = posterior) -> Categorical:
+        predictive = problem.predict(by, x, rng)
         assert isinstance(predictive, Categorical)
         return predictive
 
@@ -80,18 +87,21 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
                 parts = zip(test.x.split(problem.evaluation_chunk), y.split(problem.evaluation_chunk), strict=True)
                 attacked = torch.cat([attacker.perturb(victim, x, label, rng, eps) for x, label in parts])
                 if problem.domain == "binary":  # words, of which the attack changes so many, and the control as many
-                    noise = predict(attacker.random(test.x, y, eps, rng.at("attack", 1)))
+                    noisy = attacker.random(test.x, y, eps, rng.at("attack", 1))
                     moved = float((attacked != test.x).sum(1).max())
                 else:
-                    noise = predict(victim.clip(test.x + control(test.x, eps, norm, rng.at("attack", 1))))
+                    noisy = victim.clip(test.x + control(test.x, eps, norm, rng.at("attack", 1)))
                     moved = float(NORMS[norm].size(attacked - test.x).max())
-                after = predict(attacked)
+                after, noise = predict(attacked), predict(noisy)
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row = {"eps": eps, **_row(after, noise, y, right, standing), "max_perturbation": moved}
+                if aim is not posterior:
+                    row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
+                    row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
-            checks += curve_checks(attacker, table, float(right[y >= 0].double().mean()), extremes, problem)
+            checks += curve_checks(attacker, table, _accuracy(clean, y), extremes, problem)
             eps = telling_size(table)
             if problem.domain == "continuous" and eps > 0:
                 rng.attack.set_state(fresh)
@@ -123,13 +133,17 @@ def _correct(predictive: Categorical, y: Tensor) -> Tensor:
     return predictive.probs.argmax(-1) == y  # [B, T]
 
 
+def _accuracy(predictive: Categorical, y: Tensor) -> float:
+    return float(_correct(predictive, y)[y >= 0].double().mean())
+
+
 def _row(predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor) -> dict[str, float]:
     seen = y >= 0
     correct = _correct(predictive, y)
     fooled = right & ~correct
     return {
-        "accuracy": float(correct[seen].double().mean()),
-        "random_accuracy": float(_correct(noise, y)[seen].double().mean()),
+        "accuracy": _accuracy(predictive, y),
+        "random_accuracy": _accuracy(noise, y),
         "worst_case_accuracy": float(standing[seen].double().mean()),
         "log_likelihood": float(predictive.log_prob(y.clamp_min(0))[seen].double().mean()),
         "entropy": float(predictive.entropy[seen].double().mean()),
@@ -154,6 +168,9 @@ def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, f
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
+    if "undefended_accuracy" in curve.rows:
+        scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
+        scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
     figures = {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
     if problem.image_shape is not None and problem.domain == "continuous":
         figures["attacked_examples"] = _examples(attacker, posterior, problem, rng, telling_size(curve.rows))

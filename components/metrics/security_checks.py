@@ -38,21 +38,26 @@ Check = tuple[str, bool, str]  # what should hold, whether it does, the numbers 
 def curve_checks(
     attacker: Any, rows: pd.DataFrame, clean: float, extremes: list[tuple[float, float]], problem: Supervised
 ) -> list[Check]:
-    """What can be read off the curve itself; the attack has to beat random signs unless it knows nothing (``black box``)."""
+    """What can be read off the curve itself; the attack has to beat random signs unless it knows nothing (``black box``).
+
+    Whether accuracy falls, and further than under noise, is asked of the classifier that the attack is aimed at."""
+    aside = "undefended_accuracy" in rows
+    hit, noise = ("undefended_accuracy", "undefended_random_accuracy") if aside else ("accuracy", "random_accuracy")
+    whose = " of the undefended classifier, which the attack sees" if aside else ""
     rounding = 8 * torch.finfo(problem.test.x.dtype).eps * (1 + float(problem.test.x.abs().max()))
     slack = rounding * (1 + math.sqrt(problem.n_inputs))  # lengths add up the rounding of all coordinates
     excess = float((rows["max_perturbation"] - rows["eps"]).max())
     low, high = min(e[0] for e in extremes), max(e[1] for e in extremes)
-    rise = float(rows["accuracy"].diff().max()) if len(rows) > 1 else 0.0
+    rise = float(rows[hit].diff().max()) if len(rows) > 1 else 0.0
     last, at_zero = rows.iloc[-1], float(rows["accuracy"].iloc[0])
     checks = [
         ("an attack of size 0 leaves the accuracy as it is", at_zero == clean, f"{at_zero:.4f} against {clean:.4f}"),
         ("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
-        ("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}"),
+        ("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}{whose}"),
     ]
     if getattr(attacker, "knowledge", "white box") != "black box" or problem.domain == "binary":
-        beats = bool(last["eps"] == 0 or last["accuracy"] <= last["random_accuracy"])
-        told = f"{last['accuracy']:.4f} against {last['random_accuracy']:.4f} at ε = {last['eps']:g}"
+        beats = bool(last["eps"] == 0 or last[hit] <= last[noise])
+        told = f"{last[hit]:.4f} against {last[noise]:.4f} at ε = {last['eps']:g}{whose}"
         checks.append(("the attack beats random signs of the same size", beats, told))
     if problem.bounds is not None:
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]

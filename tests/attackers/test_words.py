@@ -9,10 +9,12 @@ from small_problems import component
 from spam_play import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.victim import Victim
+from components.attackers.word_insertion import WordInsertion
 from components.attackers.words.beliefs import attack_frequencies, beta_parameters, random_beliefs
 from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import cheapest
 from components.metrics.security import security_curve
+from components.predictive import Categorical
 from components.trouble import Misfit
 from runner.rng import Streams
 
@@ -189,6 +191,52 @@ def test_the_curve_of_an_attack_on_words_is_trusted(name):
     assert curve.verdict, curve.checks
     assert curve.rows["max_perturbation"].tolist() <= curve.rows["eps"].tolist()
     assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
+
+
+class Awaiting:
+    """A defence that takes for spam what the attack is known to send, and nothing else: better off attacked."""
+
+    def __init__(self, undefended, sent):
+        self.undefended, self.sent = undefended, set(rows(sent))
+
+    def predict(self, x, generator):
+        expected = torch.tensor([row in self.sent for row in rows(x)])
+        return Categorical(torch.stack([~expected, expected], -1).double()[None, :, None] * 9)
+
+
+class Kind(WordInsertion):
+    """The worst attack there is: it adds the words that make spam look most like spam."""
+
+    def perturb(self, victim, x, y, rng, eps):
+        base = victim.posterior.undefended
+
+        class Opposite:
+            def predict(self, x, generator):
+                return Categorical(-base.predict(x, generator).logits)
+
+        return super().perturb(Victim(Opposite()), x, y, rng, eps)
+
+
+def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_undefended():
+    problem = words(n=300, n_words=8)
+    base = fitted(problem)
+    attack = component("attacker", "word_insertion", against="undefended", eps=[0, 2])
+    x, y = problem.test.x, problem.test.y
+    attacked = attack.perturb(Victim(base), x, y, Streams(0), 2)
+    posterior = Awaiting(base, attacked[y[:, 0] == 1])
+    curve = security_curve(attack, posterior, problem, Streams(0))
+    row = curve.rows.iloc[-1]
+    assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1  # which breaks no promise of the attack
+    assert curve.verdict, curve.checks
+    assert curve.checks["detail"].str.contains("of the undefended classifier").sum() == 2
+    right = [(log_odds(base, z) > 0) == bool(label) for z, label in zip(rows(attacked), y[:, 0].tolist(), strict=True)]
+    assert row["undefended_accuracy"] == pytest.approx(sum(right) / len(right))
+    knowing = security_curve(component("attacker", "word_insertion", eps=[0, 2]), posterior, problem, Streams(0))
+    assert "undefended_accuracy" not in knowing.rows
+    kind = Kind(name="word_insertion", eps=[0, 2], exact=2, against="undefended")
+    checks = security_curve(kind, posterior, problem, Streams(0)).checks.set_index("check")["passed"]
+    assert not checks["accuracy falls as ε grows"]
+    assert not checks["the attack beats random signs of the same size"]
 
 
 def test_sizes_are_whole_numbers_of_words():
