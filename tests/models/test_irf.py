@@ -1,10 +1,15 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedKFold
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.interfaces import CAPABILITIES
+from components.interfaces import CAPABILITIES, Setting
 from components.metrics import classification, regression
 from components.problems.supervised import Batch
 from runner.rng import Streams
@@ -108,3 +113,97 @@ def test_resumed_run_is_bit_identical(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
     predicted = [FIT.posterior(s).predict(real().test.x, rng.evaluation).mu for s in (whole, parts)]
     assert torch.equal(*predicted)
+
+
+def digits(n_train=400):
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 1)
+    return component("dataset", "digits", n_train=n_train, n_test=600, batch_size=None).load(Streams(0), setting)
+
+
+def noisy(n_classes, n_tasks=1):
+    """Labels that no forest can know: a third of them, for training and testing, are drawn at random."""
+    problem = classes(n=200, n_inputs=3, n_classes=n_classes, n_tasks=n_tasks)
+    g = torch.Generator().manual_seed(1)
+    for name in ("train", "test"):
+        batch = getattr(problem, name)
+        drawn = torch.rand(batch.y.shape, generator=g) < 0.33
+        y = torch.where(drawn, torch.randint(n_classes, batch.y.shape, generator=g), batch.y)
+        setattr(problem, name, Batch(batch.x, y, batch.mask, 1.0))
+    return problem
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize(("n_classes", "n_tasks"), [(2, 1), (3, 2)])
+def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
+    """Up to the smoothing, which comes after: (K q + α)/(K + αC)."""
+    problem = noisy(n_classes, n_tasks)
+    settings = {"trees": 30, "max_features": 1.0, "smoothing": 0.7}
+    forests = component("model", "irf", **settings, calibrated=method).build(problem, Streams(0))
+    fitted, plain = forests.fit(problem.train, 7), component("model", "irf", **settings).build(problem, Streams(0))
+    assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])  # the trees are the same
+    probs = forests.predict(fitted, problem.test.x).probs.numpy()
+    for t in range(n_tasks):
+        seen = problem.train.mask[:, t]
+        peer = CalibratedClassifierCV(
+            RandomForestClassifier(30, max_features=3, random_state=7 + t), method=method, ensemble=False,
+            cv=StratifiedKFold(5, shuffle=True, random_state=7 + t),
+        ).fit(problem.train.x[seen].numpy(), problem.train.y[seen, t].numpy())  # fmt: skip
+        q = peer.predict_proba(problem.test.x.numpy())
+        np.testing.assert_allclose(probs[:, t], (30 * q + 0.7) / (30 + 0.7 * n_classes), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_calibrated_probabilities_are_better_on_rows_held_out(method):
+    """The votes on digits are too timid: with a curve they predict as many right with more, and honest, confidence."""
+    problem = digits()
+    scores = {}
+    for name in ("none", method):
+        forests = component("model", "irf", trees=100, calibrated=name).build(problem, Streams(0))
+        predictive = forests.predict(forests.fit(problem.train, 0), problem.test.x)
+        scores[name] = classification.scores(predictive, problem.test.y, problem.test.mask, ["digits"])
+    plain, better = scores["none"], scores[method]
+    assert better["nlpp"] < plain["nlpp"] - 0.1, scores
+    assert better["ece"] < 0.5 * plain["ece"], scores
+    assert better["accuracy"] > plain["accuracy"] - 0.01, scores
+
+
+def test_a_curve_from_the_trees_own_rows_fails():
+    """Platt's warning: fitted to votes on rows that the trees have grown on, a calibration makes matters worse."""
+    problem = noisy(2)
+    forests = component("model", "irf", trees=100, calibrated="isotonic").build(problem, Streams(0))
+    fitted = forests.fit(problem.train, 0)
+    votes = forests.votes(fitted, problem.train.x).mean(0)[:, 0, 1].numpy()
+    own = IsotonicRegression(out_of_bounds="clip").fit(votes, problem.train.y[:, 0].numpy())
+    wrong = [[1 - own.X_thresholds_[::-1], 1 - own.y_thresholds_[::-1]], [own.X_thresholds_, own.y_thresholds_]]
+    spoilt = {**fitted, "curves": torch.tensor(np.array(wrong))[None]}
+    test = problem.test
+    nlpp = [
+        classification.scores(forests.predict(f, test.x), test.y, test.mask, ["t"])["nlpp"] for f in (fitted, spoilt)
+    ]
+    assert nlpp[0] < nlpp[1] - 0.05
+
+
+def test_what_calibration_refuses():
+    with pytest.raises(ValueError, match=r"model\.calibrated: sigmoid is of class probabilities, .* use none"):
+        component("model", "irf", calibrated="sigmoid").build(real(), Streams(0))
+    problem = classes(n=60, n_classes=2)
+    few = problem.train.y.clone()
+    few[:] = 0
+    few[:3] = 1
+    forests = component("model", "irf", trees=5, calibrated="isotonic").build(problem, Streams(0))
+    with pytest.raises(ValueError, match=r"model\.calibrated: task 0 has a class with 3 training labels, 5 folds need"):
+        forests.fit(Batch(problem.train.x, few, problem.train.mask, 1.0), 0)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_a_calibrated_forest_resumes_and_gives_a_class_never_shown_what_smoothing_leaves(method, tmp_path):
+    problem = noisy(3)
+    lacking = torch.where(problem.train.y == 1, 2, problem.train.y)
+    problem.train = Batch(problem.train.x, lacking, problem.train.mask, 1.0)
+    pieces = FIT, component("model", "irf", trees=10, calibrated=method)
+    whole, rng = train(*pieces, problem, 2)
+    parts, _ = resumed(*pieces, problem, 2, 1, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    probs = FIT.posterior(whole).predict(problem.test.x, rng.evaluation).probs[:, 0]
+    torch.testing.assert_close(probs[:, 1], torch.full_like(probs[:, 1], 1 / 13))
+    torch.testing.assert_close(probs.sum(1), torch.ones_like(probs[:, 1]))
