@@ -8,35 +8,27 @@ written, so a read-only data folder is used as it is and never written to.  ``ca
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import socket
 import stat
 import threading
 import time
 import uuid
-import zipfile
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import platformdirs
 import yaml
 
+from components.datasets.checksums import mismatch
 from components.trouble import DamagedFile, DataUnavailable
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CONNECT_SECONDS = 3.0  # a machine without network gives up after this long, whatever the number of mirrors
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
-_BLOCK = 1 << 20
 _failures: dict[tuple[Path, str], str] = {}  # downloads that failed in this process: not tried again
 _unreachable: set[tuple[str, int]] = set()
 _verified: set[tuple[str, int, int]] = set()  # path, size, time of change of files whose checksum was seen to fit
@@ -56,6 +48,16 @@ class DataFile:
     content_sha256: str | None = None
     git_blob: str | None = None
     numbers_sha256: str | None = None
+
+    @property
+    def checksums(self) -> dict[str, str | None]:
+        """Expected checksums by the names of ``checksums.checksum``; one that fits is enough."""
+        return {
+            "sha256": self.sha256,
+            "git blob": self.git_blob,
+            "sha256 of the content": self.content_sha256,
+            "sha256 of the numbers": self.numbers_sha256,
+        }
 
 
 @cache
@@ -115,18 +117,6 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
         raise
 
 
-def numbers(path: Path) -> NDArray[np.float64]:
-    """The table of numbers in a text file, or under ``data`` in an .npz file; [rows, columns].
-
-    Raises ValueError, KeyError or OSError for a file that holds none."""
-    import numpy as np  # not needed to list or fetch files
-
-    if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return np.asarray(arrays["data"], dtype=np.float64)
-    return np.loadtxt(path, ndmin=2)
-
-
 def verify_as(path: Path, name: str) -> None:
     """Checks that a file holds the numbers of the catalogue's file ``name``, whatever its own form.
 
@@ -143,7 +133,7 @@ def verify(path: Path, file: DataFile) -> None:
     try:
         status = path.stat()
         key = (str(path), status.st_size, status.st_mtime_ns)
-        wrong = None if key in _verified else _mismatch(path, file)
+        wrong = None if key in _verified else mismatch(path, file.checksums)
     except OSError as error:
         raise DamagedFile(f"{path}: cannot be read ({error.strerror}); make it readable or remove it") from None
     if wrong:
@@ -171,7 +161,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     tried, reachable = [], _reachable(file.urls)
     download = HTTPDownloader(
         progress,
-        chunk_size=_BLOCK // 16,
+        chunk_size=1 << 16,
         timeout=(CONNECT_SECONDS, STALL_SECONDS),
         headers={"Accept-Encoding": "identity"},  # a .gz file is wanted as it is, not unpacked on the way
     )
@@ -183,7 +173,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
             download(url, str(part), None)
-            wrong = _mismatch(part, file)
+            wrong = mismatch(part, file.checksums)
             if wrong is None:
                 os.replace(part, target)
                 return target
@@ -213,48 +203,6 @@ def _reason(error: OSError) -> str:
     if response is not None:
         return f"HTTP {response.status_code}"
     return error.strerror or type(error).__name__
-
-
-def _digest(blocks: Iterable[bytes], algorithm: str, prefix: bytes = b"") -> str:
-    digest = hashlib.new(algorithm, prefix)
-    for block in blocks:
-        digest.update(block)
-    return digest.hexdigest()
-
-
-def _mismatch(path: Path, file: DataFile) -> str | None:
-    """None if any checksum fits, otherwise what was expected and found."""
-    wrong = []
-    for name, expected in (
-        ("sha256", file.sha256),
-        ("git blob", file.git_blob),
-        ("sha256 of the content", file.content_sha256),
-        ("sha256 of the numbers", file.numbers_sha256),
-    ):
-        if expected is None:
-            continue
-        found = _found(path, name)
-        if found == expected:
-            return None
-        wrong.append(f"{name} expected {expected}, found {found}")
-    return "; ".join(wrong)
-
-
-def _found(path: Path, name: str) -> str:
-    """A checksum of a file, or why it has none of that name."""
-    if name == "sha256 of the numbers":
-        try:
-            return _digest([numbers(path).astype("<f8").tobytes()], "sha256")
-        except (ValueError, KeyError, zipfile.BadZipFile):
-            return "no table of numbers"
-    try:
-        with gzip.open(path) if name == "sha256 of the content" else path.open("rb") as stream:
-            blocks = iter(lambda: stream.read(_BLOCK), b"")
-            if name == "git blob":
-                return _digest(blocks, "sha1", b"blob %d\0" % path.stat().st_size)
-            return _digest(blocks, "sha256")
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        return "no gzip file"
 
 
 def _reachable(urls: Iterable[str]) -> set[str]:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from components.datasets.files import numbers
+from components.datasets.checksums import numbers
 from components.datasets.mail_files import MailFile, Offline, held_out, problem_of_words
 from components.interfaces import Dataset, Domain, Kind, Rng, Setting, Target
 from components.problems.supervised import Supervised

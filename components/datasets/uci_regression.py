@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor
 
-from components.datasets.files import find, locate, numbers, verify_as, why_unavailable
+from components.datasets.checksums import numbers
+from components.datasets.files import find, locate, verify_as, why_unavailable
 from components.figures.calibration import calibration
 from components.figures.predictions import predictions
 from components.interfaces import Dataset, Kind, Rng, Setting, Target

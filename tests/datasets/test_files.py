@@ -239,8 +239,8 @@ def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monke
     path = put(tmp_path)
     files.locate(tmp_path, FILE.path)
     reads = []
-    mismatch = files._mismatch
-    monkeypatch.setattr(files, "_mismatch", lambda *given: reads.append(given) or mismatch(*given))
+    mismatch = files.mismatch
+    monkeypatch.setattr(files, "mismatch", lambda *given: reads.append(given) or mismatch(*given))
     files.locate(tmp_path, FILE.path)
     assert not reads, "verified, unchanged: not read again"
     path.write_bytes(CONTENT[:-1])
