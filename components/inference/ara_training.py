@@ -104,13 +104,10 @@ class ARATraining(Inference):
         attacked = self.attacked(state, batch, rng)
         value, gradient = own_gradient(state["model"], theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
         n = batch.scale * len(batch.x)
-        velocity = torch.add(self.momentum * state["velocity"], gradient, alpha=self.lr / n)
-        if self.attacker_uncertainty and self.temperature > 0:
-            noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-            velocity.add_(noise, alpha=(2 * (1 - self.momentum) * self.lr / n * self.temperature) ** 0.5)
-        theta = theta + velocity  # eq. (3.15)
-        if not bool(torch.isfinite(theta.sum())):
-            raise NumericalTrouble(f"particles left the finite numbers at step {state['t'] + 1}", "lower inference.lr")
+        temperature = self.temperature if self.attacker_uncertainty else 0.0
+        theta, velocity = kicked(
+            theta, state["velocity"], gradient, self.lr / n, self.momentum, temperature, rng.noise, state["t"] + 1
+        )
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
@@ -158,6 +155,32 @@ class OwnRows:
             pairs = zip(self.theta.split(1), blocks, strict=True)
             logits = torch.cat([self.model.predict(beta, block).logits for beta, block in pairs])
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
+
+
+def kicked(
+    theta: Tensor,
+    velocity: Tensor,
+    gradient: Tensor,
+    eta: float,
+    momentum: float,
+    temperature: float,
+    generator: torch.Generator,
+    step: int,
+) -> tuple[Tensor, Tensor]:
+    """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
+
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers.
+
+    Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+    velocity = torch.add(momentum * velocity, gradient, alpha=eta)
+    if temperature > 0:
+        noise = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
+    theta = theta + velocity
+    if not bool(torch.isfinite(theta.sum())):
+        raise NumericalTrouble(f"particles left the finite numbers at step {step}", "lower inference.lr")
+    return theta, velocity
 
 
 def own_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

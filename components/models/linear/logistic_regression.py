@@ -106,6 +106,10 @@ class LogisticRegressionModule(nn.Module):
             z = torch.where(self.heavy, (normal().square() + normal().square()).sqrt() * z, z)
         return self.scales * z
 
+    def initial(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ = 0 [n, P]: where gradient descent starts, every class equally likely."""
+        return self.scales.new_zeros(n, self.dim)
+
     def predict(self, theta: Tensor, x: Tensor) -> Categorical:
         """Mixture over θ [K, P] of the class probabilities at x [B, D]."""
         f = self.scores(theta, x)

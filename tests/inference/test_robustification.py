@@ -1,0 +1,147 @@
+"""Robustification step by step in loops, its limits, and what it is worth against which attacker."""
+
+import itertools
+import warnings
+
+import pytest
+import torch
+from small_problems import component, resumed, train
+from spam_play import words
+
+from components.attackers.victim import Victim
+from components.inference.ara_training import Particles
+from components.trouble import Misfit, Shortfall
+from runner.rng import Streams
+
+F64 = torch.float64
+LOGISTIC = component("model", "logistic_regression")
+
+
+def spam(n_words=6, batch_size=20, **attack):
+    problem = words(n_words=n_words)
+    problem.attacker = component("attacker", "word_insertion", **{"against": "undefended", **attack})
+    problem.batch_size = batch_size
+    return problem
+
+
+def robustified(**settings):
+    small = {"chains": 2, "undefended_steps": 3, "train_eps": 1, "temperature": 0.7}
+    return component("inference", "robustification", **(small | settings))
+
+
+def slope(theta, x, y, scale):
+    """∇ of log N(β_0; 0, 10²) Π N(β_j; 0, 1) and of the rows of x, the likelihood written out."""
+    theta = theta.clone().requires_grad_()
+    value = -0.5 * (theta[0] / 10) ** 2 - 0.5 * (theta[1:] ** 2).sum()
+    for row, label in zip(x, y, strict=True):
+        p = 1 / (1 + torch.exp(-(theta[0] + row @ theta[1:])))
+        value = value + scale * torch.log(p if label else 1 - p)
+    return torch.autograd.grad(value, theta)[0]
+
+
+def least(theta, x, label, most):
+    """(3.11) by trying every mail with at most ``most`` words more; innocent mails are left alone."""
+    if not label:
+        return x
+    spots = [j for j in range(len(x)) if x[j] == 0]
+    found = []
+    for size in range(most + 1):
+        for chosen in itertools.combinations(spots, size):
+            z = x.clone()
+            z[list(chosen)] = 1
+            found.append(z)
+    return min(found, key=lambda z: float(theta[0] + z @ theta[1:]))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_both_halves_literally(momentum):
+    method, problem = robustified(momentum=momentum), spam()
+    state, rng = train(method, LOGISTIC, problem, 0)
+    twin = Streams(0)
+    twin.noise.set_state(rng.noise.get_state())
+    N, K, eta = problem.n, 2, method.lr / problem.n
+    theta, v = [t.clone() for t in state["theta"]], [torch.zeros(7, dtype=F64) for _ in range(5)]
+    x, y = problem.train.x, problem.train.y[:, 0].tolist()
+    attacked = None
+    for t, batch in problem.batches(rng, 0, 6):
+        labels, scale = batch.y[:, 0].tolist(), batch.scale
+        if t <= 3:
+            noise = torch.cat([torch.zeros(1, 7, dtype=F64), torch.randn(K, 7, generator=twin.noise, dtype=F64)])
+            moving = {i: (slope(theta[i], batch.x, labels, scale), noise[i]) for i in range(1 + K)}
+        else:
+            if attacked is None:
+                attacked = [[least(theta[1 + i], x[n], y[n], 1) for n in range(N)] for i in range(K)]
+            rows = torch.randint(N, (20,), generator=twin.noise).tolist()
+            noise, moving = torch.randn(K, 7, generator=twin.noise, dtype=F64), {}
+            for i in range(K):
+                both = [*batch.x, *(attacked[i][n] for n in rows)]
+                gradient = slope(theta[1 + K + i], both, labels + [y[n] for n in rows], scale / 2)
+                moving[1 + K + i] = gradient, noise[i]
+        for i, (gradient, e) in moving.items():
+            v[i] = momentum * v[i] + eta * gradient + (2 * (1 - momentum) * eta * method.temperature) ** 0.5 * e
+            theta[i] = theta[i] + v[i]
+        state, _ = method.step(state, batch, rng)
+        torch.testing.assert_close(state["theta"], torch.stack(theta), rtol=0, atol=1e-12)
+    assert attacked is not None
+    torch.testing.assert_close(state["attacked"], torch.stack([torch.stack(rows) for rows in attacked]))
+
+
+def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
+    problem = spam()
+    plain = component(
+        "inference", "ara_training", chains=1, train_eps=0, defender_uncertainty=False, temperature=0.0, lr=0.1
+    )
+    goal = train(plain, LOGISTIC, problem, 30)[0]["theta"]
+    method = robustified(undefended_steps=30)
+    for steps in (30, 50):
+        state, _ = train(method, LOGISTIC, problem, steps)
+        torch.testing.assert_close(state["theta"][:1], goal)
+    undefended = method.posterior(state).undefended
+    assert torch.equal(undefended.theta, state["theta"][:1])
+    assert not torch.allclose(state["theta"][3:], goal.expand(2, -1), atol=0.05)
+
+
+def accuracy(posterior, x, y):
+    return float((posterior.predict(x, torch.Generator()).probs[:, 0].argmax(1) == y[:, 0]).double().mean())
+
+
+def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks_it_does_not():
+    problem = spam(n_words=12, batch_size=None)
+    x, y = problem.test.x, problem.test.y
+    settings = {"lr": 2.0, "temperature": 0.01, "undefended_steps": 300, "train_eps": 2}
+    for train_eps, holds in ((2, True), (0, False)):
+        method = robustified(**{**settings, "train_eps": train_eps})
+        posterior = method.posterior(train(method, LOGISTIC, problem, 600)[0])
+        tainted = problem.attacker.perturb(Victim(posterior, problem.bounds), x, y, Streams(0), 2)
+        known = problem.attacker.perturb(Victim(posterior.undefended, problem.bounds), x, y, Streams(0), 2)
+        assert torch.equal(tainted, known)  # aimed at the undefended
+        gain = accuracy(posterior, tainted, y) - accuracy(posterior.undefended, tainted, y)
+        assert (gain > 0.1) is holds, gain
+
+
+def test_interrupted_runs_are_the_same(tmp_path):
+    method, problem = robustified(), spam()
+    whole, _ = train(method, LOGISTIC, problem, 6)
+    for stop in (2, 3, 5):  # before, at and after the attack on the training set
+        again, _ = resumed(method, LOGISTIC, problem, 6, stop, tmp_path / str(stop))
+        for key in ("theta", "velocity", "attacked"):
+            assert torch.equal(whole[key], again[key])
+
+
+def test_a_run_that_ends_before_the_defence_says_so():
+    method, problem = robustified(undefended_steps=5), spam()
+    with pytest.warns(Shortfall, match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps"):
+        method.posterior(train(method, LOGISTIC, problem, 5)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        posterior = method.posterior(train(method, LOGISTIC, problem, 6)[0])
+    assert isinstance(posterior.undefended, Particles)
+
+
+def test_what_it_cannot_train_against_is_refused_in_one_line():
+    problem = spam()
+    with pytest.raises(Misfit, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"):
+        train(robustified(train_eps=1.5), LOGISTIC, problem, 1)
+    problem.attacker = None
+    with pytest.raises(Misfit, match="a defence trains against an evasion attack"):
+        train(robustified(), LOGISTIC, problem, 1)
