@@ -164,6 +164,9 @@ def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, f
             scores[f"robust_accuracy/{at}"] = row["accuracy"]
             scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
             scores[f"attack_success/{at}"] = row["success_rate"]
+            scores[f"robust_ece/{at}"] = row["ece"]
+            scores[f"robust_entropy/{at}"] = row["entropy"]
+    scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])

@@ -1,0 +1,70 @@
+"""Security evaluation of victims that are averages over networks: what is scored, and what expectation is worth."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_problems import component, train
+
+from components.interfaces import Setting
+from components.metrics.classification import expected_calibration_error
+from components.metrics.security import evaluate, security_curve
+from runner.loop import run
+from runner.rng import Streams
+
+PGD = {"eps": [0.05, 0.15], "steps": 10, "step_size": 0.25}
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    """Five networks for 8 × 8 digits, from few of them."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float32, 1)
+    problem = component("dataset", "digits", n_train=300, n_test=300).load(Streams(0), setting)
+    method = component("inference", "deep_ensemble", lr=0.01)
+    state, _ = train(method, component("model", "mlp", widths=[32, 32]), problem, 100)
+    return problem, method.posterior(state)
+
+
+def test_entropy_and_ece_are_scored_at_every_size(ensemble):
+    problem, posterior = ensemble
+    problem.attacker = component("attacker", "pgd", **PGD)
+    scores, _, tables = evaluate(problem, posterior, Streams(0))
+    rows = tables["security_curve"].set_index("eps")
+    for eps in (0.05, 0.15):
+        assert scores[f"robust_entropy/eps={eps:.2f}"] == rows["entropy"][eps]
+        assert scores[f"robust_ece/eps={eps:.2f}"] == rows["ece"][eps]
+    assert scores["robust_ece"] == rows["ece"][0.15]
+    probs, y = posterior.predict(problem.test.x, torch.Generator()).probs[:, 0], problem.test.y[:, 0]
+    assert scores["entropy"] == pytest.approx(float(-(probs * probs.log()).sum(1).mean()))
+    clean = expected_calibration_error(probs.amax(1), probs.argmax(1) == y)
+    assert rows["ece"][0.0] == pytest.approx(float(clean))
+
+
+def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
+    """Along the gradient of one network of five, fewer of the images that the five together judge are broken."""
+    problem, posterior = ensemble
+    left = {}
+    for expectation in ("predictive", "fresh_draws", "single_draw"):
+        pgd = component("attacker", "pgd", **PGD, expectation=expectation)
+        curve = security_curve(pgd, posterior, problem, Streams(0))
+        left[expectation] = curve.rows.set_index("eps")["accuracy"]
+        assert curve.verdict, curve.checks.to_string()
+    assert left["predictive"][0.0] == left["single_draw"][0.0]
+    assert left["predictive"][0.15] <= left["fresh_draws"][0.15] + 0.01
+    assert left["predictive"][0.15] < left["single_draw"][0.15] - 0.03, left
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "victim", [[], ["inference=deep_ensemble", "model.prior_std=1.0"]], ids=["sgld", "deep_ensemble"]
+)
+def test_experiment_learns_and_expectation_makes_the_attack_stronger(make_job, victim):
+    results = {
+        expectation: run(make_job("+experiment=bayesian_security", *victim, f"attacker.expectation={expectation}"))[1]
+        for expectation in ("predictive", "single_draw")
+    }
+    for result in results.values():
+        assert result["accuracy"][0] > 0.93
+    key = "robust_accuracy/eps=0.15"
+    assert results["predictive"][key][0] < results["single_draw"][key][0] - 0.02, results
+    assert results["predictive"]["attack_checks_passed"] == [1.0]
