@@ -140,6 +140,15 @@ class Attacker(Component):
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Literal["white box", "grey box", "black box"]] = "white box"
 
+    def informed(self, problem: Any, rng: Rng) -> Any:
+        """This attacker once he has learnt from the problem what he needs (a surrogate); most need nothing."""
+        return self
+
+    def relentless(self) -> Any:
+        """This attacker, who does not stop where an input first errs: one whose success is judged elsewhere."""
+        stops = getattr(self, "stop_when_broken", False)
+        return self.model_copy(update={"stop_when_broken": False}) if stops else self
+
 
 # ---- capabilities: what a built model can be asked -------------------------------------------------------------------
 @runtime_checkable

@@ -53,6 +53,7 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
             if going.mirror and going.mirror.pushed.get("state") != "done":
                 going.mirror.push()  # a run that just ended has pushed already
         console.result(job, result, *printed(job))
+        console.checks(going.record.folder / "tables" / "attack_checks.csv", job.settings.replicates)
         console.whereabouts(going.record.folder, going.mirror, going.record.facts.get("artefacts", ()))
         return 0, objective(result, job.settings.objective), ""
     except ConfigError as error:

@@ -111,7 +111,7 @@ def _set(value: Any) -> set[str]:
 
 
 def _fits(dataset: Declared | None, model: Declared | None, inference: Declared | None) -> bool:
-    """The rules of ``runner.config.check_pairs``, from the text of the classes."""
+    """The rules of ``runner.pairs.check_pairs``, from the text of the classes."""
     kinds = _set(dataset.facts.get("kind")) if dataset else None
     for part in (model, inference):
         if part is not None and kinds is not None and not kinds <= _set(part.facts.get("kinds")):

@@ -18,11 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
-from components import registry
 from components.interfaces import Attacker, Dataset, Inference, Model
 from runner import CONF
 from runner.draws_kept import check_draws, shortened
 from runner.mistakes import ConfigError, nearest
+from runner.pairs import check_domains, check_pairs
+from runner.parts import built, component_class, filled
 
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
@@ -153,81 +154,18 @@ def _component(role: str, config: dict[str, Any], explicit: set[str], notes: lis
     values = config.get(role)
     if values is None:
         return None
-    if not isinstance(values, dict) or "name" not in values:
-        raise ConfigError(f"{role}: must be chosen by name{nearest(str(values), registry.names(role))}")
-    try:
-        cls: Any = registry.get(role, values["name"])
-    except registry.UnknownComponent as error:
-        raise ConfigError(f"{role}={error.name}: no such {role}{nearest(error.name, error.names)}") from None
+    cls = component_class(role, values, role)
     if role in explicit:
         foreign = [k for k in values if k not in cls.model_fields and f"{role}.{k}" not in explicit]
         if foreign:
             notes.append(
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
             )
-            config[role] = values = {k: v for k, v in values.items() if k not in foreign}
-    return _validated(cls, values, role)
-
-
-def _fitting(role: str, fits: Any) -> str:
-    found = [name for name in registry.names(role) if fits(registry.get(role, name))]
-    return ", ".join(found) if found else "none yet"
-
-
-def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
-    """Refuses parts that do not fit, from class facts alone, with the names that would work.
-
-    Raises:
-        ConfigError: naming the pair.
-    """
-    kind, target = dataset.kind, dataset.target
-    if kind not in model.kinds:
-        names = _fitting("model", lambda m: kind in m.kinds)
-        raise ConfigError(
-            f"model={model.name} does not fit dataset={dataset.name} (a {kind} problem); models that do: {names}"
-        )
-    if target is not None and model.targets is not None and target not in model.targets:
-        names = _fitting("model", lambda m: kind in m.kinds and (m.targets is None or target in m.targets))
-        raise ConfigError(
-            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
-        )
-    if kind not in inference.kinds or not inference.needs <= model.offers:
-        names = _fitting("inference", lambda i: kind in i.kinds and i.needs <= model.offers)
-        lacks = ", ".join(sorted(inference.needs - model.offers)) or f"{kind} problems"
-        why = (
-            f"needs {lacks}, which model={model.name} lacks"
-            if kind in inference.kinds
-            else f"has no use for a {kind} problem"
-        )
-        raise ConfigError(f"inference={inference.name} {why}; inference that fits model={model.name}: {names}")
-    if attacker is not None and kind not in attacker.kinds:
-        names = _fitting("attacker", lambda a: kind in a.kinds)
-        raise ConfigError(
-            f"attacker={attacker.name} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
-        )
-    if attacker is not None and attacker.targets is not None and target not in attacker.targets:
-        needed = " or ".join(sorted(attacker.targets))
-        raise ConfigError(
-            f"attacker={attacker.name} needs {needed} labels, those of dataset={dataset.name} are {target}"
-        )
-    if attacker is not None and attacker.follows_gradient and not model.differentiable:
-        names = _fitting("attacker", lambda a: kind in a.kinds and not a.follows_gradient)
-        raise ConfigError(
-            f"attacker={attacker.name} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
-        )
-    if attacker is not None and attacker.action == "evasion" and attacker.domain != dataset.domain:
-        names = _fitting("attacker", lambda a: a.action == "evasion" and kind in a.kinds and a.domain == dataset.domain)
-        raise ConfigError(
-            f"attacker={attacker.name} attacks {attacker.domain} inputs, those of dataset={dataset.name} are "
-            f"{dataset.domain}; attackers that fit: {names}"
-        )
-    if kind == "game" and attacker is None:
-        names = _fitting("attacker", lambda a: kind in a.kinds)
-        raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
-    if inference.attacks and attacker is None:
-        raise ConfigError(
-            f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
-        )
+            values = {k: v for k, v in values.items() if k not in foreign}
+    config[role] = filled(role, values, role)
+    if config.get("dataset"):
+        check_domains(role, config[role], config["dataset"]["name"])
+    return built(role, config[role], role, _validated)
 
 
 def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Job:

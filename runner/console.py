@@ -5,6 +5,7 @@ On a terminal it is live (rich); otherwise plain lines, one per evaluation.
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 import time
@@ -55,9 +56,7 @@ def composition(job: Any) -> None:
     tree = Tree(f"[bold]{settings.experiment}[/bold]  {settings.description or ''}")
     for role, name in job.choice.items():
         if name:
-            values = {k: v for k, v in job.config[role].items() if k != "name"}
-            shown = "  ".join(f"{k}={v}" for k, v in values.items())
-            tree.add(f"[cyan]{role}[/cyan] [bold]{name}[/bold]  [dim]{shown}[/dim]")
+            _branch(tree, role, job.config[role])
     run = {k: getattr(settings, k) for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")}
     tree.add(
         f"[cyan]run[/cyan] [bold]{job.signature}[/bold]  [dim]{'  '.join(f'{k}={v}' for k, v in run.items())}[/dim]"
@@ -65,6 +64,20 @@ def composition(job: Any) -> None:
     out.print(tree)
     for note in job.notes:
         out.print(note, style="yellow", markup=False)
+
+
+def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> None:
+    """A component with its keys, and below it those that it holds, without what they share with it."""
+    held, plain = [], []
+    for k, v in values.items():
+        several = v if isinstance(v, list) else [v]
+        if several and all(isinstance(part, dict) and "name" in part for part in several):
+            held += [(k, part) for part in several]
+        elif k != "name" and (above is None or k not in above or above[k] != v):
+            plain.append(f"{k}={v}")
+    branch = tree.add(f"[cyan]{key}[/cyan] [bold]{values['name']}[/bold]  [dim]{escape('  '.join(plain))}[/dim]")
+    for k, part in held:
+        _branch(branch, k, part, values)
 
 
 def facts(values: Mapping[str, str]) -> None:
@@ -193,6 +206,28 @@ def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
     for k in which:
         table.add_row(names[k], *(cells[k] for _, cells in rows))
     return table
+
+
+def checks(file: Path, replicates: int) -> None:
+    """What a security evaluation checked, from its table ``attack_checks``: a line for each, cut to the terminal's width."""
+    if not file.exists():
+        return
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    failed = sum(row["passed"] != "True" for row in rows)
+    verdict = f"[red]{failed} of {len(rows)} failed[/red]" if failed else f"all {len(rows)} passed"
+    of = f", first of {replicates} replicates" if replicates > 1 else ""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, min_width=6)
+    rest = out.width - 10  # beside the verdict
+    check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
+    for width in (check, rest - check):
+        table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
+    for row in rows:
+        passed = "[green]passed[/green]" if row["passed"] == "True" else "[bold red]FAILED[/bold red]"
+        table.add_row(passed, escape(row["check"]), escape(row["detail"]))
+    out.print(f"\n[bold]checks of the security evaluation[/bold]{of}: {verdict}")
+    out.print(table)
 
 
 def whereabouts(folder: Path, mirror: Any | None, artefacts: Sequence[str] = ()) -> None:

@@ -12,6 +12,7 @@ import components
 import runner
 
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
+_ROLES = {"Dataset": "a", "Model": "a", "Inference": "an", "Attacker": "an"}  # a key may hold a component
 _WORDS = {
     "int": "integer",
     "float": "number",
@@ -19,6 +20,7 @@ _WORDS = {
     "bool": "true or false",
     "None": "null",
     "Any": "anything",
+    **{role: f"name of {article} {role.lower()}, or {{name: …, its keys}}" for role, article in _ROLES.items()},
     "PositiveInt": "integer > 0",
     "NonNegativeInt": "integer ≥ 0",
     "PositiveFloat": "number > 0",

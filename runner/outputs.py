@@ -7,6 +7,7 @@ from typing import Any
 
 from components import registry
 from runner.config import Job
+from runner.parts import names_inside
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
@@ -39,13 +40,11 @@ def _entries() -> dict[tuple[str, str], str]:
 
 def references(job: Job) -> str:
     """BibTeX of what the components' ``Source:`` lines name."""
-    sources = [
-        entry.source
-        for role, name in job.choice.items()
-        if name
-        for entry in registry.catalogue(role)
-        if entry.name == name
-    ]
+    chosen = {(role, name) for role, name in job.choice.items() if name}
+    for role in job.choice:
+        if job.config.get(role):
+            chosen |= {(inner, name) for _, inner, name in names_inside(role, job.config[role], role)}
+    sources = [entry.source for role, name in chosen for entry in registry.catalogue(role) if entry.name == name]
     text = " ".join(sources)
     used = [body for (author, year), body in _entries().items() if author in text and year in text]
     return "\n\n".join(used) + "\n"

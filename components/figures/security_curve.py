@@ -7,21 +7,37 @@ from matplotlib.figure import Figure
 
 from components.figures.style import PALETTE, new_figure
 
+MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
+
 
 def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> Figure:
     """Left: accuracy under attack, under noise of the same size and the worse of both by row, and of the undefended
-    classifier where the attack is aimed at that; right: NLPP and entropy."""
+    classifier where the attack is aimed at that, and of each member of several attacks; right: NLPP and entropy."""
     figure, (left, right) = new_figure(1, 2)
     eps = rows["eps"]
-    left.plot(eps, rows["accuracy"], "o-", color=PALETTE[1], label=attacker)
+    members = [str(column) for column in rows if str(column).startswith("accuracy/")]
+    for i, column in enumerate(members):
+        left.plot(
+            eps, rows[column], ".-", color=MEMBERS[i % len(MEMBERS)], lw=1, label=column.removeprefix("accuracy/")
+        )
+    left.plot(eps, rows["accuracy"], "o-", color=PALETTE[1], label=attacker.replace("_", " ") if members else attacker)
     left.plot(eps, rows["random_accuracy"], "s--", color=PALETTE[7], label="random noise")
-    left.plot(eps, rows["worst_case_accuracy"], ":", color=PALETTE[6], label="worst case of both, up to ε")
+    left.plot(
+        eps,
+        rows["worst_case_accuracy"],
+        ":",
+        color=PALETTE[6],
+        label=f"worst case of {'all' if members else 'both'}, up to ε",
+    )
     if "undefended_accuracy" in rows:
         left.plot(
             eps, rows["undefended_accuracy"], "^-", color=PALETTE[0], label=f"undefended, at which {attacker} aims"
         )
     left.set(xlabel="attack strength ε", ylabel="accuracy", ylim=(-0.02, 1.02), title="Security evaluation curve")
-    left.legend()
+    if members:  # more lines than fit beside the curves
+        figure.legend(loc="outside lower center", ncol=4, handles=left.get_legend_handles_labels()[0])
+    else:
+        left.legend()
     right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")
     right.plot(eps, rows["entropy"], "s-", color=PALETTE[2], label="predictive entropy")
     right.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from components.inference.descent import Descent, descend, frozen, optimizer_of
 from components.inference.map import PointEstimate
 from components.inference.threat import Mixture, Threat, mixed
-from components.interfaces import Inference, Info, Network, Rng
+from components.interfaces import Attacker, Inference, Info, Network, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 
@@ -18,10 +18,10 @@ from components.registry import register
 class AdversarialTraining(Inference):
     """Adversarial training: one network fitted to inputs that the attacker has moved as far as ``train_eps`` lets him.
 
-    θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step the experiment's own attacker solves the
-    inner problem against θ as it is now, at ε = ``train_eps``, and Adam or gradient descent takes one step of the outer
-    one.  Where ``mixture`` is half, each minibatch of B rows is joined by its B attacked ones.  An attack that stops at
-    the first success is told to go on.  ε = 0 is ``map``.
+    θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step ``training_attacker``, or else the
+    experiment's own attacker, solves the inner problem against θ as it is now, at ε = ``train_eps``, and Adam or gradient
+    descent takes one step of the outer one.  Where ``mixture`` is half, each minibatch of B rows is joined by its B
+    attacked ones.  An attack that stops at the first success is told to go on.  ε = 0 is ``map``.
 
     Raises:
         Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
@@ -33,6 +33,7 @@ class AdversarialTraining(Inference):
     attacks: ClassVar[bool] = True
 
     train_eps: NonNegativeFloat
+    training_attacker: Attacker | None
     mixture: Mixture
     optimizer: Descent
     lr: PositiveFloat
@@ -41,7 +42,11 @@ class AdversarialTraining(Inference):
     def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
         parameters = model.parameters()  # type: ignore[attr-defined]
         optimizer = optimizer_of(parameters, self.optimizer, self.lr, self.momentum)
-        return {"network": model, "optimizer": optimizer, "threat": Threat(problem, self.train_eps)}
+        return {
+            "network": model,
+            "optimizer": optimizer,
+            "threat": Threat(problem, self.train_eps, rng, self.training_attacker),
+        }
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
         attacked = state["threat"].attacked(PointEstimate(state["network"]), batch, rng)  # the network itself, no copy

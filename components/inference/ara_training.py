@@ -62,7 +62,7 @@ class ARATraining(Inference):
     attack_temperature: NonNegativeFloat
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
-        threat = Threat(problem, self.train_eps)
+        threat = Threat(problem, self.train_eps, rng)
         if self.defender_uncertainty and problem.domain == "binary":
             raise Misfit(
                 f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "

@@ -16,19 +16,23 @@ Mixture = Literal["half", "attacked"]  # rows behind a step: as many clean as at
 
 
 class Threat:
-    """The problem's evasion attacker at one size ``eps``, and the bounds of the inputs.
+    """The problem's evasion attacker, or another to train against, at one size ``eps``, and the bounds of the inputs.
 
-    All of it is made anew from the config by ``init``, so that a checkpoint keeps nothing of it.
+    ``rng`` is what an attacker learns with who has to.  All of it is made anew from the config by ``init``, so that a
+    checkpoint keeps nothing of it.
 
     Raises:
         Misfit: the attacker is of another kind, or ``eps`` is not in the units of the inputs.
     """
 
-    def __init__(self, problem: Supervised, eps: float):
-        attacker = problem.attacker
+    def __init__(
+        self, problem: Supervised, eps: float, rng: Rng | None = None, training_attacker: Attacker | None = None
+    ):
+        attacker = training_attacker or problem.attacker
         if attacker is None or attacker.action != "evasion":
             name = "none" if attacker is None else attacker.name
-            raise Misfit(f"attacker={name}: a defence trains against an evasion attack, such as fgsm or pgd")
+            key = "attacker" if training_attacker is None else "inference.training_attacker"
+            raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")
         bounds = problem.bounds
         if bounds is not None and eps > bounds[1] - bounds[0] and getattr(attacker, "norm", None) == "linf":
             raise Misfit(
@@ -40,13 +44,13 @@ class Threat:
                 f"inference.train_eps: {eps:g} is not a number of changed inputs of {problem.name}, which are binary; "
                 "use a whole one, such as 2"
             )
-        if getattr(attacker, "stop_when_broken", False):  # a defence wants the worst input, not the first that errs
-            attacker = attacker.model_copy(update={"stop_when_broken": False})
-        self.attacker: Attacker = attacker
-        self.bounds, self.eps = bounds, eps
+        if rng is not None:
+            attacker = attacker.informed(problem, rng)
+        self.attacker: Attacker = attacker.relentless()  # a defence wants the worst input, not the first that errs
+        self.bounds, self.eps, self.image_shape = bounds, eps, problem.image_shape
 
     def victim(self, posterior: Any) -> Victim:
-        return Victim(posterior, self.bounds, getattr(self.attacker, "expectation", "predictive"))
+        return Victim(posterior, self.bounds, getattr(self.attacker, "expectation", "predictive"), self.image_shape)
 
     def attacked(self, posterior: Any, batch: Batch, rng: Rng) -> Tensor:
         """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""

@@ -18,6 +18,7 @@ from components.attackers.evasion.norms import NORMS
 from components.attackers.evasion.sizes import check_sizes
 from components.attackers.victim import Victim
 from components.attackers.words.changes import seen_by
+from components.attackers.worst_case import WorstCase, seen_with, strongest
 from components.figures.attacked_examples import attacked_examples_figure
 from components.figures.security_curve import security_curve_figure
 from components.interfaces import Attacker, Rng
@@ -38,7 +39,8 @@ class SecurityCurve:
 
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of any size up to ε
     # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); where
-    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of the classifier it sees
+    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of the classifier it sees;
+    # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
 
@@ -65,6 +67,8 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
             f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
         )
     check_sizes(attacker, problem)
+    if isinstance(attacker, Attacker):
+        attacker = attacker.informed(problem, rng)
     test, victim = problem.test, _victim(attacker, posterior, problem)
     y = torch.where(test.mask, test.y, -1)
     before, fresh = rng.attack.get_state(), rng.at("attack", 0).get_state()
@@ -83,9 +87,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
         rows, extremes, checks = [], [], []
         try:
             for eps in sorted({0.0, *attacker.eps}):
-                rng.attack.set_state(fresh)
-                parts = zip(test.x.split(problem.evaluation_chunk), y.split(problem.evaluation_chunk), strict=True)
-                attacked = torch.cat([attacker.perturb(victim, x, label, rng, eps) for x, label in parts])
+                attacked, members = _attacked(attacker, victim, problem, y, rng, eps, fresh)
                 if problem.domain == "binary":  # words, of which the attack changes so many, and the control as many
                     noisy = attacker.random(test.x, y, eps, rng.at("attack", 1))
                     moved = float((attacked != test.x).sum(1).max())
@@ -98,6 +100,8 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
                 if aim is not posterior:
                     row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
                     row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
+                row |= {f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()}
+                row |= _knowledge(attacker)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
@@ -114,6 +118,34 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
 
 def _victim(attacker: Any, posterior: Any, problem: Supervised) -> Victim:
     return Victim(posterior, problem.bounds, getattr(attacker, "expectation", "predictive"), problem.image_shape)
+
+
+def _attacked(
+    attacker: Any, victim: Victim, problem: Supervised, y: Tensor, rng: Rng, eps: float, fresh: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """x' of the test set [B, D], and of each member of an attack that has some, as that member alone would find it.
+
+    Members are judged by the very predictions that the evaluation makes, so that none is stronger than the whole."""
+    x, size = problem.test.x, problem.evaluation_chunk
+
+    def found(attack: Any, seen: Victim) -> Tensor:
+        rng.attack.set_state(fresh)
+        parts = zip(x.split(size), y.split(size), strict=True)
+        return torch.cat([attack.perturb(seen, part, label, rng, eps) for part, label in parts])
+
+    if not isinstance(attacker, WorstCase):
+        return found(attacker, victim), {}
+    each = {label: found(member, seen_with(victim, member)) for label, member in attacker.labelled.items()}
+    chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
+    best = [strongest(victim, zs, label, rng.at("evaluation", i)) for i, (*zs, label) in enumerate(chunks)]
+    return torch.cat(best), each
+
+
+def _knowledge(attacker: Any) -> dict[str, str]:
+    """What an attack, and each of its members, knows of the victim."""
+    members = attacker.labelled if isinstance(attacker, WorstCase) else {}
+    whole = {"knowledge": getattr(attacker, "knowledge", "white box")}
+    return whole | {f"knowledge/{label}": member.knowledge for label, member in members.items()}
 
 
 def _check_logits(predictive: Categorical) -> None:
@@ -156,6 +188,7 @@ def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, f
     """(scores, figures, tables) of the problem's own evasion attacker; scores are named "robust_accuracy/eps=0.10"."""
     attacker = problem.attacker
     assert isinstance(attacker, Attacker)
+    attacker = attacker.informed(problem, rng)
     curve = security_curve(attacker, posterior, problem, rng)
     scores: dict[str, float] = {}
     for row in curve.rows.to_dict("records"):

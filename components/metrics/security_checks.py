@@ -59,6 +59,11 @@ def curve_checks(
         beats = bool(last["eps"] == 0 or last[hit] <= last[noise])
         told = f"{last[hit]:.4f} against {last[noise]:.4f} at ε = {last['eps']:g}{whose}"
         checks.append(("the attack beats random signs of the same size", beats, told))
+    members = [str(column) for column in rows if str(column).startswith("accuracy/")]
+    if members:
+        excess = float((rows["accuracy"] - rows[members].min(axis=1)).max())
+        told = f"above the lowest member by at most {max(excess, 0):.4f}"
+        checks.append(("the worst case is no weaker than any member", excess <= 0, told))
     if problem.bounds is not None:
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]
         checks.append(("attacked inputs stay in bounds", inside, f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"))
@@ -134,7 +139,8 @@ def victim_checks(
     noise = share(standing(victim.clip(x + control(x, eps, norm, rng.at("attack", 1)))))
     own = standing(attacker.perturb(victim, x, y, rng, eps))
     black = share(standing(reference.black_box()))
-    white_box = getattr(attacker, "knowledge", "white box") == "white box"
+    knowledge = getattr(attacker, "knowledge", "white box")
+    white_box = knowledge == "white box"
     white = share(many & more & own) if white_box else share(many & more)
     silent = share((gradient == 0).all(1) & (y >= 0).any(1))
     checks = [
@@ -146,6 +152,8 @@ def victim_checks(
         _unbounded(reference, problem),
         ("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
     ]
+    if not white_box:
+        checks.append(no_higher(f"a white box is no weaker than this {knowledge}", white, share(own)))
     untargeted = getattr(attacker, "target", None) is None
     if white_box and untargeted and getattr(attacker, "steps", 1) > 1 and norm == "linf":
         checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), one))

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 
 from components import registry
 from components.interfaces import CAPABILITIES, Attacker, Dataset, Inference, Model
+from runner.parts import built, filled
 
 ROOT = Path(__file__).parent.parent.parent
 BASES = {"dataset": Dataset, "model": Model, "inference": Inference, "attacker": Attacker}
@@ -26,7 +27,8 @@ def test_yaml_and_class_agree(role, name):
     assert set(values) == set(cls.model_fields), "the YAML holds every key of the class and no other"
     assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
     if "???" not in values.values():
-        cls(**values)  # the defaults satisfy the class's own constraints
+        # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
+        built(role, filled(role, values, role), role, lambda cls, values, where: cls(**values))
     assert issubclass(cls, BASES[role])
     assert BASES[role] in cls.__mro__[1:3], "no inheritance deeper than one"
 

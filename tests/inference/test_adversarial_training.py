@@ -115,3 +115,19 @@ def test_mistakes_are_one_clear_line():
         Threat(problem, 30.0)
     with pytest.raises(ValidationError):
         defence(train_eps=-0.1)
+
+
+def test_another_attacker_to_train_against():
+    """The step is the one that an experiment with that attacker would take; the evaluation keeps its own."""
+    pgd = component("attacker", "pgd", steps=3)
+    own = threatened("pgd", steps=3)
+    other = threatened("fgsm")
+    expected = train(defence(train_eps=0.2), MLP, own, 6)[0]["network"].theta
+    moved = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0]["network"].theta
+    assert torch.equal(moved, expected)
+    assert not torch.equal(moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0]["network"].theta)
+    assert other.attacker.name == "fgsm"
+    other.attacker = None  # a defence needs none for an evaluation without
+    assert torch.equal(train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0]["network"].theta, moved)
+    with pytest.raises(Misfit, match=r"inference.training_attacker=gaussian_contamination: a defence trains against"):
+        Threat(other, 0.1, training_attacker=component("attacker", "gaussian_contamination"))

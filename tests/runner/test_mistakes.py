@@ -10,6 +10,7 @@ import pytest
 
 GAME = "+experiment=friend_or_foe"
 MOG = "+experiment=mog"
+WORST = ["+experiment=digits_fgsm", "attacker=worst_case"]
 MISTAKES = [
     # unknown keys
     ([GAME, "inference.alpah=0.1"], "inference.alpah: unknown key, did you mean inference.alpha?"),
@@ -64,6 +65,25 @@ MISTAKES = [
      "model=mlp: adam_noise, "),
     (["+experiment=digits_fgsm", "model=irf", "inference=fit", "~attacker", "tracking=false"], "dataset.batch_size: "
      "inference=fit learns from all rows at once; set dataset.batch_size=null"),
+    # components inside components
+    ([*WORST, "attacker.members=[fgsm,pdg]"], "attacker.members.1=pdg: no such attacker, did you mean pgd?"),
+    ([*WORST, "attacker.members=[{name: pgd, stepz: 3}]"], "attacker.members.0.stepz: unknown key, did you mean steps?"),
+    ([*WORST, "attacker.members=[{steps: 3}]"], "attacker.members.0: must be chosen by name"),
+    ([*WORST, "attacker.members=[fgsm,word_flip]"], "attacker.members.1=word_flip attacks binary inputs, those of "
+     "dataset=digits are continuous; attackers that fit: bim, "),
+    ([*WORST, "attacker.members=[fgsm,cw]"], "attacker.members: cw is bounded in l2, the worst case in linf; use norm=l2 for "
+     "all, or leave cw out"),
+    ([*WORST, "attacker.members=[gaussian_contamination]"], "attacker.members.0=gaussian_contamination cannot attack a "
+     "supervised problem (dataset=digits); attackers that can: "),
+    ([*WORST, "model=irf", "inference=fit"], "attacker.members.0=fgsm follows a gradient, and model=irf has none"),
+    (["+experiment=digits_fgsm", "attacker=transfer", "attacker.inference=dsvi"], "attacker.surrogate: inference=dsvi needs "
+     "elbo, which model=mlp lacks"),
+    (["+experiment=digits_fgsm", "attacker=transfer", "attacker.surrogate=irf", "attacker.inference=fit"],
+     "attacker.attack=pgd follows a gradient, and model=irf has none"),
+    (["+experiment=digits_fgsm", "inference=adversarial_training", "inference.training_attacker=word_flip"],
+     "inference.training_attacker=word_flip attacks binary inputs"),
+    (["+experiment=digits_fgsm", "inference=adversarial_training", "~attacker"], "attacker: inference=adversarial_training "
+     "trains against an attacker"),
     # samplers
     ([MOG, "steps=300"], "inference.burn_in=500: no draw would be kept in steps=300; raise steps, or lower inference.burn_in"),
     ([MOG, "inference=hmc", "steps=500"], "inference.warmup=500: no draw would be kept in steps=500; raise steps, or lower "

@@ -1,0 +1,139 @@
+"""Grey box: the surrogate is trained apart, the attack on it is carried over, and is weaker than a white box."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_problems import classes, component, train
+
+from components.attackers.victim import Victim
+from components.inference.threat import Threat
+from components.metrics.security import security_curve
+from components.problems.supervised import Batch
+from components.trouble import Misfit
+from runner.rng import Streams
+
+EPS = [0.0, 0.1, 0.3]
+MLP = component("model", "mlp", widths=[8])
+
+
+def transfer(attack=None, **keys):
+    attack = attack or component("attacker", "pgd", eps=EPS, steps=8)
+    settings = {"eps": EPS, "surrogate": MLP, "inference": component("inference", "map", lr=0.02)}
+    return component("attacker", "transfer", **(settings | {"training_steps": 120} | keys), attack=attack)
+
+
+@pytest.fixture(scope="module")
+def victim():
+    problem = classes(n=300, n_inputs=8, batch_size=50)
+    method = component("inference", "map", lr=0.02)
+    state, rng = train(method, component("model", "mlp", widths=[16]), problem, 300)
+    return problem, method.posterior(state), rng
+
+
+def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
+    """Rows, initial values and minibatches from the attack stream alone: the training written out gives the same x'."""
+    problem, posterior, _ = victim
+    ours = transfer(share=0.4).informed(problem, Streams(3))
+    streams = Streams(3)
+
+    def stream(name, index):
+        place = ("data", "init", "batches").index(name)
+        generator = streams.at("attack", (1 + place) * 10**9 + 1 + index)
+        return generator if name == "batches" else torch.Generator().manual_seed(generator.initial_seed())
+
+    class Own:
+        replicate, data, init = 0, stream("data", -1), stream("init", -1)
+
+        def at(self, name, index):
+            return stream(name, index)
+
+    rng = Own()
+    rows = torch.randperm(300, generator=rng.data)[:120]
+    known = replace(problem, train=Batch(problem.train.x[rows], problem.train.y[rows], problem.train.mask[rows], 1.0))
+    method = component("inference", "map", lr=0.02)
+    state = method.init(MLP.build(known, rng), known, rng)
+    for _, batch in known.batches(rng, 0, 120):
+        state, _ = method.step(state, batch, rng)
+    x, y = problem.test.x, problem.test.y
+    seen = Victim(method.posterior(state), problem.bounds)
+    literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(seen, x, y, Streams(0), 0.1)
+    assert torch.equal(ours.perturb(Victim(posterior, problem.bounds), x, y, Streams(0), 0.1), literal)
+
+
+def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim):
+    problem, posterior, _ = victim
+    rng = Streams(1)
+    before = rng.state()
+    first, second = (transfer().informed(problem, rng) for _ in range(2))
+    assert all(torch.equal(before[name], state) for name, state in rng.state().items())
+    assert first.informed(problem, rng) is first
+    x, y, seen = problem.test.x, problem.test.y, Victim(posterior, problem.bounds)
+    assert torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1))
+    other = transfer().informed(problem, Streams(2))
+    assert not torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1))
+
+
+def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
+    problem, posterior, rng = victim
+    white = security_curve(component("attacker", "pgd", eps=EPS, steps=8), posterior, problem, rng).rows
+    curve = security_curve(transfer(), posterior, problem, rng)
+    grey = curve.rows
+    assert curve.verdict, curve.checks.to_string()
+    assert "a white box is no weaker than this grey box" in set(curve.checks["check"])
+    assert set(grey["knowledge"]) == {"grey box"}
+    assert set(white["knowledge"]) == {"white box"}
+    last = -2  # ε = 0.1, where neither has broken everything
+    assert white["accuracy"].iloc[last] < grey["accuracy"].iloc[last] < grey["random_accuracy"].iloc[last]
+
+
+def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):
+    """A victim that hides its gradient, attacked through a surrogate: the gradient, not the victim, is at fault."""
+    problem, posterior, rng = victim
+
+    class Flipped:
+        def predict(self, x, g):
+            predictive = posterior.predict(x, g)
+            f = predictive.logits
+            return type(predictive)(2 * f.detach() - f)
+
+    checks = security_curve(transfer(), Flipped(), problem, rng).checks.set_index("check")["passed"]
+    assert not checks["a white box is no weaker than this grey box"]
+
+
+def test_a_victim_without_gradient_is_attacked_through_one_that_has_it(victim):
+    problem, posterior, rng = victim
+
+    class Forest:
+        def predict(self, x, g):
+            predictive = posterior.predict(x, g)
+            return type(predictive)(predictive.logits.detach())
+
+    rows = security_curve(transfer(), Forest(), problem, rng).rows
+    assert rows["accuracy"].iloc[-1] < 0.5 < rows["random_accuracy"].iloc[-1]
+
+
+def test_black_boxes_say_so(victim):
+    problem, posterior, rng = victim
+    for name in ("square", "random_noise"):
+        keys = {"queries": 20} if name == "square" else {}
+        rows = security_curve(component("attacker", name, eps=EPS, **keys), posterior, problem, rng).rows
+        assert set(rows["knowledge"]) == {"black box"}
+
+
+def test_a_defence_may_train_against_it(victim):
+    problem, posterior, _ = victim
+    threatened = replace(problem, attacker=transfer())
+    rng = Streams(0)
+    attacked = Threat(threatened, 0.1, rng).attacked(posterior, problem.train, rng)
+    assert 0 < float((attacked - problem.train.x).abs().max()) <= 0.1 + 1e-9
+
+
+def test_mistakes_are_one_clear_line(victim):
+    problem, posterior, rng = victim
+    with pytest.raises(Misfit, match=r"attacker.share: 0.001 of the 300 rows of small is none"):
+        transfer(share=0.001).informed(problem, rng)
+    with pytest.raises(Misfit, match="has no surrogate yet"):
+        transfer().perturb(Victim(posterior), problem.test.x, problem.test.y, rng, 0.1)

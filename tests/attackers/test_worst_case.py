@@ -1,0 +1,143 @@
+"""Several attacks in one evaluation: each row keeps the strongest, each member's column is what it gives alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import component
+from test_evasion_loop import Softmax, generator, images
+from test_security_checks import honest
+
+from components.attackers.victim import Victim
+from components.metrics.security import evaluate, security_curve
+from components.metrics.security_checks import curve_checks
+from components.predictive import Categorical
+from runner.rng import Streams
+
+EPS = [0.0, 0.05, 0.1, 0.2]
+
+
+def several(*members, **keys):
+    return component("attacker", "worst_case", **({"eps": EPS} | keys), members=list(members))
+
+
+def member(name, **keys):
+    return component("attacker", name, **({"eps": EPS} | keys))
+
+
+MEMBERS = (member("fgsm"), member("pgd", steps=10), member("square", queries=30))
+
+
+def test_each_row_keeps_the_strongest_by_counting():
+    """By loops: among the members' results those that break the row, and of these the one of smallest log p(y|x')."""
+    model = Softmax()
+    x, y = images(model, 40)
+    victim = Victim(model, (0.0, 1.0))
+    attack, rng = several(*MEMBERS), Streams(0)
+    ours = attack.perturb(victim, x, y, rng, 0.1)
+    rng = Streams(0)
+    found = [m.perturb(victim, x, y, rng, 0.1) for m in MEMBERS]
+    counts = [0] * len(found)
+    for b in range(len(x)):
+        outcomes = []
+        for i, z in enumerate(found):
+            probs = model.predict(z[b : b + 1], generator()).probs[0, 0]
+            broken = int(probs.argmax()) != int(y[b])
+            outcomes.append((not broken, float(probs[y[b, 0]].log()), i))
+        best = min(outcomes)[2]
+        counts[best] += 1
+        torch.testing.assert_close(ours[b], found[best][b], rtol=0, atol=0)
+    assert min(counts[1:]) > 0  # no member does all the work
+
+
+def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
+    model, problem = honest()
+    problem.evaluation_chunk = 64
+    curve = security_curve(several(*MEMBERS), model, problem, Streams(0))
+    assert curve.verdict, curve.checks.to_string()
+    rows = curve.rows
+    for m in MEMBERS:
+        alone = security_curve(m, model, problem, Streams(0)).rows
+        assert rows[f"accuracy/{m.name}"].tolist() == alone["accuracy"].tolist()
+        assert rows[f"knowledge/{m.name}"].tolist() == alone["knowledge"].tolist() == [m.knowledge] * len(EPS)
+        assert (rows["accuracy"] <= rows[f"accuracy/{m.name}"]).all()
+    assert set(rows["knowledge"]) == {"white box"}
+    assert set(rows["knowledge/square"]) == {"black box"}
+
+
+def test_one_member_is_that_attack_itself():
+    model, problem = honest()
+    alone = security_curve(MEMBERS[1], model, problem, Streams(0)).rows
+    one = security_curve(several(MEMBERS[1]), model, problem, Streams(0)).rows
+    assert one[list(alone.columns)].equals(alone)
+
+
+def test_no_member_is_stronger_even_where_predictions_are_random():
+    model, problem = honest()
+
+    class Wavering:
+        def predict(self, x, g):
+            f = model.predict(x, g).logits
+            return Categorical(f + torch.randn(f.shape, generator=g, dtype=f.dtype))
+
+    rows = security_curve(several(*MEMBERS), Wavering(), problem, Streams(0)).rows
+    assert (rows["accuracy"] <= rows[[f"accuracy/{m.name}" for m in MEMBERS]].min(axis=1)).all()
+
+
+def test_a_worst_case_that_is_none_fails_its_check():
+    model, problem = honest()
+    rows = security_curve(several(*MEMBERS), model, problem, Streams(0)).rows
+    spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
+    for table, expected in ((rows, True), (spoilt, False)):
+        checks = {name: passed for name, passed, _ in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)}
+        assert checks["the worst case is no weaker than any member"] is expected
+
+
+def test_names_of_members_tell_two_of_a_kind_apart():
+    attack = several(member("pgd"), member("pgd", criterion="margin"), member("fgsm"), member("fgsm"))
+    assert list(attack.labelled) == ["pgd criterion=cross_entropy", "pgd criterion=margin", "fgsm", "fgsm (4)"]
+
+
+def test_members_keep_their_own_expectation():
+    model = Softmax(draws=8)
+    x, y = images(model, 30)
+    victim = Victim(model, (0.0, 1.0))
+    single = member("pgd", steps=5, expectation="single_draw", random_start=False)
+    inside = several(single).perturb(victim, x, y, Streams(0), 0.1)
+    alone = single.perturb(Victim(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
+    assert torch.equal(inside, alone)
+    assert not torch.equal(inside, single.perturb(victim, x, y, Streams(0), 0.1))
+
+
+def test_it_goes_on_where_a_defence_trains_against_it():
+    assert not several(*MEMBERS).relentless().members[1].stop_when_broken
+    assert several(*MEMBERS).members[1].stop_when_broken
+
+
+def test_figure_and_scores():
+    model, problem = honest()
+    problem.attacker = several(*MEMBERS)
+    scores, figures, tables = evaluate(problem, model, Streams(0))
+    assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
+    axis = figures["security_curve"].axes[0]
+    labels = [line.get_label() for line in axis.get_lines()]
+    assert labels[:4] == ["fgsm", "pgd", "square", "worst case"]
+
+
+@pytest.mark.parametrize(
+    ("members", "keys", "told"),
+    [
+        (
+            [member("fgsm"), member("word_flip", eps=[0, 1])],
+            {},
+            "members: fgsm attacks continuous .*, word_flip binary",
+        ),
+        ([member("fgsm"), member("cw")], {}, "members: cw is bounded in l2, the worst case in linf; use norm=l2"),
+        ([member("pgd", eps=[0.3])], {}, "members: pgd has sizes of its own"),
+        ([], {}, "at least 1"),
+    ],
+)
+def test_members_that_cannot_be_compared(members, keys, told):
+    with pytest.raises(ValidationError, match=told):
+        several(*members, **keys)
