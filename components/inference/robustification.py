@@ -61,7 +61,7 @@ class Robustification(Inference):
         start = None if begin is None else begin(n, rng.init).to(problem.train.x)
         state = started(model, problem, n, rng, start)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
-        threat = TrainingThreat(problem, self.train_eps)
+        threat = TrainingThreat(problem, self.train_eps, rng)
         return state | {"velocity": torch.zeros_like(state["theta"]), "attacked": clean, "threat": threat}
 
     def step(self, state: State, batch: Batch, rng: Rng) -> tuple[State, Info]:
@@ -102,8 +102,8 @@ class Robustification(Inference):
 class TrainingThreat(Threat):
     """The threat to all rows of the training set."""
 
-    def __init__(self, problem: Supervised, eps: float):
-        super().__init__(problem, eps)
+    def __init__(self, problem: Supervised, eps: float, rng: Rng):
+        super().__init__(problem, eps, rng)
         self.train = problem.train
 
 
