@@ -22,11 +22,8 @@ from components.registry import register
 
 MESSAGES, SPAM = 5_574, 747
 TEXT, PACKED = "text/sms_spam_collection.tsv", "text/sms_spam_collection.tsv.gz"
-TOPICS, SIMULATED_WORDS, LENGTH = (
-    4,
-    800,
-    14,
-)  # of the simulated corpus: topics of each class, its words, words a message
+# Of the simulated corpus: topics of each class, its words, words a message.
+TOPICS, SIMULATED_WORDS, LENGTH = 4, 800, 14
 Messages = tuple[list[frozenset[str]], list[int]]  # the different words of every message, 1 for spam
 
 
