@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.evasion.norms import NORMS, NormName
+from components.attackers.evasion.norms import NORMS, TINY, NormName
 from components.attackers.victim import CRITERIA, Criterion, Victim, misjudged
 
 Target = int | None
@@ -66,34 +66,33 @@ def _climb(
     """One restart: where each row ended, its loss there and whether it is broken."""
     norm, towards = NORMS[how.norm], 1.0 if how.target is not None else -1.0
     delta = norm.start(x, eps, generator) if how.random_start else torch.zeros_like(x)
-    at = victim.clip(x + delta)
-    average = torch.zeros_like(x)
-    rows = torch.arange(len(x), device=x.device)  # those still climbing
-    loss = x.new_zeros(len(x))
+    ended, loss = x.clone(), x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    for step in range(how.steps + 1):
-        here, labels = at[rows], y[rows]
-        if step == how.steps:
-            if how.restarts > 1:  # only then is there anything to compare the end of this climb with
-                with torch.no_grad():
-                    predictive = victim.answers(here, generator)
-                    loss[rows] = towards * CRITERIA[how.criterion](predictive, labels)
-                wrong = misjudged(predictive, labels)
-                broken[rows] = ~wrong if how.target is not None else wrong
-            break
+    rows = torch.arange(len(x), device=x.device)  # those still climbing: where they are, come from, and what they know
+    here, origin, labels, average = victim.clip(x + delta), x, y, torch.zeros_like(x)
+    for _ in range(how.steps):
         answer = victim.answer(here, labels, generator, how.criterion)
+        gradient = answer.gradient
         loss[rows] = towards * answer.objective
         broken[rows] = ~answer.broken if how.target is not None else answer.broken
-        gradient = towards * answer.gradient
         if how.stop_when_broken:
             moving = ~broken[rows]
-            rows, here, gradient = rows[moving], here[moving], gradient[moving]
+            ended[rows] = here
+            rows, here, origin, labels = rows[moving], here[moving], origin[moving], labels[moving]
+            gradient, average = gradient[moving], average[moving]
             if len(rows) == 0:
-                break
+                return ended, loss, broken
         if how.momentum > 0:
-            unit = gradient / gradient.abs().sum(1, keepdim=True).clamp_min(1e-12)
-            gradient = average[rows] = how.momentum * average[rows] + unit
-        origin = x[rows]
-        moved = norm.project(here + how.step_size * eps * norm.steepest(gradient) - origin, eps)
-        at[rows] = victim.clip(origin + moved)
-    return at, loss, broken
+            average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(TINY)
+            gradient = average
+        # The directions are odd: the way up is that of the gradient, or the opposite one.
+        moved = norm.steepest(gradient).mul_(towards * how.step_size * eps).add_(here).sub_(origin)
+        here = victim.clip(norm.project(moved, eps).add_(origin))
+    ended[rows] = here
+    if how.restarts > 1:  # only then is there anything to compare the end of this climb with
+        with torch.no_grad():
+            predictive = victim.answers(here, generator)
+            loss[rows] = towards * CRITERIA[how.criterion](predictive, labels)
+        wrong = misjudged(predictive, labels)
+        broken[rows] = ~wrong if how.target is not None else wrong
+    return ended, loss, broken

@@ -1,0 +1,181 @@
+"""Times PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox, images a second.
+
+    python scripts/bench_attacks.py               # a 784-400-400-10 network and a small convolutional one, one JSON line
+    python scripts/bench_attacks.py --images 100 --repeats 5
+
+All attack the same trained networks (images drawn around ten prototypes, in [0, 1]) from the images themselves, with
+the same steps and α, at an ε that breaks about half of the images; robust accuracies and images are asserted equal first.
+Ours runs twice: as attacks run by default, where only success matters, so that an image which is broken takes no more
+time, and through all steps for every image as the others do.  Each library sees the network as training leaves it, with
+parameters that take gradients; ours freezes a copy, as it does in every run.  Timings are interleaved and are seconds of
+the process's own CPU, one thread; a ratio is the median of those of neighbouring runs, above 1 where ours is faster.
+
+Peers: pip install -e '.[bench]', then pip install --no-deps torchattacks (it would take an older requests, and torchvision).
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from components.attackers.evasion.loop import Ascent, ascend
+from components.attackers.victim import Victim
+from components.predictive import Categorical
+from runner.memory import keep_freed_memory
+
+STEPS, ALPHA = 40, 2.5 / 40  # α / ε
+PEERS = ("torchattacks", "foolbox", "ART")
+GOALS = {
+    f"{network}, {peer}": goal
+    for network, goals in {"MLP": (1.0, 1.5, 2.0), "CNN": (1.5, 1.5, 2.0)}.items()
+    for peer, goal in zip(PEERS, goals, strict=True)
+}
+WHOLE = ", all steps"
+Attack = Callable[[Tensor, Tensor], Tensor]
+
+
+class Network:
+    """A point estimate as attackers see it: frozen, of rows x [B, 784]."""
+
+    def __init__(self, module: nn.Module):
+        self.module = copy.deepcopy(module).requires_grad_(False)
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        return Categorical(self.module(x)[None, :, None])
+
+
+def data(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Images [n, 784] around ten prototypes, and their classes [n]."""
+    prototypes = torch.rand(10, 784, generator=torch.Generator().manual_seed(1))
+    y = torch.randint(10, (n,), generator=generator)
+    return (0.3 * prototypes[y] + 0.7 * torch.rand(n, 784, generator=generator)).clamp(0, 1), y
+
+
+def networks(generator: torch.Generator) -> dict[str, nn.Module]:
+    """Both networks, trained for a few steps."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        mlp = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 10))
+        convolutions = [nn.Conv2d(1, 16, 5, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 5, stride=2), nn.ReLU()]
+        cnn = nn.Sequential(nn.Unflatten(1, (1, 28, 28)), *convolutions, nn.Flatten(), nn.Linear(512, 10))
+    x, y = data(1000, generator)
+    for network in (mlp, cnn):
+        adam = torch.optim.Adam(network.parameters(), lr=1e-3)
+        for _ in range(30):
+            adam.zero_grad()
+            nn.functional.cross_entropy(network(x), y).backward()
+            adam.step()
+    return {"MLP": mlp.eval(), "CNN": cnn.eval()}
+
+
+def telling_size(network: nn.Module, x: Tensor, y: Tensor) -> float:
+    """The smallest ε of a grid at which at most half of the images withstand the attack."""
+    for eps in np.arange(0.01, 0.5, 0.01).tolist():
+        if float((network(ours(network, eps, stop=True)(x, y)).argmax(1) == y).double().mean()) <= 0.5:
+            return eps
+    raise AssertionError("no size breaks half of the images")
+
+
+def ours(network: nn.Module, eps: float, stop: bool) -> Attack:
+    victim, how = Victim(Network(network), (0.0, 1.0)), Ascent("linf", STEPS, ALPHA, stop_when_broken=stop)
+    return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, how)
+
+
+def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
+    """The same attack by each library; labels are classes [B]."""
+    import foolbox
+    import torchattacks
+    from art.attacks.evasion import ProjectedGradientDescent
+    from art.estimators.classification import PyTorchClassifier
+
+    theirs = torchattacks.PGD(network, eps=eps, alpha=ALPHA * eps, steps=STEPS, random_start=False)
+    model = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
+    linf = foolbox.attacks.LinfPGD(rel_stepsize=ALPHA, steps=STEPS, random_start=False)
+    classifier = PyTorchClassifier(
+        network, nn.CrossEntropyLoss(), input_shape=(784,), nb_classes=10, clip_values=(0.0, 1.0), device_type="cpu"
+    )
+    art = ProjectedGradientDescent(
+        classifier, norm=np.inf, eps=eps, eps_step=ALPHA * eps, max_iter=STEPS, batch_size=batch, verbose=False
+    )
+    return {
+        "torchattacks": theirs,
+        "foolbox": lambda x, y: linf(model, x, y, epsilons=eps)[1],
+        "ART": lambda x, y: torch.from_numpy(art.generate(x.numpy(), y=y.numpy())),
+    }
+
+
+def assert_equal(name: str, network: nn.Module, y: Tensor, mine: Tensor, other: Tensor) -> None:
+    """Robust accuracies within half a point, and images that differ in few pixels (where a gradient's sign is rounding)."""
+    accuracy = [float((network(z).argmax(1) == y).double().mean()) for z in (mine, other)]
+    differing = float(((mine - other).abs() > 1e-5).double().mean())
+    print(
+        f"{name:13s} robust accuracy {accuracy[0]:.4f}, ours, and {accuracy[1]:.4f}; {differing:.2%} of pixels differ"
+    )
+    assert abs(accuracy[0] - accuracy[1]) <= 0.005, name
+    assert differing < 0.02, name
+
+
+def clocked(attack: Attack, x: Tensor, y: Tensor) -> float:
+    start = time.process_time()
+    attack(x, y)
+    return time.process_time() - start
+
+
+def timed(attacks: dict[str, Attack], x: Tensor, y: Tensor, repeats: int) -> dict[str, np.ndarray]:
+    """Seconds of each attack, in an order that changes from round to round; a round to warm up is left out."""
+    times: dict[str, list[float]] = {name: [] for name in attacks}
+    for repeat in range(repeats + 1):
+        for name in np.random.default_rng(repeat).permutation(list(attacks)):
+            spent = clocked(attacks[name], x, y)
+            if repeat:
+                times[name].append(spent)
+    return {name: np.array(values) for name, values in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--images", type=int, default=500, help="attacked at once")
+    parser.add_argument("--repeats", type=int, default=7, help="timed attacks of each")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    generator = torch.Generator().manual_seed(0)
+    shown: dict[str, list[float]] = {}
+    for name, network in networks(generator).items():
+        x, y = data(arguments.images, generator)
+        eps = telling_size(network, x[:100], y[:100])
+        attacks = {"ours": ours(network, eps, stop=True), f"ours{WHOLE}": ours(network, eps, stop=False)}
+        try:
+            attacks |= peers(network, eps, len(x))
+        except ModuleNotFoundError as error:
+            sys.exit(f"{error.name} is not installed: pip install -e '.[bench]'; pip install --no-deps torchattacks")
+        print(f"{name}, ε = {eps:.2f}")
+        found_by = {attack: run(x, y) for attack, run in attacks.items()}
+        for peer in PEERS:
+            assert_equal(peer, network, y, found_by[f"ours{WHOLE}"], found_by[peer])
+        stopped, whole = (float((network(found_by[k]).argmax(1) == y).double().mean()) for k in list(attacks)[:2])
+        assert stopped <= whole, "stopping early weakens the attack"
+        assert stopped >= whole - 0.02, "the attack that goes on walks out again"
+        times = timed(attacks, x, y, arguments.repeats)
+        print("   ".join(f"{n} {len(x) / float(np.median(t)):,.0f} images/s" for n, t in times.items()))
+        for suffix in ("", WHOLE):
+            for peer in PEERS:
+                ratios = times[peer] / times[f"ours{suffix}"]
+                shown[f"{name}, {peer}{suffix}"] = np.quantile(ratios, (0.5, 0.25, 0.75)).tolist()
+    found = {"benchmark": "attacks", "peer": "torchattacks 3.5, foolbox 3.3, ART 1.20", "ratios": shown, "goals": GOALS}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
