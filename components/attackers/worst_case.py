@@ -69,6 +69,11 @@ class WorstCase(Attacker):
         return min((member.knowledge for member in self.members), key=KNOWLEDGE.index)
 
     @property
+    def insiders(self) -> WorstCase:
+        """The worst case of the members who know most: what is to be no weaker than any attack that knows less."""
+        return self.model_copy(update={"members": [m for m in self.members if m.knowledge == self.knowledge]})
+
+    @property
     def labelled(self) -> dict[str, Any]:
         """Members by name; of one attack taken twice, by the keys too in which the two differ."""
         count = Counter(member.name for member in self.members)

@@ -20,6 +20,7 @@ from components.attackers.evasion.sizes import whole_domain
 from components.attackers.random_noise import RandomNoise
 from components.attackers.square import Square
 from components.attackers.victim import Victim
+from components.attackers.worst_case import WorstCase
 from components.interfaces import Rng
 from components.trouble import Misfit
 
@@ -137,7 +138,8 @@ def victim_checks(
     many = standing(reference.climb(STEPS, 2.5 / STEPS, random_start=True))
     more = standing(reference.climb(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2))
     noise = share(standing(victim.clip(x + control(x, eps, norm, rng.at("attack", 1)))))
-    own = standing(attacker.perturb(victim, x, y, rng, eps))
+    judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
+    own = standing(judged.perturb(victim, x, y, rng, eps))
     black = share(standing(reference.black_box()))
     knowledge = getattr(attacker, "knowledge", "white box")
     white_box = knowledge == "white box"

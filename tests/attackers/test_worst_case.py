@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 from small_problems import component
 from test_evasion_loop import Softmax, generator, images
-from test_security_checks import honest
+from test_security_checks import Spoilt, honest, verdicts
 
 from components.attackers.victim import Victim
 from components.metrics.security import evaluate, security_curve
@@ -108,6 +108,15 @@ def test_members_keep_their_own_expectation():
     alone = single.perturb(Victim(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
     assert torch.equal(inside, alone)
     assert not torch.equal(inside, single.perturb(victim, x, y, Streams(0), 0.1))
+
+
+def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
+    """A victim whose gradient lies is found out by its own check, though a member that needs no gradient breaks it."""
+    model, problem = honest()
+    attack = several(member("bim"), member("square", queries=100))
+    assert [m.name for m in attack.insiders.members] == ["bim"]
+    found = verdicts(Spoilt(model, "wrong sign"), problem, attacker=attack)
+    assert not found["a white box is no weaker than a black box"]
 
 
 def test_it_goes_on_where_a_defence_trains_against_it():
