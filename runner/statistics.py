@@ -78,9 +78,10 @@ def compare(a: Values, b: Values, better: Better) -> Paired:
 def best(rows: Mapping[str, Values], better: Better, level: float = LEVEL) -> set[str]:
     """The row with the best mean and every row not significantly worse than it: what the papers print in bold.
 
-    Empty when fewer than two rows, or pairs too few to tell anything apart."""
-    means = {name: summarise(v.values()).mean for name, v in rows.items()}
-    means = {name: m for name, m in means.items() if math.isfinite(m)}
+    Rows of fewer than 5 replicates, which nothing can be told apart from, stay out of it.  Empty when fewer than two
+    rows are left, or when one of them shares too few replicates with the best."""
+    summaries = {name: summarise(v.values()) for name, v in rows.items()}
+    means = {name: s.mean for name, s in summaries.items() if s.n >= FEWEST_PAIRS}
     if len(means) < 2:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])

@@ -76,6 +76,11 @@ def test_nothing_is_bold_with_four_pairs():
     assert best({"a": keyed([1, 2, 3, 4]), "b": keyed([11, 12, 13, 14])}, "lower") == set()
 
 
+def test_a_row_of_few_replicates_does_not_keep_the_others_from_being_bold():
+    rows = {"top": keyed([1, 2, 3, 4, 5]), "worse": keyed([11, 12, 13, 14, 15]), "one run": keyed([0.5])}
+    assert best(rows, "lower") == {"top"}
+
+
 @pytest.mark.parametrize(
     ("ours", "better", "word"),
     [
