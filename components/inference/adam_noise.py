@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field, PositiveInt
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
-from components.interfaces import Inference, Info, LogJoint, Rng
+from components.interfaces import Inference, Info, Rng
 from components.registry import register
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
+from components.capabilities import Network
 from components.inference.descent import Descent, descend, frozen, optimizer_of
 from components.inference.map import PointEstimate
 from components.inference.threat import Mixture, Threat, mixed
-from components.interfaces import Attacker, Inference, Info, Network, Rng
+from components.interfaces import Attacker, Inference, Info, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

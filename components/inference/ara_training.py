@@ -10,10 +10,11 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.capabilities import LogJoint
 from components.inference.chains import State, started
 from components.inference.log_joint import value_and_gradient
 from components.inference.threat import Mixture, Threat, labels, mixed
-from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.predictive import Categorical, Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.capabilities import StateSpace
 from components.filtered import Filtered
 from components.inference import generalised_particle_filter as filter_
-from components.interfaces import Inference, Info, Probability, Rng, StateSpace
+from components.interfaces import Inference, Info, Probability, Rng
 from components.problems.sequence import Observation, Sequence
 from components.registry import register
 

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.interfaces import LogJoint, NumericalTrouble, Rng
+from components.interfaces import NumericalTrouble, Rng
 from components.trouble import Misfit
 
 State = dict[str, Any]

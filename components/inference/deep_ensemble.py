@@ -8,11 +8,12 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
 
+from components.capabilities import LogJoint
 from components.inference.ara_training import Particles
 from components.inference.chains import started
 from components.inference.descent import Descent, optimizer_of
 from components.inference.log_joint import value_and_gradient
-from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

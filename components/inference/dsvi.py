@@ -10,8 +10,9 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.capabilities import Elbo
 from components.draws import redrawn
-from components.interfaces import Elbo, Inference, Info, Rng, State
+from components.interfaces import Inference, Info, Rng, State
 from components.maths.natural_gradient import natural_step
 from components.predictive import Predictive
 from components.registry import register

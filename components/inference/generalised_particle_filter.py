@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.capabilities import StateSpace
 from components.filtered import Filtered
-from components.interfaces import Info, NumericalTrouble, Rng, StateSpace
+from components.interfaces import Info, NumericalTrouble, Rng
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import effective_sample_size, systematic_ancestors
 from components.problems.sequence import Observation, Sequence

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import torch
 
+from components.capabilities import LinearGaussian
 from components.filtered import Filtered
-from components.interfaces import Inference, Info, LinearGaussian, NumericalTrouble, Rng
+from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.problems.sequence import Observation, Sequence
 from components.registry import register
 

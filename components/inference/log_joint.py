@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.interfaces import LogJoint
+from components.capabilities import LogJoint
 from components.trouble import Misfit
 
 

@@ -9,9 +9,10 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.capabilities import Network
 from components.draws import redrawn
 from components.inference.descent import Descent, descend, frozen, optimizer_of
-from components.interfaces import Inference, Info, Network, Rng
+from components.interfaces import Inference, Info, Rng
 from components.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from components.attackers.words.changes import Direction, change_sets, changed, possible
 from components.attackers.words.integer_programme import falls
+from components.capabilities import Generative
 from components.inference.fit import Fitted
-from components.interfaces import Generative
 from components.predictive import Categorical
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64

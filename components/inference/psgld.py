@@ -8,13 +8,14 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
-from components.interfaces import Inference, Info, LogJoint, Rng
+from components.interfaces import Inference, Info, Rng
 from components.registry import register
 
 

@@ -10,11 +10,12 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.inference.ara_training import Particles, kicked, own_gradient
 from components.inference.chains import State, started
 from components.inference.log_joint import value_and_gradient
 from components.inference.threat import Threat
-from components.interfaces import Inference, Info, LogJoint, Rng
+from components.interfaces import Inference, Info, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 from components.trouble import Shortfall

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.step_sizes import StepSizes
-from components.interfaces import Inference, Info, LogJoint, Rng
+from components.interfaces import Inference, Info, Rng
 from components.registry import register
 
 

@@ -8,11 +8,12 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates, rows_of
 from components.inference.sgmcmc.step_sizes import StepSizes
-from components.interfaces import Inference, Info, LogJoint, Rng
+from components.interfaces import Inference, Info, Rng
 from components.registry import register
 from components.trouble import Misfit
 

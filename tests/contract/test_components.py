@@ -9,7 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from components import registry
-from components.interfaces import CAPABILITIES, Attacker, Dataset, Inference, Model
+from components.capabilities import CAPABILITIES
+from components.interfaces import Attacker, Dataset, Inference, Model
 from runner.parts import built, filled
 
 ROOT = Path(__file__).parent.parent.parent

@@ -11,7 +11,8 @@ from small_problems import component, resumed, train
 from spam_play import log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.victim import Victim
-from components.interfaces import CAPABILITIES, Setting
+from components.capabilities import CAPABILITIES
+from components.interfaces import Setting
 from runner.rng import Streams
 
 

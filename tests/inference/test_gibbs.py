@@ -7,7 +7,8 @@ from filter_play import component
 from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
 from sampler_play import F64, GaussianTarget, correlated, moment_z, sampled
 
-from components.interfaces import CAPABILITIES, Conditionals, NumericalTrouble
+from components.capabilities import CAPABILITIES, Conditionals
+from components.interfaces import NumericalTrouble
 from components.registry import get
 from components.trouble import Misfit
 from runner.rng import Streams

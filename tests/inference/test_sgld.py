@@ -9,8 +9,9 @@ import torch
 from filter_play import component, load, z_score
 from pydantic import ValidationError
 
+from components.capabilities import LogJoint
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.interfaces import LogJoint, NumericalTrouble
+from components.interfaces import NumericalTrouble
 from runner.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)

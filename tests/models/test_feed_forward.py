@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
-from components.interfaces import CAPABILITIES
+from components.capabilities import CAPABILITIES
 from components.models.networks.feed_forward import FeedForward
 from runner.rng import Streams
 

@@ -9,7 +9,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.interfaces import CAPABILITIES, Setting
+from components.capabilities import CAPABILITIES
+from components.interfaces import Setting
 from components.metrics import classification, regression
 from components.problems.supervised import Batch
 from runner.rng import Streams

@@ -11,8 +11,8 @@ from scipy import stats
 from small_problems import component, real
 from torch.autograd import gradcheck
 
+from components.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
-from components.interfaces import CAPABILITIES
 from components.maths.conjugate_regression import coefficients
 from components.trouble import Misfit
 from runner.rng import Streams

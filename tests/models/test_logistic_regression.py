@@ -11,8 +11,8 @@ from small_problems import classes, component
 from torch import distributions as d
 from torch.autograd import gradcheck
 
+from components.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
-from components.interfaces import CAPABILITIES
 from components.trouble import Misfit
 from runner.rng import Streams
 

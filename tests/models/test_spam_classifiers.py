@@ -9,7 +9,7 @@ from sklearn.naive_bayes import BernoulliNB
 from small_problems import classes, component
 from spam_play import words
 
-from components.interfaces import CAPABILITIES
+from components.capabilities import CAPABILITIES
 from components.trouble import Misfit
 from runner.rng import Streams
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import gradient_alone, value_and_gradient
-from components.interfaces import LogJoint
 
 DIVERGENT = 1000.0  # an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.interfaces import LogJoint
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from scipy import stats
 from torch import Tensor
 
+from components.capabilities import Conjugate
 from components.draws import Draws
 from components.figures.credible_region import credible_region
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data
-from components.interfaces import Conjugate, Inference, Info, Rng
+from components.interfaces import Inference, Info, Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
 from components.metrics.decisions import (

@@ -10,10 +10,11 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.capabilities import Conjugate
 from components.figures.risk_functions import risk_functions
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
-from components.interfaces import Conjugate, Inference, Info, Rng
+from components.interfaces import Inference, Info, Rng
 from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
 from components.predictive import GaussianMixture
 from components.problems.supervised import Batch, Supervised

@@ -9,12 +9,13 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, first_batch, moved, whole
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.adaptation import stretched
 from components.inference.mcmc.laplace import laplace
-from components.interfaces import Inference, Info, LogJoint, NumericalTrouble, Rng
+from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.registry import register
 from components.trouble import Misfit
 

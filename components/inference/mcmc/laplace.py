@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.capabilities import LogJoint
 from components.inference.log_joint import log_joint
-from components.interfaces import LogJoint
 from components.trouble import Misfit
 
 ITERATIONS = 200
