@@ -38,7 +38,10 @@ State = Any  # nested dict/list/tuple/dataclass of tensors, numbers, nn.Module a
 Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
 
 
-class Rng(Protocol):
+STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
+
+
+class Rng:
     """Named random streams of one replicate; no global generator is ever used.
 
     ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` whose states travel in checkpoints.
@@ -53,7 +56,8 @@ class Rng(Protocol):
     evaluation: torch.Generator
     attack: torch.Generator
 
-    def at(self, stream: str, index: int) -> torch.Generator: ...
+    def at(self, stream: str, index: int) -> torch.Generator:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

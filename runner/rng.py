@@ -6,7 +6,7 @@ import hashlib
 
 import torch
 
-STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
+from components.interfaces import STREAMS, Rng
 
 
 def derive(*parts: object) -> int:
@@ -15,18 +15,11 @@ def derive(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-class Streams:
+class Streams(Rng):
     """The streams of one replicate (``components.interfaces.Rng``).
 
     ``data`` and ``init`` live on the CPU whatever the device, so the same rows are drawn and the same initial values
     taken on every machine; the others live where the tensors do."""
-
-    data: torch.Generator
-    init: torch.Generator
-    batches: torch.Generator
-    noise: torch.Generator
-    evaluation: torch.Generator
-    attack: torch.Generator
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         self.seed, self.replicate, self.device = seed, replicate, torch.device(device)

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from components.attackers.evasion.sizes import Sizes
 from components.attackers.victim import Victim
-from components.interfaces import Attacker, Domain, Inference, Model, Rng
+from components.interfaces import STREAMS, Attacker, Domain, Inference, Model, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 from components.trouble import Misfit
 
-STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
 APART = 10**9  # indices of the attack stream that each of the surrogate's own streams may take
 
 
@@ -77,7 +76,7 @@ class Transfer(Attacker):
         if self._posterior is None:
             raise Misfit("attacker=transfer: it has no surrogate yet; informed(problem, rng) trains it")
         attack = self.attack.relentless()
-        surrogate = replace(victim, posterior=self._posterior, expectation=getattr(attack, "expectation", "predictive"))
+        surrogate = replace(victim, posterior=self._posterior).seen_by(attack)
         return attack.perturb(surrogate, x, y, rng, eps)
 
     def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
@@ -86,15 +85,8 @@ class Transfer(Attacker):
         return attack.random(x, y, eps, generator)
 
 
-class Apart:
+class Apart(Rng):
     """Streams for the surrogate, all of them derived from the attack stream: they leave those of the run alone."""
-
-    data: torch.Generator
-    init: torch.Generator
-    batches: torch.Generator
-    noise: torch.Generator
-    evaluation: torch.Generator
-    attack: torch.Generator
 
     def __init__(self, rng: Rng):
         self.replicate, self._rng = rng.replicate, rng

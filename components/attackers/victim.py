@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -46,6 +46,10 @@ class Victim:
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
     image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
+
+    def seen_by(self, attacker: Any) -> Victim:
+        """The same victim as an attacker looks at it: with his own expectation over draws, where he has one."""
+        return replace(self, expectation=getattr(attacker, "expectation", "predictive"))
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""

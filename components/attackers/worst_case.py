@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -92,18 +91,13 @@ class WorstCase(Attacker):
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = [member.perturb(seen_with(victim, member), x, y, rng, eps) for member in self.labelled.values()]
+        found = [member.perturb(victim.seen_by(member), x, y, rng, eps) for member in self.labelled.values()]
         return strongest(victim, found, y, rng.attack)
 
     def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
         """The control of the first member: as many words chosen at random."""
         first: Any = self.members[0]
         return first.random(x, y, eps, generator)
-
-
-def seen_with(victim: Victim, member: Any) -> Victim:
-    """The victim as a member looks at it: with its own expectation over draws."""
-    return replace(victim, expectation=getattr(member, "expectation", "predictive"))
 
 
 def strongest(victim: Victim, found: list[Tensor], y: Tensor, generator: torch.Generator) -> Tensor:

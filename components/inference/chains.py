@@ -56,6 +56,13 @@ def started(
     return {"model": model, "t": 0, "start": theta, "theta": theta, "kept": [], "stats": {}}
 
 
+def untrained(model: LogJoint, problem: Any, chains: int, rng: Rng) -> State:
+    """The state of C chains where training begins: at ``initial`` of a model that has it, as networks do whose training
+    does not begin where samplers start; otherwise as ``started`` has it."""
+    begin = getattr(model, "initial", None)
+    return started(model, problem, chains, rng, None if begin is None else begin(chains, rng.init).to(problem.train.x))
+
+
 def whole(batch: Any) -> None:
     """Refuses a minibatch: an exact sampler needs the log joint itself, not an estimate of it.
 

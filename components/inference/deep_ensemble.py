@@ -9,10 +9,10 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
 
 from components.capabilities import LogJoint
-from components.inference.ara_training import Particles
-from components.inference.chains import started
+from components.inference.chains import untrained
 from components.inference.descent import Descent, optimizer_of
 from components.inference.log_joint import value_and_gradient
+from components.inference.particles import Particles
 from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
@@ -41,9 +41,7 @@ class DeepEnsemble(Inference):
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        begin = getattr(model, "initial", None)  # where networks are trained from, if that is not where samplers start
-        start = None if begin is None else begin(self.members, rng.init).to(problem.train.x)
-        theta = started(model, problem, self.members, rng, start)["theta"]
+        theta = untrained(model, problem, self.members, rng)["theta"]
         weights = nn.ParameterDict({"theta": theta})  # a module: a checkpoint is read into what the optimizer holds
         optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
         return {"model": model, "weights": weights, "optimizer": optimizer}

@@ -11,9 +11,9 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.capabilities import LogJoint
-from components.inference.ara_training import Particles, kicked, own_gradient
-from components.inference.chains import State, started
+from components.inference.chains import State, untrained
 from components.inference.log_joint import value_and_gradient
+from components.inference.particles import Particles, kicked, own_gradient
 from components.inference.threat import Threat
 from components.interfaces import Inference, Info, Rng
 from components.problems.supervised import Batch, Supervised
@@ -57,10 +57,7 @@ class Robustification(Inference):
     temperature: NonNegativeFloat
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
-        n = 1 + 2 * self.chains
-        begin = getattr(model, "initial", None)  # where networks are trained from, if that is not where samplers start
-        start = None if begin is None else begin(n, rng.init).to(problem.train.x)
-        state = started(model, problem, n, rng, start)
+        state = untrained(model, problem, 1 + 2 * self.chains, rng)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
         return state | {"velocity": torch.zeros_like(state["theta"]), "attacked": clean, "threat": threat}

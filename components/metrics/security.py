@@ -18,7 +18,7 @@ from components.attackers.evasion.norms import NORMS
 from components.attackers.evasion.sizes import check_sizes
 from components.attackers.victim import Victim
 from components.attackers.words.changes import seen_by
-from components.attackers.worst_case import WorstCase, seen_with, strongest
+from components.attackers.worst_case import WorstCase, strongest
 from components.figures.attacked_examples import attacked_examples_figure
 from components.figures.security_curve import security_curve_figure
 from components.interfaces import Attacker, Rng
@@ -117,7 +117,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
 
 
 def _victim(attacker: Any, posterior: Any, problem: Supervised) -> Victim:
-    return Victim(posterior, problem.bounds, getattr(attacker, "expectation", "predictive"), problem.image_shape)
+    return Victim(posterior, problem.bounds, image_shape=problem.image_shape).seen_by(attacker)
 
 
 def _attacked(
@@ -135,7 +135,7 @@ def _attacked(
 
     if not isinstance(attacker, WorstCase):
         return found(attacker, victim), {}
-    each = {label: found(member, seen_with(victim, member)) for label, member in attacker.labelled.items()}
+    each = {label: found(member, victim.seen_by(member)) for label, member in attacker.labelled.items()}
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
     best = [strongest(victim, zs, label, rng.at("evaluation", i)) for i, (*zs, label) in enumerate(chunks)]
     return torch.cat(best), each

@@ -7,8 +7,8 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.victim import Victim
-from components.inference.ara_training import OwnRows, Particles, own_gradient
 from components.inference.log_joint import value_and_gradient
+from components.inference.particles import OwnRows, Particles, own_gradient
 from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.rng import Streams

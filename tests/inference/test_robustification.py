@@ -9,7 +9,7 @@ from small_problems import component, resumed, train
 from spam_play import words
 
 from components.attackers.victim import Victim
-from components.inference.ara_training import Particles
+from components.inference.particles import Particles
 from components.trouble import Misfit, Shortfall
 from runner.rng import Streams
 

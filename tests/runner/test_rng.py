@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner.rng import STREAMS, Streams, derive
+from components.interfaces import STREAMS
+from runner.rng import Streams, derive
 
 
 def test_streams_do_not_touch_each_other():
