@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import os
 import sys
+from functools import cache
 
 # glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
@@ -14,9 +15,11 @@ NEVER = -1
 HUGE_PAGE = 2**21
 
 
+@cache
 def keep_freed_memory() -> None:
     """Asks glibc neither to trim the heap nor to serve large blocks by mmap, and the kernel to back the heap by huge pages
-    where it lets processes choose (transparent_hugepage=madvise); does nothing where there is no glibc."""
+    where it lets processes choose (transparent_hugepage=madvise); does nothing where there is no glibc.
+    The second call does nothing."""
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None)

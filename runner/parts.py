@@ -86,10 +86,8 @@ def built(role: str, values: dict[str, Any], where: str, validated: Any) -> Any:
 def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
     """Every component inside a full mapping: the key that holds it, its role and its name."""
     for key, inner in held_roles(component_class(role, values, where)).items():
-        value = values.get(key)
-        for i, part in enumerate(value if isinstance(value, list) else [value]):
+        for path, part in _held(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
-                path = f"{where}.{key}.{i}" if isinstance(value, list) else f"{where}.{key}"
                 yield path, inner, part["name"]
                 yield from names_inside(inner, part, path)
 
@@ -97,10 +95,12 @@ def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tupl
 def inside(component: Component, where: str) -> Iterator[tuple[str, Component, Component]]:
     """Every component inside one: the key that holds it, itself, and the one that it is a part of."""
     for key in held_roles(type(component)):
-        value = getattr(component, key)
-        several = isinstance(value, list)
-        for i, part in enumerate(value if several else [value]):
+        for path, part in _held(getattr(component, key), f"{where}.{key}"):
             if part is not None:
-                path = f"{where}.{key}.{i}" if several else f"{where}.{key}"
                 yield path, part, component
                 yield from inside(part, path)
+
+
+def _held(value: Any, where: str) -> list[tuple[str, Any]]:
+    """What a key holds, one part or a list of them, each with its path."""
+    return [(f"{where}.{i}", part) for i, part in enumerate(value)] if isinstance(value, list) else [(where, value)]

@@ -106,8 +106,8 @@ def _png(figure: Figure) -> bytes:
 
 def write(
     name: str, study: StudyDefinition, snapshot: Snapshot | None, folder: Path, earlier: EarlierScores | None = None
-) -> list[Path]:
-    """Writes the report into a folder: what was written, the page first."""
+) -> tuple[list[Path], list[Laid]]:
+    """Writes the report into a folder: what was written, the page first, and the tables it shows."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from runner.report_figure import table_figure
@@ -145,7 +145,7 @@ def write(
         written.append(path)
     _numbers(tables, folder / f"{name}.csv")
     _replicates(tables, folder / f"{name}_replicates.csv")
-    return [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"]
+    return [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"], tables
 
 
 def main(argv: list[str]) -> int:
@@ -173,11 +173,11 @@ def main(argv: list[str]) -> int:
     folder = given.to or output_dir / name / "report"
     earlier = read_earlier(given.earlier, study)
     try:
-        written = write(name, study, snapshot, folder, earlier)
+        written, tables = write(name, study, snapshot, folder, earlier)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     counts: dict[str, int] = {}
-    for laid in lay(study, snapshot, earlier):
+    for laid in tables:
         for _, cells in laid.rows:
             for cell in cells:
                 counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
