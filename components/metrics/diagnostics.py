@@ -99,13 +99,14 @@ def weight_ess(log_weights: Tensor) -> float:
 def pareto_k(log_weights: Tensor) -> float:
     """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
 
-    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the largest are all equal.
-    (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given those.)
+    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the largest are all within a
+    tenth of each other, no tail to fit (they crowd at an end point, where the likelihood of k < −1 has no maximum and the
+    fit finds anything, 2 for instance).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given those.)
 
     Source: Vehtari et al. (2024)."""
     values = log_weights.detach().double().cpu().flatten().numpy()
     tail = np.sort(values)[-int(min(len(values) // 5, 3 * math.sqrt(len(values)))) :]
-    if tail[0] == tail[-1]:
+    if tail[-1] - tail[0] <= math.log(1.1):
         return -math.inf
     return float(_array_stats().psislw(-values, r_eff=1)[1])
 

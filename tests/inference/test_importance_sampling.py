@@ -75,6 +75,9 @@ def test_estimate_is_the_literal_ratio_of_sums():
         (GammaTarget, "student_t", 1.0),
         (TwoModes, "gaussian", 3.0),
         (TwoModes, "student_t", 1.5),
+        (correlated, "mixture", 1.0),
+        (GammaTarget, "mixture", 1.0),
+        (TwoModes, "mixture", 1.0),
     ],
 )
 def test_moments_are_those_of_the_target(target, proposal, inflation):
@@ -146,7 +149,7 @@ def test_errors_obey_the_central_limit_theorem():
 
 
 @pytest.mark.parametrize("noise", ["learned", 0.5])
-@pytest.mark.parametrize("proposal", ["prior", "student_t", "gaussian"])
+@pytest.mark.parametrize("proposal", ["prior", "student_t", "gaussian", "mixture"])
 def test_moments_and_evidence_of_linear_regression(proposal, noise):
     problem = small_problems.real(n=6, n_inputs=1, n_tasks=1, missing=0.2)
     keys = {"noise": noise, "noise_shape": 4.0, "prior_scale": 1.0, "intercept_scale": 1.0}
@@ -228,6 +231,13 @@ def test_what_cannot_be_weighed_says_so():
 
     with pytest.raises(NumericalTrouble, match="an importance weight is not a number at step"):
         sampled("importance_sampling", Nan(), 50)
+
+    class Nowhere(TwoModes):
+        def log_prior(self, theta):
+            return theta.new_full((len(theta),), -torch.inf)
+
+    with pytest.raises(NumericalTrouble, match="log density is not finite at any of 100 draws of the prior"):
+        sampled("importance_sampling", Nowhere(), 1)
 
     small = small_problems.real(n=6, n_inputs=1, n_tasks=1, batch_size=2)
     model = component("model", "linear_regression").build(small, Streams(0))

@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor
 
 from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, first_batch, moved, whole
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import stretched
 from components.inference.mcmc.laplace import laplace
+from components.inference.mcmc.t_mixture import TMixture, fitted
 from components.interfaces import Inference, Info, NumericalTrouble, Rng
 from components.registry import register
 from components.trouble import Misfit
@@ -28,22 +27,26 @@ class ImportanceSampling(Inference):
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
 
-    q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale c² (−∇∇ᵀlog π_u(θ̂))⁻¹; π_u need
-    not be normalised.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all draws so far,
+    q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a
+    mixture of Student-t's that population Monte Carlo has fitted from there, on draws that are not kept, before the first
+    step; π_u need not be normalised.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all draws so far,
     largest_weight (their largest share), log_evidence = log T⁻¹ Σw, an estimate of log ∫π_u.  The notes print the weight of
     a normalised π without the 1/T that its estimator needs.
 
     Raises NumericalTrouble where a log density is NaN or +∞, or all weights are zero.  Raises Misfit for minibatches, for
     the prior of a density (there is none), and where there is no Laplace fit.
 
-    Source: Bardenet (2021), section 4.1."""
+    Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
-    proposal: Literal["prior", "gaussian", "student_t"]
+    proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     dof: PositiveFloat
     inflation: PositiveFloat
+    components: PositiveInt
+    rounds: PositiveInt
+    pilot: PositiveInt
 
     def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
         batch = first_batch(problem, rng)
@@ -54,14 +57,16 @@ class ImportanceSampling(Inference):
         sums = {"sum": nothing, "sum_of_squares": nothing, "largest": nothing}  # logarithms
         return state | sums | {"fit": self._fit(model, batch, rng)}
 
-    def _fit(self, model: LogJoint, batch: Any, rng: Rng) -> dict[str, Tensor] | None:
-        """Centre [P] and factor [P, P] of q; None where it is the prior."""
+    def _fit(self, model: LogJoint, batch: Any, rng: Rng) -> TMixture | None:
+        """q; None where it is the prior."""
         if self.proposal == "prior":
             if batch is None:
-                raise Misfit("inference.proposal: a density has no prior to propose from; use gaussian or student_t")
+                raise Misfit(
+                    "inference.proposal: a density has no prior to propose from; use gaussian, student_t or mixture"
+                )
             return None
         theta = model.sample_prior(SCREENED, rng.init)
-        value = log_joint(model, theta, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf)
+        value = log_joint(model, theta, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
         if not torch.isfinite(value).any():
             raise NumericalTrouble(
                 f"log density is not finite at any of {SCREENED} draws of the prior",
@@ -69,10 +74,12 @@ class ImportanceSampling(Inference):
             )
         best = value.topk(CLIMBED).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)
-        return {
-            "centre": centre,
-            "factor": (self.inflation * L).contiguous(),
-        }  # laid out as a checkpoint brings it back
+        dof = math.inf if self.proposal == "gaussian" else self.dof
+        factor = (self.inflation * L).contiguous()  # laid out as a checkpoint brings it back
+        single = TMixture(centre.new_ones(1), centre.unsqueeze(0), factor.unsqueeze(0), dof)
+        if self.proposal != "mixture":
+            return single
+        return fitted(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
 
     @torch.no_grad()
     def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
@@ -83,9 +90,9 @@ class ImportanceSampling(Inference):
             log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)  # π_u = prior × likelihood
             lp = model.log_prior(theta) + log_weight
         else:
-            theta, log_q = self._propose(fit["centre"], fit["factor"], rng.noise)
+            theta = fit.draw(self.chains, rng.noise)
             lp = log_joint(model, theta, batch)
-            log_weight = lp - log_q  # [C]
+            log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
             raise NumericalTrouble(f"an importance weight is not a number at step {t}", "mend the density of the model")
         state = moved(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}) | {
@@ -106,18 +113,6 @@ class ImportanceSampling(Inference):
             "draws": t,
         }
         return state, info
-
-    def _propose(self, centre: Tensor, L: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """θ ~ q [C, P] and log q(θ) [C], normalised."""
-        P, nu = len(centre), self.dof
-        z = torch.randn(self.chains, P, generator=generator, device=centre.device, dtype=centre.dtype)
-        log_det = L.diagonal().log().sum()
-        if self.proposal == "gaussian":
-            return centre + stretched(L, z), -0.5 * z.square().sum(1) - 0.5 * P * math.log(2 * math.pi) - log_det
-        chi2 = 2 * torch._standard_gamma(z.new_full((self.chains, 1), nu / 2), generator=generator)
-        z = z * (nu / chi2).sqrt()  # multivariate t
-        constant = math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
-        return centre + stretched(L, z), constant - log_det - 0.5 * (nu + P) * (z.square().sum(1) / nu).log1p()
 
     def posterior(self, state: State) -> Draws:
         """Draws [C, N, P] with log_weights [C, N]."""

@@ -56,7 +56,9 @@ def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Te
         if float(gradient @ ascent) < DECREMENT:
             break
         trials = theta + halvings[:, None] * ascent  # [40, P]
-        values = log_joint(model, trials, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf)
+        values = (
+            log_joint(model, trials, batch).detach().nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
+        )
         if values.max() <= value:  # rounding: there is nothing left to climb
             break
         theta = trials[values.argmax()]

@@ -1,0 +1,142 @@
+"""Mixtures of multivariate t distributions, and how population Monte Carlo fits one to a target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.capabilities import LogJoint
+from components.inference.log_joint import log_joint
+from components.interfaces import NumericalTrouble
+
+NEGLIGIBLE = 1e-3  # weight below which a component is dropped
+
+
+@dataclass(frozen=True)
+class TMixture:
+    """q(θ) = Σ_d α_d t_ν(θ; μ_d, L_d L_dᵀ), d = 1 … D; Gaussians where ν is infinite."""
+
+    weights: Tensor  # α [D]
+    centres: Tensor  # μ [D, P]
+    factors: Tensor  # L [D, P, P], of any shape with L Lᵀ = Σ
+    dof: float  # ν
+
+    @torch.no_grad()
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ ~ q [n, P]."""
+        (D, P), nu, like = self.centres.shape, self.dof, self.centres
+        d = torch.zeros(n, dtype=torch.long, device=like.device)
+        if D > 1:
+            d = torch.multinomial(self.weights, n, replacement=True, generator=generator)
+        z = torch.randn(n, P, generator=generator, device=like.device, dtype=like.dtype)
+        if math.isfinite(nu):
+            chi2 = 2 * torch._standard_gamma(z.new_full((n, 1), nu / 2), generator=generator)
+            z = z * (nu / chi2).sqrt()
+        return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
+
+    @torch.no_grad()
+    def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P]; both [n, D]."""
+        nu, P = self.dof, theta.shape[1]
+        inverse, log_det = self._inverted
+        square = ((theta.unsqueeze(0) - self.centres.unsqueeze(1)) @ inverse.mT).square().sum(2).T  # [n, D]
+        if math.isfinite(nu):
+            constant = math.lgamma((nu + P) / 2) - math.lgamma(nu / 2) - 0.5 * P * math.log(nu * math.pi)
+            log_t = constant - log_det - 0.5 * (nu + P) * (square / nu).log1p()
+        else:
+            log_t = -0.5 * square - 0.5 * P * math.log(2 * math.pi) - log_det
+        return self.weights.log() + log_t, square
+
+    @cached_property
+    def _inverted(self) -> tuple[Tensor, Tensor]:
+        """L⁻¹ [D, P, P] and log |det L| [D]."""
+        return torch.linalg.inv(self.factors), torch.linalg.slogdet(self.factors).logabsdet
+
+    def log_prob(self, theta: Tensor) -> Tensor:
+        """log q(θ) [n], normalised, of θ [n, P]."""
+        return self.terms(theta)[0].logsumexp(1)
+
+
+def spread(start: TMixture, components: int, generator: torch.Generator) -> TMixture:
+    """D equal components of the shape of the one that ``start`` has, at its centre and at D − 1 draws of it."""
+    centres = torch.cat([start.centres, start.draw(components - 1, generator)])
+    factors = start.factors.expand(components, -1, -1).clone()
+    return TMixture(centres.new_full((components,), 1 / components), centres, factors, start.dof)
+
+
+def fitted(
+    model: LogJoint, batch: Any, start: TMixture, components: int, rounds: int, draws: int, generator: torch.Generator
+) -> TMixture:
+    """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws`` draws of the last one.
+
+    Raises NumericalTrouble where no draw of a round has a density.
+
+    Source: Cappé et al. (2008), section 4 (mixtures of t distributions)."""
+    anchor = (start.factors @ start.factors.mT)[0]
+    q = spread(start, components, generator)
+    for _ in range(rounds):
+        theta = q.draw(draws, generator)
+        log_weight = (log_joint(model, theta, batch).detach() - q.log_prob(theta)).nan_to_num(
+            nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf
+        )
+        if not torch.isfinite(log_weight).any():
+            raise NumericalTrouble(
+                f"log density is not finite at any of {draws} draws of the proposal",
+                "raise inference.pilot, or use inference.proposal=student_t",
+            )
+        q = updated(q, theta, truncated(log_weight), anchor)
+    return q
+
+
+def truncated(log_weight: Tensor) -> Tensor:
+    """Normalised weights [n], none of them above √n times their mean before: a first proposal that misses most of the
+    target would otherwise be replaced by its single best draw.
+
+    Source: Ionides (2008), section 2."""
+    n = len(log_weight)
+    most = log_weight.logsumexp(0) - 0.5 * math.log(n)
+    return log_weight.clamp(max=float(most)).softmax(0)
+
+
+def updated(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) -> TMixture:
+    """One round: q that lowers the Kullback-Leibler divergence from the target, from weighted draws of the last one.
+
+        ρ_d(θ) = α_d t_d(θ)/q(θ),   u_d(θ) = (ν + P)/(ν + δ_d(θ)²),   w̄_t the normalised weights,
+        α_d := Σ_t w̄_t ρ_d(θ_t),    μ_d := Σ_t w̄_t ρ_d u_d θ_t / Σ_t w̄_t ρ_d u_d,
+        Σ_d := Σ_t w̄_t ρ_d u_d (θ_t − μ_d)(θ_t − μ_d)ᵀ / α_d
+
+    Ours: Σ_d is drawn towards the weighted covariance of all draws by P/(P + n_d), n_d the effective number of draws behind
+    it, and that towards ``anchor`` [P, P] likewise, so that few draws leave no singular component; components of
+    negligible weight are dropped.  θ [n, P], w̄ [n].
+
+    Raises NumericalTrouble where rounding leaves no factor of a component.
+
+    Source: Cappé et al. (2008), section 4."""
+    nu, P = q.dof, theta.shape[1]
+    terms, square = q.terms(theta)
+    shared = weights.unsqueeze(1) * terms.softmax(1)  # w̄ ρ [n, D]
+    alpha = shared.sum(0)
+    stays = alpha > min(NEGLIGIBLE, float(alpha.max()) / 2)
+    shared, square, alpha = shared[:, stays], square[:, stays], alpha[stays]
+    near = shared * ((nu + P) / (nu + square) if math.isfinite(nu) else 1.0)  # w̄ ρ u [n, D]
+    centres = (near.T @ theta) / near.sum(0).unsqueeze(1)
+    gaps = theta.unsqueeze(0) - centres.unsqueeze(1)  # [D, n, P]
+    own = (gaps.mT * near.T.unsqueeze(1)) @ gaps / alpha[:, None, None]  # [D, P, P]
+    centred = theta - weights @ theta
+    pooled = (centred.T * weights) @ centred
+    few = P / (P + 1 / weights.square().sum())
+    pooled = (1 - few) * pooled + few * anchor
+    few = (P / (P + alpha.square() / shared.square().sum(0)))[:, None, None]
+    factors, info = torch.linalg.cholesky_ex((1 - few) * own + few * pooled)
+    if info.any():
+        raise NumericalTrouble(
+            "a component of the proposal has a covariance without Cholesky factor",
+            "raise inference.pilot, lower inference.components, or use inference.proposal=student_t",
+        )
+    # contiguous: LAPACK leaves them by columns, a checkpoint brings them back by rows, and BLAS rounds by layout
+    return replace(q, weights=alpha / alpha.sum(), centres=centres, factors=factors.contiguous())
