@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field, PositiveInt
-
-from components.datasets.mnist_files import ImageFiles, Offline
-from components.interfaces import Dataset, Kind, Rng, Setting, Target
-from components.problems.supervised import Supervised
+from components.datasets.mnist_files import ImageDataset
 from components.registry import register
 
 
 @register("dataset", "fashion_mnist")
-class FashionMnist(Dataset):
+class FashionMnist(ImageDataset):
     """Fashion-MNIST: 60,000 training and 10,000 test images of ten kinds of clothing, 28 × 28 pixels in [0, 1].
 
     Classes 0 … 9 are T-shirt, trousers, pullover, dress, coat, sandal, shirt, trainer, bag, ankle boot.  Splits and files
@@ -26,23 +21,5 @@ class FashionMnist(Dataset):
 
     Source: Xiao, Rasul and Vollgraf (2017), section 2."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "classes"
-    n_train: Annotated[int, Field(ge=1, le=60_000)] | None
-    n_test: Annotated[int, Field(ge=1, le=10_000)]
-    offline: Offline
-    batch_size: PositiveInt | None
-
-    @property
-    def files(self) -> ImageFiles:
-        return ImageFiles("fashion_mnist", "Fashion-MNIST", self.name, "digits-enlarged", self.offline)
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: Fashion-MNIST cannot be had and ``offline`` is error."""
-        return self.files.identity(data_dir, offline)
-
-    def load(self, rng: Rng, setting: Setting) -> Supervised:
-        return self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, "clothing")
+    title: ClassVar[str] = "Fashion-MNIST"
+    task: ClassVar[str] = "clothing"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.datasets.files import find, locate, verify_as, why_unavailable
 from components.figures.calibration import calibration
-from components.interfaces import Setting
+from components.interfaces import Dataset, Domain, Kind, Setting, Target
 from components.problems.supervised import Batch, Supervised
 from components.trouble import DataUnavailable, SimulatedData
 
@@ -95,3 +96,30 @@ def problem_of_words(
         domain="binary",
         figures=[calibration],
     )
+
+
+class MailDataset(Dataset):
+    """A set of mails as binary words, one file of the catalogue or the simulated corpus ``stand_in``."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    domain: ClassVar[Domain] = "binary"
+    stand_in: ClassVar[str]
+    text: ClassVar[str]
+    packed: ClassVar[str]
+    test_share: Annotated[float, Field(gt=0, lt=1)]
+    n_train: PositiveInt | None
+    simulated: bool
+    offline: Offline
+    batch_size: PositiveInt | None
+
+    @property
+    def file(self) -> MailFile:
+        return MailFile(self.name, self.stand_in, self.text, self.packed, self.simulated, self.offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        return self.file.identity(data_dir, offline)

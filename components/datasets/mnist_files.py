@@ -6,16 +6,17 @@ import gzip
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field, PositiveInt
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
 from components.datasets.files import locate, why_unavailable
 from components.figures.calibration import calibration
-from components.interfaces import Rng, Setting
+from components.interfaces import Dataset, Kind, Rng, Setting, Target
 from components.problems.supervised import Batch, Supervised
 from components.trouble import DataUnavailable, SimulatedData
 
@@ -116,3 +117,31 @@ class ImageFiles:
             image_shape=(SIDE, SIDE),
             figures=[calibration],
         )
+
+
+class ImageDataset(Dataset):
+    """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at random, the first
+    ``n_test`` of the test images."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "classes"
+    title: ClassVar[str]  # as people call the set
+    task: ClassVar[str]
+    n_train: Annotated[int, Field(ge=1, le=60_000)] | None
+    n_test: Annotated[int, Field(ge=1, le=10_000)]
+    offline: Offline
+    batch_size: PositiveInt | None
+
+    @property
+    def files(self) -> ImageFiles:
+        return ImageFiles(self.name, self.title, self.name, "digits-enlarged", self.offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the files cannot be had and ``offline`` is error."""
+        return self.files.identity(data_dir, offline)
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        return self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, self.task)

@@ -8,20 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
-from components.datasets.mail_files import MailFile, Offline, held_out, problem_of_words
-from components.interfaces import Dataset, Domain, Kind, Rng, Setting, Target
+from components.datasets.mail_files import MailDataset, held_out, problem_of_words
+from components.interfaces import Rng, Setting
 from components.problems.supervised import Supervised
 from components.registry import register
 
 MESSAGES, SPAM = 5_574, 747
-TEXT, PACKED = "text/sms_spam_collection.tsv", "text/sms_spam_collection.tsv.gz"
 # Of the simulated corpus: topics of each class, its words, words a message.
 TOPICS, SIMULATED_WORDS, LENGTH = 4, 800, 14
 Messages = tuple[list[frozenset[str]], list[int]]  # the different words of every message, 1 for spam
@@ -73,7 +72,7 @@ def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor
 
 
 @register("dataset", "sms_spam")
-class SmsSpam(Dataset):
+class SmsSpam(MailDataset):
     """5,574 text messages, 13.4 % of them spam, each as the presence (1) or absence (0) of frequent words; class 1 is spam.
 
     The words are the ``n_words`` that most training messages hold: the test messages have no say in them, so that every
@@ -86,26 +85,10 @@ class SmsSpam(Dataset):
 
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
-    domain: ClassVar[Domain] = "binary"
+    stand_in: ClassVar[str] = "sms-sim"
+    text: ClassVar[str] = "text/sms_spam_collection.tsv"
+    packed: ClassVar[str] = "text/sms_spam_collection.tsv.gz"
     n_words: PositiveInt
-    test_share: Annotated[float, Field(gt=0, lt=1)]
-    n_train: PositiveInt | None
-    simulated: bool
-    offline: Offline
-    batch_size: PositiveInt | None
-
-    @property
-    def file(self) -> MailFile:
-        return MailFile(self.name, "sms-sim", TEXT, PACKED, self.simulated, self.offline)
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        return self.file.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)

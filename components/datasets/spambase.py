@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
 
 from components.datasets.checksums import numbers
-from components.datasets.mail_files import MailFile, Offline, held_out, problem_of_words
-from components.interfaces import Dataset, Domain, Kind, Rng, Setting, Target
+from components.datasets.mail_files import MailDataset, held_out, problem_of_words
+from components.interfaces import Rng, Setting
 from components.problems.supervised import Supervised
 from components.registry import register
 
 MAILS, WORDS, SPAM = 4_601, 54, 1_813  # mails, words (or characters) looked for, mails that are spam
-TEXT, PACKED = "classification/spambase.data", "classification/spambase.data.gz"
 TOPICS = 4  # of each class in the simulated corpus
 Mails = tuple[NDArray[np.float64], NDArray[np.int64]]  # x [4601, 54] in {0, 1}, y [4601]: 1 for spam
 
@@ -47,7 +45,7 @@ def simulated_mails() -> Mails:
 
 
 @register("dataset", "spambase")
-class Spambase(Dataset):
+class Spambase(MailDataset):
     """4,601 e-mails, 39.4 % of them spam, each as the presence (1) or absence (0) of 54 words; class 1 is spam.
 
     Inputs are binary: attacks change words, and gradient attacks are refused.  Repeated hold-out: every replicate puts
@@ -60,25 +58,9 @@ class Spambase(Dataset):
 
     Source: Hopkins, Reeber, Forman and Suermondt (1999), UCI repository; Gallego (2021), section 3.2.2."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "binary"
-    domain: ClassVar[Domain] = "binary"
-    test_share: Annotated[float, Field(gt=0, lt=1)]
-    n_train: PositiveInt | None
-    simulated: bool
-    offline: Offline
-    batch_size: PositiveInt | None
-
-    @property
-    def file(self) -> MailFile:
-        return MailFile(self.name, "spam-sim", TEXT, PACKED, self.simulated, self.offline)
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        return self.file.identity(data_dir, offline)
+    stand_in: ClassVar[str] = "spam-sim"
+    text: ClassVar[str] = "classification/spambase.data"
+    packed: ClassVar[str] = "classification/spambase.data.gz"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from small_problems import component
 
-from components.datasets.sms_spam import PACKED, TEXT, bag, most_frequent, simulated_messages, words_in
+from components.datasets.sms_spam import SmsSpam, bag, most_frequent, simulated_messages, words_in
 from components.interfaces import DataUnavailable, Setting, SimulatedData
 from components.trouble import DamagedFile
 from runner.rng import Streams
@@ -19,7 +19,8 @@ from runner.rng import Streams
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
 needs_file = pytest.mark.skipif(
-    not any((REAL / p).is_file() for p in (PACKED, TEXT)), reason="RUNNER_DATA_DIR has no text/sms_spam_collection.tsv"
+    not any((REAL / p).is_file() for p in (SmsSpam.packed, SmsSpam.text)),
+    reason="RUNNER_DATA_DIR has no text/sms_spam_collection.tsv",
 )
 
 
@@ -72,7 +73,7 @@ def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, mon
 
 def test_a_file_with_other_content_is_refused(tmp_path):
     (tmp_path / "text").mkdir()
-    (tmp_path / PACKED).write_bytes(gzip.compress(b"ham\thello\n"))
+    (tmp_path / SmsSpam.packed).write_bytes(gzip.compress(b"ham\thello\n"))
     with pytest.raises(DamagedFile, match="not the file it should be"):
         load(data_dir=tmp_path, simulated=False)
 
@@ -81,7 +82,7 @@ def test_a_file_with_other_content_is_refused(tmp_path):
 def test_the_real_messages_are_the_file_s_words():
     problem = load(data_dir=REAL, simulated=False, n_words=100)
     assert problem.name == "sms_spam"
-    path = next(REAL / p for p in (PACKED, TEXT) if (REAL / p).is_file())
+    path = next(REAL / p for p in (SmsSpam.packed, SmsSpam.text) if (REAL / p).is_file())
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = content.decode().rstrip("\n").split("\n")
     assert len(lines) == len(problem.train.x) + len(problem.test.x) == 5574

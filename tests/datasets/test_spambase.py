@@ -11,7 +11,7 @@ import pytest
 import torch
 from small_problems import component
 
-from components.datasets.spambase import PACKED, TEXT, simulated_mails
+from components.datasets.spambase import Spambase, simulated_mails
 from components.interfaces import DataUnavailable, Setting, SimulatedData
 from runner.config import ConfigError, check_pairs
 from runner.rng import Streams
@@ -19,7 +19,8 @@ from runner.rng import Streams
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))
 needs_file = pytest.mark.skipif(
-    not any((REAL / p).is_file() for p in (PACKED, TEXT)), reason="RUNNER_DATA_DIR has no classification/spambase.data"
+    not any((REAL / p).is_file() for p in (Spambase.packed, Spambase.text)),
+    reason="RUNNER_DATA_DIR has no classification/spambase.data",
 )
 
 
@@ -60,7 +61,7 @@ def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, mon
 def test_the_real_mails_are_the_file_s_words():
     problem = load(data_dir=REAL, simulated=False)
     assert problem.name == "spambase"
-    path = next(REAL / p for p in (PACKED, TEXT) if (REAL / p).is_file())
+    path = next(REAL / p for p in (Spambase.packed, Spambase.text) if (REAL / p).is_file())
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         rows = [[float(v) for v in line.split()] for line in lines]
     spam = [row for row in rows if row[-1] == 1]

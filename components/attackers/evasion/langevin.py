@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.attackers.evasion.norms import NORMS, NormName
-from components.attackers.victim import Victim
+from components.attackers.victim import Criterion, Victim
 
 
 def beta_sizes(rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator) -> Tensor:
@@ -52,11 +52,8 @@ def langevin(
         if temperature > 0:
             # Noise for all rows: what a row is given does not depend on how long the others go on.
             noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
-        answer = (
-            victim.answer(here, y[rows], generator)
-            if margin is None
-            else victim.answer(here, y[rows], generator, "margin", margin[rows])
-        )
+        rule: Criterion = "cross_entropy" if margin is None else "margin"
+        answer = victim.answer(here, y[rows], generator, rule, None if margin is None else margin[rows])
         moved = here - eps * answer.gradient.sign()  # eq. (3.14)
         if temperature > 0:
             moved = moved + (2 * temperature * eps).sqrt() * noise[rows]
