@@ -16,6 +16,7 @@ from runner.console import out
 from runner.earlier_scores import HEADER, EarlierScores, read_earlier
 from runner.mistakes import ConfigError
 from runner.report_context import notes, provenance, run_views, table_view
+from runner.report_evolution import evolutions
 from runner.results import Laid, lay
 from runner.snapshot import Snapshot
 from runner.study_definition import StudyDefinition, load_study
@@ -114,7 +115,7 @@ def write(
 
     tables = lay(study, snapshot, earlier)
     runs = run_views(snapshot) if snapshot else []
-    drawn = _curves(study, tables)
+    drawn = _curves(study, tables) | evolutions(study, snapshot)
     folder.mkdir(parents=True, exist_ok=True)
     figures, written = [], []
     for stem, (figure, caption) in drawn.items():

@@ -4,6 +4,7 @@ rows     one per line of the table: a model under a preset, that is an experimen
 grid     keys and values whose every combination is run for each row (seed: pooled, others: columns)
 tables   what is laid out, beside which published table; columns are values of a grid key, or metrics by name
 figures  learning curves
+evolutions  metrics from evaluation to evaluation, a line for each replicate
 """
 
 from __future__ import annotations
@@ -80,6 +81,25 @@ class FigureSpec(_Strict):
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
 
 
+class EvolutionSpec(_Strict):
+    """Metrics of the runs of one cell from evaluation to evaluation, a line for each replicate."""
+
+    name: str
+    title: str
+    metrics: list[str]
+    exact: dict[str, float] = {}  # metric -> its true value, where that is known
+    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EvolutionSpec:
+        for name in self.exact:
+            if name not in self.metrics:
+                raise ValueError(
+                    f"figure {self.name}: exact has {name}{nearest(name, self.metrics)}, which is not drawn"
+                )
+        return self
+
+
 class StudyDefinition(_Strict):
     """The whole of ``conf/study/<name>.yaml``."""
 
@@ -91,6 +111,7 @@ class StudyDefinition(_Strict):
     rows: list[Row]
     tables: list[TableSpec]
     figures: list[FigureSpec] = []
+    evolutions: list[EvolutionSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
 
     @model_validator(mode="after")
@@ -118,6 +139,10 @@ class StudyDefinition(_Strict):
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
                     raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
+        for evolution in self.evolutions:
+            for key, value in evolution.cell.items():
+                if value not in self.grid.get(key, []):
+                    raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
     def drawn(self, figure: FigureSpec) -> list[Row]:

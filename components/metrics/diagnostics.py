@@ -101,7 +101,8 @@ def pareto_k(log_weights: Tensor) -> float:
 
     Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the largest are all within a
     tenth of each other, no tail to fit (they crowd at an end point, where the likelihood of k < −1 has no maximum and the
-    fit finds anything, 2 for instance).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given those.)
+    fit finds anything, 2 for instance).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told
+    that it was given those.)
 
     Source: Vehtari et al. (2024)."""
     values = log_weights.detach().double().cpu().flatten().numpy()

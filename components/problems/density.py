@@ -57,10 +57,10 @@ class Density:
         ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
         Table 2.3 does not say which norm it takes, or whether it averages chains or their errors.)
-        ``error_second_moment`` is that of E[θ²], all pooled; ``mean`` and ``sd`` are the estimates themselves, averaged over
-        the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the diagnostics are those of
-        ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced,
-        for its cost is quadratic."""
+        ``error_second_moment`` is that of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
+        themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the
+        diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most
+        500 draws, evenly spaced, for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
@@ -71,8 +71,9 @@ class Density:
         if posterior.log_weights is None:
             out["error_mean_of_a_chain"] = float((posterior.values.mean(1) - self.mean).norm(dim=1).mean())
         sd = (posterior.second_moment - posterior.mean.square()).clamp_min(0).sqrt()
-        out |= {"mean": float(posterior.mean.mean()), "sd": float(sd.mean())}
-        by_name = {"error_mean": first.abs(), "error_second_moment": second.abs(), "mean": posterior.mean, "sd": sd}
+        by_name = {"mean": posterior.mean, "sd": sd, "second_moment": posterior.second_moment}
+        out |= {name: float(value.mean()) for name, value in by_name.items()}
+        by_name |= {"error_mean": first.abs(), "error_second_moment": second.abs()}
         if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
             errors = moment_errors(
                 posterior,

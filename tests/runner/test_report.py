@@ -16,6 +16,7 @@ from runner.earlier_scores import EarlierCell
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
 from runner.report import main
+from runner.report_evolution import evolutions
 from runner.results import lay, step_times
 from runner.snapshot import FrozenRun, Snapshot
 from runner.study_definition import StudyDefinition, load_study
@@ -302,3 +303,28 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     assert ax.get_xscale() == "linear"
     np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
     assert "ACCURACY against attacked" in caption
+
+
+def test_evolutions_are_read_from_the_records_of_one_cell(study):
+    spec = {"name": "way", "title": "On the way", "metrics": ["nlpp"], "cell": {"dataset.n_train": 1000}}
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
+    small = replace(study, study=definition)
+    record(small, "c", 1000, [0.5, 0.6])
+    record(small, "c", 100, [0.9, 0.8])
+    for n in (100, 1000):
+        lines = [
+            {"step": t, "replicate": r, "time": 1.0, "phase": phase, "metrics": {"nlpp": n + r + 1 / t}}
+            for r in range(2)
+            for t, phase in ((1, "train"), (10, "evaluation"), (20, "final"))
+        ]
+        run = next(run for run in small.runs if run.row == "iGP, tuned" and run.cell == {"dataset.n_train": n})
+        (small.folder(run) / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    drawn, caption = evolutions(definition, small)["way"]
+    (ax,) = drawn.axes
+    assert caption == "On the way; 2 runs of each"
+    np.testing.assert_allclose([line.get_xydata() for line in ax.lines], [
+        [[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)
+    ])  # fmt: skip
+    wrong = definition.model_dump() | {"evolutions": [spec | {"cell": {"dataset.n_train": 7}}]}
+    with pytest.raises(ValueError, match=r"cell has dataset\.n_train=7, which is not in the grid"):
+        StudyDefinition.model_validate(wrong)

@@ -1,0 +1,42 @@
+"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from components.figures.style import PALETTE, new_figure
+
+DARK = PALETTE[6]
+
+
+def evolution(table: pd.DataFrame, exact: Mapping[str, float]) -> Figure:
+    """Estimates against iterations, one panel per metric, one colour per method and one line per replicate; the exact value,
+    where ``exact`` has one, is a dark line.
+
+    The table has the columns method, replicate, step, metric, value, one row for each recorded estimate.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    missing = {"method", "replicate", "step", "metric", "value"} - set(table.columns)
+    if missing:
+        raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
+    metrics = list(dict.fromkeys(table["metric"]))
+    colours = {method: PALETTE[i % len(PALETTE)] for i, method in enumerate(dict.fromkeys(table["method"]))}
+    figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
+    for ax, metric in zip(axes, metrics, strict=True):
+        rows = table[table["metric"] == metric]
+        for (method, _), line in rows.groupby(["method", "replicate"], sort=False):
+            ax.plot(line["step"], line["value"], color=colours[str(method)], lw=1.1, alpha=0.75)
+        if metric in exact:
+            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
+        ax.set(xlabel="iteration", ylabel=f"estimated {metric.replace('_', ' ')}")
+    handles = [Line2D([], [], color=colour, lw=1.6, label=method) for method, colour in colours.items()]
+    if exact:
+        handles.append(Line2D([], [], color=DARK, lw=1.6, label="exact"))
+    figure.legend(handles=handles, loc="outside right center")
+    return figure
