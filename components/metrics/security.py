@@ -185,7 +185,8 @@ def _row(predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, 
 
 
 def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, float], dict[str, Any], dict[str, Any]]:
-    """(scores, figures, tables) of the problem's own evasion attacker; scores are named "robust_accuracy/eps=0.10"."""
+    """(scores, figures, tables) of the problem's own evasion attacker; scores are named "robust_accuracy/eps=0.10", those of a
+    member of several attacks "robust_accuracy/fgsm/eps=0.10"."""
     attacker = problem.attacker
     assert isinstance(attacker, Attacker)
     attacker = attacker.informed(problem, rng)
@@ -199,6 +200,8 @@ def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, f
             scores[f"attack_success/{at}"] = row["success_rate"]
             scores[f"robust_ece/{at}"] = row["ece"]
             scores[f"robust_entropy/{at}"] = row["entropy"]
+            for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
+                scores[f"robust_{column}/{at}"] = row[column]
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
     scores["attack_checks_passed"] = float(curve.verdict)

@@ -129,6 +129,8 @@ def test_figure_and_scores():
     problem.attacker = several(*MEMBERS)
     scores, figures, tables = evaluate(problem, model, Streams(0))
     assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
+    eps = EPS[-1]
+    assert scores[f"robust_accuracy/pgd/eps={eps:.2f}"] == tables["security_curve"]["accuracy/pgd"].iloc[-1]
     axis = figures["security_curve"].axes[0]
     labels = [line.get_label() for line in axis.get_lines()]
     assert labels[:4] == ["fgsm", "pgd", "square", "worst case"]
