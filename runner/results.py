@@ -105,7 +105,7 @@ def _cell(
     by_metric = isinstance(table.columns, dict)
     metric = table.columns[column] if isinstance(table.columns, dict) else str(table.metric)
     reasons: dict[str, None] = {}
-    smoke = False
+    smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:
         if run.row != row.name or not (by_metric or str(run.cell.get(str(table.columns))) == column):
             continue
@@ -118,6 +118,7 @@ def _cell(
             cell.data = facts["data"]
             cell.folders.append(snapshot.folder(run)) if snapshot else None
             smoke = smoke or facts.get("smoke", False)
+            asked += facts["replicates"]
             if facts["state"] != "done":
                 reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
     known = earlier.get((table.name, row.name, column))
@@ -128,7 +129,7 @@ def _cell(
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
         cell.reason = "a smoke run"
-    else:
+    elif len(cell.values) < asked:  # earlier scores may have completed what these runs have not
         cell.reason = "; ".join(r for r in reasons if "so far" in r)
     return cell
 

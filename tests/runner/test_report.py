@@ -228,6 +228,15 @@ def test_a_record_counts_before_an_earlier_score(study):
     assert (cell.values, cell.earlier, cell.data) == ({(0, 0): 1.0, (0, 1): 2.0}, 0, "sarcos")
 
 
+def test_earlier_scores_complete_an_interrupted_run(study):
+    record(study, "c", 1000, state="interrupted", replicates=2, finished={"0": {"nlpp": 1.2}})
+    for known, why in (({}, "1 of 2 replicates so far"), ({(0, 1): 1.4}, "")):
+        earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", known)} if known else {}
+        (laid,) = lay(study.study, study, earlier)
+        cell = next(c for row, line in laid.rows for c in line if row.name == "iGP, tuned" and c.column == "1000")
+        assert cell.reason == why
+
+
 def test_the_files_of_a_report(study, tmp_path, capsys):
     record(study, "a", 1000, 0.20 + NOISE)
     record(study, "b", 100, 1.10 + NOISE)
