@@ -38,7 +38,6 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
                 ]
         if lines:
             table = pd.DataFrame(lines)
-            table["metric"] = pd.Categorical(table["metric"], spec.metrics)
             caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"
-            drawn[spec.name] = (evolution(table.sort_values(["metric", "step"], kind="stable"), spec.exact), caption)
+            drawn[spec.name] = (evolution(table, spec.exact), caption)
     return drawn

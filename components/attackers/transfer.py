@@ -76,7 +76,7 @@ class Transfer(Attacker):
         if self._posterior is None:
             raise Misfit("attacker=transfer: it has no surrogate yet; informed(problem, rng) trains it")
         attack = self.attack.relentless()
-        surrogate = replace(victim, posterior=self._posterior).seen_by(attack)
+        surrogate = replace(victim, posterior=self._posterior).facing(attack)
         return attack.perturb(surrogate, x, y, rng, eps)
 
     def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:

@@ -47,7 +47,7 @@ class Victim:
     expectation: Expectation = "predictive"
     image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
 
-    def seen_by(self, attacker: Any) -> Victim:
+    def facing(self, attacker: Any) -> Victim:
         """The same victim as an attacker looks at it: with his own expectation over draws, where he has one."""
         return replace(self, expectation=getattr(attacker, "expectation", "predictive"))
 

@@ -91,7 +91,7 @@ class WorstCase(Attacker):
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = [member.perturb(victim.seen_by(member), x, y, rng, eps) for member in self.labelled.values()]
+        found = [member.perturb(victim.facing(member), x, y, rng, eps) for member in self.labelled.values()]
         return strongest(victim, found, y, rng.attack)
 
     def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:

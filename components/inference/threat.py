@@ -50,7 +50,7 @@ class Threat:
         self.bounds, self.eps, self.image_shape = bounds, eps, problem.image_shape
 
     def victim(self, posterior: Any) -> Victim:
-        return Victim(posterior, self.bounds, image_shape=self.image_shape).seen_by(self.attacker)
+        return Victim(posterior, self.bounds, image_shape=self.image_shape).facing(self.attacker)
 
     def attacked(self, posterior: Any, batch: Batch, rng: Rng) -> Tensor:
         """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""

@@ -117,7 +117,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
 
 
 def _victim(attacker: Any, posterior: Any, problem: Supervised) -> Victim:
-    return Victim(posterior, problem.bounds, image_shape=problem.image_shape).seen_by(attacker)
+    return Victim(posterior, problem.bounds, image_shape=problem.image_shape).facing(attacker)
 
 
 def _attacked(
@@ -135,7 +135,7 @@ def _attacked(
 
     if not isinstance(attacker, WorstCase):
         return found(attacker, victim), {}
-    each = {label: found(member, victim.seen_by(member)) for label, member in attacker.labelled.items()}
+    each = {label: found(member, victim.facing(member)) for label, member in attacker.labelled.items()}
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
     best = [strongest(victim, zs, label, rng.at("evaluation", i)) for i, (*zs, label) in enumerate(chunks)]
     return torch.cat(best), each
