@@ -7,9 +7,7 @@ for step, batch in problem.batches(rng, start, stop):
 
 from __future__ import annotations
 
-import dataclasses
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,11 @@ from typing import Any
 
 import torch
 
-from components.attackers.evasion.sizes import check_sizes
-from components.interfaces import DataUnavailable, NumericalTrouble, Setting
-from components.trouble import Misfit, Shortfall, SimulatedData
+from components.interfaces import DataUnavailable, NumericalTrouble
+from components.trouble import Misfit
 from runner import checkpoint, console
+from runner.announcements import Announcements
+from runner.assembly import load_problem, total_steps
 from runner.config import Job
 from runner.divergence import check_finite
 from runner.mistakes import ConfigError, RunFailure
@@ -31,8 +30,6 @@ from runner.signals import Interrupted, noted_signals
 from runner.tracking import Mirror
 
 PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
-PROFILED = 20
-TITLES: dict[type[Warning], str] = {SimulatedData: "Simulated data", Shortfall: "Not complete"}
 Scores = dict[str, Any]
 
 
@@ -53,67 +50,10 @@ class Run:
         self.record = Record.open(job)
         self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
         self.loops = 1 if job.dataset.vectorised else self.settings.replicates
-        self.device, self.dtype = torch.device(self.settings.device), getattr(torch, self.settings.dtype)
-        self.announced: set[str] = set()
+        self.announcements = Announcements()
         self.was_done = self.record.state == "done"
 
-    @contextmanager
-    def _announcing(self, shortfalls: bool = True) -> Iterator[None]:
-        """Shows the warnings of components that are raised inside, each once in a run."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        for warning in caught:
-            ours = issubclass(warning.category, SimulatedData | Shortfall) or "components" in str(warning.filename)
-            if issubclass(warning.category, Shortfall) and not shortfalls:
-                continue
-            if not ours:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-            elif str(warning.message) not in self.announced:
-                self.announced.add(str(warning.message))
-                console.announce(TITLES.get(warning.category, warning.category.__name__), str(warning.message))
-
     # -- one replicate -------------------------------------------------------------------------------------------------
-    def _problem(self, rng: Streams) -> Any:
-        settings, job = self.settings, self.job
-        setting = Setting(
-            data_dir=Path(settings.data_dir),
-            device=self.device,
-            dtype=self.dtype,
-            replicates=settings.replicates if job.dataset.vectorised else 1,
-            offline=settings.offline,
-        )
-        with self._announcing():
-            problem: Any = job.dataset.load(rng, setting)
-        if problem.name != job.data:
-            raise RunFailure(
-                f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"
-            )
-        if job.attacker is not None:
-            if job.attacker.action == "contamination":
-                problem = problem.attacked(job.attacker, rng)
-            if job.attacker.action == "evasion":
-                check_sizes(job.attacker, problem)
-            problem.attacker = job.attacker
-        if settings.debug == "overfit":
-            if problem.kind != "supervised":
-                raise ConfigError(
-                    f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}"
-                )
-            _, batch = next(iter(problem.batches(rng, 0, 1)))
-            batch = dataclasses.replace(batch, scale=1.0)
-            problem = dataclasses.replace(problem, train=batch, test=batch, batch_size=None)
-        return problem
-
-    def _total(self, problem: Any) -> int:
-        steps, length = self.settings.steps, problem.length
-        if steps is None and length is None:
-            raise ConfigError(f"steps: missing; dataset={self.job.dataset.name} has no length of its own, give steps=…")
-        if steps is not None and length is not None and steps > length:
-            raise ConfigError(f"steps={steps}: dataset={self.job.dataset.name} has only {length}")
-        total = steps or length
-        return min(total, PROFILED) if self.settings.debug == "profile" else total
-
     def _resume(self, state: Any, rng: Streams, replicate: int) -> tuple[Any, int, float]:
         """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds)."""
         found = checkpoint.load_newest(self.record.folder / "checkpoints", self.job.signature)
@@ -140,9 +80,10 @@ class Run:
     def replicate(self, replicate: int, received: list[int], live: list[console.Live]) -> Scores:
         """Trains and scores one replicate (or, with vectorised data, all of them at once)."""
         settings, inference, record = self.settings, self.job.inference, self.record
-        rng = Streams(settings.seed, replicate, self.device)
-        problem = self._problem(rng)
-        total = self._total(problem)
+        rng = Streams(settings.seed, replicate, torch.device(settings.device))
+        with self.announcements.shown_once():
+            problem = load_problem(self.job, rng)
+        total = total_steps(self.job, problem)
         model = self.job.model.build(problem, rng)
         try:
             state = inference.init(model, problem, rng)
@@ -171,7 +112,7 @@ class Run:
                         f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend
                     ) from error
                 if settings.eval_every and step % settings.eval_every == 0 and step < total:
-                    with self._announcing(shortfalls=False):  # few draws are no news before the end
+                    with self.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
                         scores = plain(problem.score(inference.posterior(state), rng))
                     self._evaluated(step, replicate, before + time.monotonic() - began, "evaluation", scores, live[0])
                 if saving:
@@ -185,13 +126,13 @@ class Run:
                 if profiler is not None:
                     profiler.step()
         posterior = inference.posterior(state)
-        with self._announcing():
+        with self.announcements.shown_once():
             scores, figures, tables = self._assess(problem, posterior, rng, figures=replicate == 0)
         self._evaluated(total, replicate, before + time.monotonic() - began, "final", scores, live[0])
         if replicate == 0:
             write_artefacts(record.folder, figures, tables, self.job)
             if hasattr(posterior, "artefacts"):  # any posterior may write files of its own into the run's folder
-                with self._announcing():
+                with self.announcements.shown_once():
                     written = posterior.artefacts(record.folder)
                 record.save(artefacts=[str(path.relative_to(record.folder)) for path in written or []])
         return scores

@@ -1,0 +1,35 @@
+"""Warnings of components, shown in a panel of their own, each once in a run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from components.trouble import Shortfall, SimulatedData
+from runner import console
+
+TITLES: dict[type[Warning], str] = {SimulatedData: "Simulated data", Shortfall: "Not complete"}
+
+
+class Announcements:
+    """What a run has been told by its components; warnings of others pass through."""
+
+    def __init__(self) -> None:
+        self.shown: set[str] = set()
+
+    @contextmanager
+    def shown_once(self, shortfalls: bool = True) -> Iterator[None]:
+        """Shows the warnings of components that are raised inside, but those of a shortfall where they are no news."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            ours = issubclass(warning.category, SimulatedData | Shortfall) or "components" in str(warning.filename)
+            if issubclass(warning.category, Shortfall) and not shortfalls:
+                continue
+            if not ours:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            elif str(warning.message) not in self.shown:
+                self.shown.add(str(warning.message))
+                console.announce(TITLES.get(warning.category, warning.category.__name__), str(warning.message))
