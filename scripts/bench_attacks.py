@@ -9,6 +9,7 @@ Ours runs twice: as attacks run by default, where only success matters, so that 
 time, and through all steps for every image as the others do.  Each library sees the network as training leaves it, with
 parameters that take gradients; ours freezes a copy, as it does in every run.  Timings are interleaved and are seconds of
 the process's own CPU, one thread; a ratio is the median of those of neighbouring runs, above 1 where ours is faster.
+The convolutional network is our model ``cnn``, whose windows move by two pixels; the others see its layers as PyTorch's.
 
 Peers: pip install -e '.[bench]', then pip install --no-deps torchattacks (it would take an older requests, and torchvision).
 """
@@ -31,8 +32,11 @@ from torch import Tensor, nn
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.victim import Victim
+from components.models.cnn import CNN
 from components.predictive import Categorical
+from components.problems.supervised import Batch, Supervised
 from runner.memory import keep_freed_memory
+from runner.rng import Streams
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
 PEERS = ("torchattacks", "foolbox", "ART")
@@ -45,11 +49,25 @@ WHOLE = ", all steps"
 Attack = Callable[[Tensor, Tensor], Tensor]
 
 
+class Normalised(nn.Module):
+    """(x − m)/s, as our model ``cnn`` has it inside."""
+
+    def __init__(self, x: Tensor):
+        super().__init__()
+        self.seen, self.mean, self.std = x, float(x.mean()), float(x.std(correction=0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std
+
+
 class Network:
     """A point estimate as attackers see it: frozen, of rows x [B, 784]."""
 
-    def __init__(self, module: nn.Module):
-        self.module = copy.deepcopy(module).requires_grad_(False)
+    def __init__(self, module: nn.Sequential):
+        if isinstance(module[0], Normalised):
+            self.module: Callable[[Tensor], Tensor] = our_cnn(module)
+        else:
+            self.module = copy.deepcopy(module).requires_grad_(False)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         return Categorical(self.module(x)[None, :, None])
@@ -62,14 +80,19 @@ def data(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return (0.3 * prototypes[y] + 0.7 * torch.rand(n, 784, generator=generator)).clamp(0, 1), y
 
 
-def networks(generator: torch.Generator) -> dict[str, nn.Module]:
+def networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
     """Both networks, trained for a few steps."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         mlp = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 10))
-        convolutions = [nn.Conv2d(1, 16, 5, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 5, stride=2), nn.ReLU()]
-        cnn = nn.Sequential(nn.Unflatten(1, (1, 28, 28)), *convolutions, nn.Flatten(), nn.Linear(512, 10))
-    x, y = data(1000, generator)
+        x, y = data(1000, generator)
+        images = [Normalised(x), nn.Unflatten(1, (1, 28, 28))]
+        convolutions = [
+            layer
+            for colours, channels in ((1, 16), (16, 32))
+            for layer in (nn.Conv2d(colours, channels, 5, stride=2, padding=2), nn.ReLU())
+        ]
+        cnn = nn.Sequential(*images, *convolutions, nn.Flatten(), nn.Linear(32 * 7 * 7, 10))
     for network in (mlp, cnn):
         adam = torch.optim.Adam(network.parameters(), lr=1e-3)
         for _ in range(30):
@@ -79,7 +102,21 @@ def networks(generator: torch.Generator) -> dict[str, nn.Module]:
     return {"MLP": mlp.eval(), "CNN": cnn.eval()}
 
 
-def telling_size(network: nn.Module, x: Tensor, y: Tensor) -> float:
+def our_cnn(module: nn.Sequential) -> Callable[[Tensor], Tensor]:
+    """Our model of the same weights: x [B, 784] -> logits [B, 10]."""
+    x = module[0].seen
+    y = torch.zeros(len(x), 1, dtype=torch.long)
+    train = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
+    problem = Supervised("images", train, train, None, "classes", n_classes=10, image_shape=(28, 28))
+    yaml = {"channels": [16, 32], "kernel": 5, "downsampling": "stride", "widths": [], "activation": "relu"}
+    network = CNN(name="cnn", dropout=0.0, prior_std=1.0, **yaml).build(problem, Streams(0))
+    with torch.no_grad():
+        network.theta.copy_(torch.cat([w.flatten() for w in module.parameters()]))
+    network.requires_grad_(False)
+    return lambda x: network(x)[:, 0]
+
+
+def telling_size(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
     """The smallest ε of a grid at which at most half of the images withstand the attack."""
     for eps in np.arange(0.01, 0.5, 0.01).tolist():
         if float((network(ours(network, eps, stop=True)(x, y)).argmax(1) == y).double().mean()) <= 0.5:
@@ -87,7 +124,7 @@ def telling_size(network: nn.Module, x: Tensor, y: Tensor) -> float:
     raise AssertionError("no size breaks half of the images")
 
 
-def ours(network: nn.Module, eps: float, stop: bool) -> Attack:
+def ours(network: nn.Sequential, eps: float, stop: bool) -> Attack:
     victim, how = Victim(Network(network), (0.0, 1.0)), Ascent("linf", STEPS, ALPHA, stop_when_broken=stop)
     return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, how)
 

@@ -30,7 +30,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "hmc": {"steps": 1200, "chains": 8, "warmup": 400, "mass": "dense", "trajectory": "jittered", "length": 3.0,
             "max_steps": 64, "target_acceptance": 0.95},
     "mala": {"steps": 3500, "chains": 8, "warmup": 800},
-    "random_walk_mh": {"steps": 9000, "chains": 8, "warmup": 1500},
+    "random_walk_mh": {"steps": 14000, "chains": 8, "warmup": 1500},
     "importance_sampling": {"steps": 100, "chains": 100},
 }  # fmt: skip
 FEW = ["sblri-blr", "mesquite-logmesquite", "eight_schools-eight_schools_noncentered", "gp_pois_regr-gp_regr"]

@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 from small_problems import classes, component, resumed, tensors, train
+from torch.nn import functional as F
 
 from components.attackers.victim import Victim
+from components.models.networks.strided_convolution import convolved
 from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.rng import Streams
@@ -24,8 +26,8 @@ def cnn(**changes):
     return component("model", "cnn", **({"channels": [2], "widths": [4], "activation": "tanh"} | changes))
 
 
-def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, flip=False):
-    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2, then the affine layers."""
+def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride, flip=False):
+    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2 (or take every second), then the affine layers."""
     theta, at = theta.tolist(), 0
 
     def take(n):
@@ -54,6 +56,10 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, flip=Fa
                                     a, e = (k - 1 - u, k - 1 - v) if flip else (u, v)
                                     rows[i][j] += w[((o * into + c) * k + a) * k + e] * h[c][p][q]
             full.append(rows)
+        if stride:
+            height, width = (height + 1) // 2, (width + 1) // 2
+            h = [[[math.tanh(rows[2 * i][2 * j]) for j in range(width)] for i in range(height)] for rows in full]
+            continue
         height, width = height // 2, width // 2
         h = [
             [
@@ -73,18 +79,24 @@ def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, flip=Fa
 
 
 @pytest.mark.parametrize(
-    ("shape", "channels", "kernel", "widths"),
-    [((6, 5), [2], 3, [4]), ((5, 7), [2, 3], 5, []), ((3, 4, 6), [2], 1, [3])],
+    ("shape", "channels", "kernel", "widths", "downsampling"),
+    [
+        ((6, 5), [2], 3, [4], "pool"),
+        ((5, 7), [2, 3], 5, [], "pool"),
+        ((3, 4, 6), [2], 1, [3], "pool"),
+        ((6, 5), [2], 3, [4], "stride"),
+        ((3, 5, 7), [2, 3], 5, [], "stride"),
+    ],
 )
-def test_forward_and_particles_literally(shape, channels, kernel, widths):
+def test_forward_and_particles_literally(shape, channels, kernel, widths, downsampling):
     problem = images(n=3, shape=shape)
-    network = cnn(channels=channels, kernel=kernel, widths=widths).build(problem, Streams(0))
+    network = cnn(channels=channels, kernel=kernel, widths=widths, downsampling=downsampling).build(problem, Streams(0))
     image = (1, *shape) if len(shape) == 2 else shape
     pixels = problem.train.x.reshape(3, image[0], -1)
     mean = [float(pixels[:, c].mean()) for c in range(image[0])]
     std = [float(pixels[:, c].std(correction=0)) for c in range(image[0])]
     theta = network.sample_prior(2, torch.Generator().manual_seed(1))
-    settings = mean, std, image, channels, kernel, widths, 3
+    settings = mean, std, image, channels, kernel, widths, 3, downsampling == "stride"
     expected = torch.stack([torch.stack([by_loops(k, row, *settings) for row in problem.test.x]) for k in theta])
     torch.testing.assert_close(network.outputs(theta, problem.test.x)[:, :, 0], expected)
     own = torch.stack([problem.test.x, problem.train.x])  # each particle its own images
@@ -119,11 +131,27 @@ def test_normalisation_is_inside_the_model():
     assert torch.isfinite(cnn().build(blank, Streams(0))(blank.test.x)).all()  # pixels that never differ
 
 
-def test_gradients_are_those_of_finite_differences():
+@pytest.mark.parametrize("downsampling", ["pool", "stride"])
+def test_gradients_are_those_of_finite_differences(downsampling):
     problem = images(n=4)
-    network = cnn().build(problem, Streams(0))
+    network = cnn(downsampling=downsampling).build(problem, Streams(0))
     theta, x = network.sample_prior(2, torch.Generator().manual_seed(0)).requires_grad_(), problem.test.x
     assert torch.autograd.gradcheck(network.outputs, (theta, x.clone().requires_grad_()))
+
+
+def test_a_strided_convolution_is_the_librarys():
+    g = torch.Generator().manual_seed(0)
+    for shape, k, stride in (((3, 2, 6, 5), 3, 2), ((2, 1, 9, 8), 5, 3), ((2, 3, 4, 4), 1, 2)):
+        x = torch.randn(shape, generator=g, dtype=torch.float64)
+        kernels = torch.randn(4, shape[1], k, k, generator=g, dtype=torch.float64)
+        bias = torch.randn(4, generator=g, dtype=torch.float64)
+        inputs = tuple(z.requires_grad_() for z in (x, kernels, bias))
+        ours, theirs = convolved(*inputs, stride), F.conv2d(*inputs, stride=stride, padding=k // 2)
+        torch.testing.assert_close(ours, theirs)
+        along = torch.randn(ours.shape, generator=g, dtype=torch.float64)
+        for one, other in zip(*(torch.autograd.grad(h, inputs, along) for h in (ours, theirs)), strict=True):
+            torch.testing.assert_close(one, other)
+        assert torch.autograd.gradgradcheck(lambda *z, s=stride: convolved(*z, s), inputs)
 
 
 def test_glorot_limits_count_the_window():

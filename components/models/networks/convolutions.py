@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.models.networks.strided_convolution import convolved
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
+Downsampling = Literal["pool", "stride"]
 Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution
 
 
@@ -19,17 +22,25 @@ class Convolutions(nn.Module):
 
     m and s, of each colour, are mean and standard deviation of the training pixels: inputs, and attacks on them, stay in
     the dataset's own units.  Kernels are k × k and the border is filled with zeros, so that pooling alone, which leaves
-    out an odd last row, makes an image smaller.  x [B, D] -> features [B, F].
+    out an odd last row, makes an image smaller.  With ``downsampling`` by stride nothing is pooled, and W_l ∗ moves by two
+    pixels: h_l = a(W_l ∗₂ h_{l−1} + b_l), which keeps an odd last row.  x [B, D] -> features [B, F].
 
     Raises:
         Misfit: the inputs are no images, or pooling would leave nothing of them.
 
-    Source: LeCun, Bottou, Bengio and Haffner (1998), section II."""
+    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015), section 2 (stride)."""
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, problem: Supervised, channels: list[int], kernel: int, activation: Callable[[Tensor], Tensor]):
+    def __init__(
+        self,
+        problem: Supervised,
+        channels: list[int],
+        kernel: int,
+        downsampling: Downsampling,
+        activation: Callable[[Tensor], Tensor],
+    ):
         super().__init__()
         shape, x = problem.image_shape, problem.train.x
         if shape is None:
@@ -39,8 +50,8 @@ class Convolutions(nn.Module):
             )
         self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
         colours, height, width = self.image
-        left = min(height, width) >> len(channels)
-        if left == 0:
+        self.stride = 2 if downsampling == "stride" else 1
+        if self.stride == 1 and min(height, width) >> len(channels) == 0:
             most = min(height, width).bit_length() - 1
             raise Misfit(
                 f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
@@ -49,7 +60,8 @@ class Convolutions(nn.Module):
         self.window = kernel**2
         inside = [colours, *channels[:-1]]
         self.shapes = [(out, i * self.window) for out, i in zip(channels, inside, strict=True)]  # (out, in) of each
-        self.features = channels[-1] * (height >> len(channels)) * (width >> len(channels))
+        lost = 2 ** len(channels) - 1 if self.stride == 2 else 0  # halves are rounded up there, and down in pooling
+        self.features = channels[-1] * ((height + lost) >> len(channels)) * ((width + lost) >> len(channels))
         pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
         spread = pixels.std(0, correction=0)
         self.register_buffer("mean", pixels.mean(0)[:, None, None])
@@ -67,5 +79,6 @@ class Convolutions(nn.Module):
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
         for weight, bias in layers:
             kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
-            h = F.max_pool2d(self.activation(F.conv2d(h, kernels, bias, padding=self.kernel // 2)), 2)
+            h = self.activation(convolved(h, kernels, bias, self.stride))
+            h = F.max_pool2d(h, 2) if self.stride == 1 else h
         return h.flatten(1)

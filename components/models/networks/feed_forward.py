@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.interfaces import Rng
-from components.models.networks.convolutions import Convolutions
+from components.models.networks.convolutions import Convolutions, Downsampling
 from components.predictive import Categorical, GaussianMixture, Predictive
 from components.problems.supervised import Batch, Supervised
 
@@ -60,12 +60,13 @@ class FeedForward(nn.Module):
         noise_spread: float | None,
         channels: list[int] | None = None,
         kernel: int = 3,
+        downsampling: Downsampling = "pool",
     ):
         super().__init__()
         x = problem.train.x
         self.target, self.n_tasks, self.n_outputs = problem.target, problem.n_tasks, problem.n_classes
         self.activation, self.dropout = ACTIVATIONS[activation], dropout
-        self.front = Convolutions(problem, channels, kernel, self.activation) if channels else None
+        self.front = Convolutions(problem, channels, kernel, downsampling, self.activation) if channels else None
         sizes = [self.front.features if self.front else problem.n_inputs, *widths, self.n_tasks * self.n_outputs]
         convolutions = self.front.shapes if self.front else []
         self.first = len(convolutions)  # number of convolutions: index of the first affine layer
