@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import PositiveFloat, PositiveInt
-
-from components.interfaces import Model, Rng
-from components.models.networks.feed_forward import DropoutRate, FeedForward
-from components.problems.supervised import Supervised
+from components.interfaces import Model
+from components.models.networks.multi_task import Dropped
 from components.registry import register
 
 
 @register("model", "mann3")
-class MANN3(Model):
+class MANN3(Dropped, Model):
     """mANN3: multi-head feed-forward network of three layers, with dropout and L2 regularisation.
 
     The two shared hidden layers are the first two, the heads are the third, one for each task.  ReLU; Glorot
@@ -25,22 +21,3 @@ class MANN3(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
-
-    widths: list[PositiveInt]
-    dropout: DropoutRate
-    l2: PositiveFloat
-    noise: Literal["learned"] | PositiveFloat
-    noise_init: PositiveFloat
-
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
-        return FeedForward(
-            problem,
-            rng,
-            widths=self.widths,
-            activation="relu",
-            dropout=self.dropout,
-            prior_std=math.sqrt(1 / (2 * self.l2 * problem.n)),
-            noise=self.noise,
-            noise_init=self.noise_init,
-            noise_spread=None,
-        )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import PositiveFloat, PositiveInt
-
-from components.interfaces import Model, Rng
-from components.models.networks.feed_forward import FeedForward
-from components.problems.supervised import Supervised
+from components.interfaces import Model
+from components.models.networks.multi_task import NormalPrior
 from components.registry import register
 
 
 @register("model", "mbnn3")
-class MBNN3(Model):
+class MBNN3(NormalPrior, Model):
     """mBNN3: multi-head Bayesian neural network of three layers, with a normal prior on every weight and bias.
 
     The two shared hidden layers are the first two, the heads are the third, one for each task.  ReLU; Glorot
@@ -23,22 +20,3 @@ class MBNN3(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "log_joint"})
-
-    widths: list[PositiveInt]
-    prior_std: PositiveFloat
-    noise: Literal["learned"] | PositiveFloat
-    noise_init: PositiveFloat
-    noise_spread: PositiveFloat | None
-
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
-        return FeedForward(
-            problem,
-            rng,
-            widths=self.widths,
-            activation="relu",
-            dropout=0.0,
-            prior_std=self.prior_std,
-            noise=self.noise,
-            noise_init=self.noise_init,
-            noise_spread=self.noise_spread,
-        )
