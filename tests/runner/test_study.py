@@ -149,7 +149,7 @@ def test_an_unknown_study_names_the_nearest():
         load_study("sarcos_tabel")
 
 
-def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch):
+def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "launch", lambda *_: 0)
     arguments = ["study", str(path), "--output-dir", str(tmp_path)]
     assert study.main([*arguments, "--status"]) == 0
@@ -161,8 +161,11 @@ def test_a_study_is_frozen_when_it_is_first_launched(path, tmp_path, monkeypatch
     assert len({run.signature for run in frozen.runs}) == 5
     assert frozen.runs[0].config["steps"] == 60
 
+    assert study.main(arguments) == 0
+    assert "has changed" not in capsys.readouterr().out
     path.write_text(yaml.safe_dump(DEFINITION | {"grid": {"steps": [61]}}))
     assert study.main(arguments) == 0
+    assert "has changed since it was frozen" in " ".join(capsys.readouterr().out.split())
     assert snapshot.load("two", tmp_path) == frozen  # the YAML changed, the study did not
     with pytest.raises(ConfigError, match="frozen with no overrides"):
         study.main([*arguments, "inference.burn_in=5"])
