@@ -35,15 +35,20 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
     return "crashed"
 
 
+def _column(run: FrozenRun) -> str:
+    """The heading under which a run's state stands: its cell."""
+    return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
+
+
 def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
     """States of a study's runs: one line per row, one column per cell."""
     in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
-    cells = list(dict.fromkeys(" ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items()) for run in in_order))
+    cells = list(dict.fromkeys(_column(run) for run in in_order))
     table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
     table.add_column("")
     for cell in cells:
         table.add_column(cell)
-    by = {(run.row, " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())): run for run in runs}
+    by = {(run.row, _column(run)): run for run in runs}
     for row in dict.fromkeys(run.row for run in runs):
         shown = (state(snapshot, by[row, cell]) if (row, cell) in by else "" for cell in cells)
         table.add_row(row, *(f"[green]{s}" if s == "done" else f"[red]{s}" if s in FAILED else s for s in shown))

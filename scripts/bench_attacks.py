@@ -46,6 +46,7 @@ GOALS = {
     for peer, goal in zip(PEERS, goals, strict=True)
 }
 WHOLE = ", all steps"
+CHANNELS, KERNEL = (16, 32), 5  # of the convolutional network
 Attack = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -89,10 +90,10 @@ def networks(generator: torch.Generator) -> dict[str, nn.Sequential]:
         images = [Normalised(x), nn.Unflatten(1, (1, 28, 28))]
         convolutions = [
             layer
-            for colours, channels in ((1, 16), (16, 32))
-            for layer in (nn.Conv2d(colours, channels, 5, stride=2, padding=2), nn.ReLU())
+            for colours, channels in zip((1, *CHANNELS), CHANNELS, strict=False)
+            for layer in (nn.Conv2d(colours, channels, KERNEL, stride=2, padding=KERNEL // 2), nn.ReLU())
         ]
-        cnn = nn.Sequential(*images, *convolutions, nn.Flatten(), nn.Linear(32 * 7 * 7, 10))
+        cnn = nn.Sequential(*images, *convolutions, nn.Flatten(), nn.Linear(CHANNELS[-1] * 7 * 7, 10))
     for network in (mlp, cnn):
         adam = torch.optim.Adam(network.parameters(), lr=1e-3)
         for _ in range(30):
@@ -108,7 +109,7 @@ def our_cnn(module: nn.Sequential) -> Callable[[Tensor], Tensor]:
     y = torch.zeros(len(x), 1, dtype=torch.long)
     train = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
     problem = Supervised("images", train, train, None, "classes", n_classes=10, image_shape=(28, 28))
-    yaml = {"channels": [16, 32], "kernel": 5, "downsampling": "stride", "widths": [], "activation": "relu"}
+    yaml = {"channels": list(CHANNELS), "kernel": KERNEL, "downsampling": "stride", "widths": [], "activation": "relu"}
     network = CNN(name="cnn", dropout=0.0, prior_std=1.0, **yaml).build(problem, Streams(0))
     with torch.no_grad():
         network.theta.copy_(torch.cat([w.flatten() for w in module.parameters()]))
