@@ -17,7 +17,7 @@ import torch
 
 from components.interfaces import DataUnavailable, NumericalTrouble
 from components.trouble import Misfit
-from runner import checkpoint, console
+from runner import checkpoint, console, replicates
 from runner.announcements import Announcements
 from runner.assembly import load_problem, total_steps
 from runner.config import Job
@@ -48,6 +48,8 @@ class Run:
     def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
         self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
         self.record = Record.open(job)
+        if taken := replicates.take_over(self.record, job):
+            console.out.print(taken, markup=False)
         self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
         self.loops = 1 if job.dataset.vectorised else self.settings.replicates
         self.announcements = Announcements()

@@ -195,7 +195,7 @@ class Record:
             self._lines.close()
             self._lines = None
         kept = [line for line in read_lines(self.folder) if (line["replicate"], line["step"]) <= (replicate, step)]
-        write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_lines(self.folder, kept)
 
     def close(self) -> None:
         if self._lines is not None:
@@ -222,6 +222,11 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return lines
+
+
+def write_lines(folder: Path, lines: list[dict[str, Any]]) -> None:
+    """metrics.jsonl anew, whole or not at all."""
+    write_text(folder / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def runs(output_dir: Path) -> list[Path]:

@@ -1,0 +1,61 @@
+"""More replicates, or fewer, of a run that has finished some: those are taken over, and nothing changes by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner import record
+from runner.loop import run
+
+TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=3", "record_every=2"]
+GAME = ["+experiment=friend_or_foe", "smoke=true"]  # its replicates are a dimension of the data
+
+
+def _lines(folder):
+    """What was recorded, without the clock."""
+    return [{k: v for k, v in line.items() if k != "time"} for line in record.read_lines(folder)]
+
+
+@pytest.mark.parametrize(("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")])
+def test_replicates_finished_elsewhere_are_taken_over(make_job, tmp_path, capsys, first, then, taken):
+    alone, _ = run(make_job(*TOY, f"replicates={then}", f"output_dir={tmp_path / 'alone'}"))
+    earlier, _ = run(make_job(*TOY, f"replicates={first}"))
+    capsys.readouterr()
+    going, _ = run(make_job(*TOY, f"replicates={then}"))
+    assert taken in " ".join(capsys.readouterr().out.split())
+    facts = going.record.facts
+    assert facts["state"] == "done"
+    assert facts["taken_over"]["run"] == earlier.job.signature
+    assert facts["taken_over"]["replicates"] == list(range(min(first, then)))
+    assert facts["result"] == alone.record.facts["result"]
+    assert _lines(going.job.folder) == _lines(alone.job.folder)
+    for written in ("figures", "tables"):
+        names = {p.name for p in (alone.job.folder / written).glob("*")}
+        assert {p.name for p in (going.job.folder / written).glob("*")} == names
+    assert (going.job.folder / "references.bib").exists()
+
+
+def test_only_of_the_same_configuration(make_job):
+    run(make_job(*TOY, "replicates=1"))
+    for other in (["seed=1"], ["steps=8"], ["fresh=true"]):
+        going, _ = run(make_job(*TOY, "replicates=2", *other))
+        assert "taken_over" not in going.record.facts
+
+
+def test_replicates_that_share_a_random_stream_are_not(make_job):
+    run(make_job(*GAME, "replicates=2"))
+    going, _ = run(make_job(*GAME, "replicates=4"))
+    assert "taken_over" not in going.record.facts
+
+
+def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
+    alone, _ = run(make_job(*TOY, "replicates=3", f"output_dir={tmp_path / 'alone'}"))
+    earlier, _ = run(make_job(*TOY, "replicates=2"))
+    path = earlier.job.folder / "metrics.jsonl"
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    going, _ = run(make_job(*TOY, "replicates=3"))
+    assert going.record.facts["taken_over"]["replicates"] == [0]
+    assert going.record.facts["result"] == alone.record.facts["result"]
+    path.unlink()
+    going, _ = run(make_job(*TOY, "replicates=1"))
+    assert going.record.facts["taken_over"]["run"] != earlier.job.signature
