@@ -94,7 +94,8 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
                 else:
                     noisy = victim.clip(test.x + control(test.x, eps, norm, rng.at("attack", 1)))
                     moved = float(NORMS[norm].size(attacked - test.x).max())
-                after, noise = predict(attacked), predict(noisy)
+                after = predict(attacked)
+                noise = predict(noisy) if eps > 0 else after  # neither has changed anything
                 standing = standing & _correct(after, y) & _correct(noise, y)
                 row = {"eps": eps, **_row(after, noise, y, right, standing), "max_perturbation": moved}
                 if aim is not posterior:

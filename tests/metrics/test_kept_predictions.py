@@ -1,0 +1,52 @@
+"""What a posterior predicts at the test inputs is computed once for each evaluation, and never kept over training."""
+
+from __future__ import annotations
+
+import torch
+
+from components.figures.calibration import calibration
+from components.predictive import Categorical
+from runner.rng import Streams
+from tests.small_problems import classes
+
+
+class Posterior:
+    """Predicts class probabilities that its one parameter sets, and counts how often it is asked."""
+
+    def __init__(self):
+        self.asked, self.scale = 0, 1.0
+
+    def predict(self, x, generator):
+        self.asked += 1
+        noise = torch.randn(len(x), generator=generator, dtype=x.dtype)
+        logits = torch.stack([torch.zeros_like(noise), self.scale * (x[:, 0] + 0.1 * noise)], -1)
+        return Categorical(logits[None, :, None])
+
+
+def test_scores_and_figures_share_one_prediction():
+    problem, posterior = classes(n_classes=2), Posterior()
+    rng = Streams(0, 0, torch.device("cpu"))
+    first = problem.score(posterior, rng)
+    calibration(problem, posterior, rng)
+    assert posterior.asked == 1
+    with torch.no_grad():
+        kept = problem.predict(posterior, problem.test.x, rng)
+        anew = problem.predict(posterior, problem.test.x.clone(), rng)  # equal inputs that are not the test set's own
+    assert posterior.asked == 2
+    assert torch.equal(kept.probs, anew.probs)
+    posterior.scale = -1.0  # the very same object, trained in place
+    second = problem.score(posterior, rng)
+    assert posterior.asked == 3
+    assert first["accuracy"] != second["accuracy"]
+
+
+def test_another_posterior_another_stream_and_gradients_are_not_served():
+    problem, posterior = classes(n_classes=2), Posterior()
+    rng = Streams(0, 0, torch.device("cpu"))
+    problem.score(posterior, rng)
+    other = Posterior()
+    problem.predict(posterior, problem.test.x, rng)  # with gradients: nothing that was computed without them
+    with torch.no_grad():
+        problem.predict(other, problem.test.x, rng)
+        problem.predict(posterior, problem.test.x, Streams(1, 0, torch.device("cpu")))
+    assert (posterior.asked, other.asked) == (3, 1)
