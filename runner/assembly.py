@@ -33,6 +33,8 @@ def load_problem(job: Job, rng: Streams) -> Any:
         offline=settings.offline,
     )
     problem: Any = job.dataset.load(rng, setting)
+    if settings.validation is not None:
+        problem = problem.held_out(settings.validation, rng)
     if problem.name != job.data:
         raise RunFailure(
             f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +17,7 @@ from typing import Annotated, Any, Literal
 import torch
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from components.interfaces import Attacker, Dataset, Inference, Model
 from runner import CONF
@@ -33,6 +34,12 @@ NOT_SIGNED = {
 REQUIRED = ("dataset", "model", "inference")
 
 
+def _a_device(device: str) -> str:
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)")
+    return device
+
+
 class Settings(BaseModel):
     """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
 
@@ -45,13 +52,14 @@ class Settings(BaseModel):
     eval_every: PositiveInt | None
     record_every: PositiveInt
     checkpoint_every: PositiveInt
-    device: Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?)$")]
+    device: Annotated[str, AfterValidator(_a_device)]
     dtype: Literal["float64", "float32"]
     threads: PositiveInt
     smoke: bool
     smoke_overrides: dict[str, Any]
     debug: Literal["overfit", "profile"] | None
     objective: str | None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None  # records from before the key have none
     fresh: bool
     offline: bool
     tracking: bool
@@ -207,6 +215,13 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     check_pairs(**parts)
     notes += check_draws(parts["inference"], settings)
     data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
+    if settings.validation is not None:
+        if parts["dataset"].kind != "supervised":
+            raise ConfigError(
+                f"validation={settings.validation}: holds out training rows, and dataset={parts['dataset'].name} "
+                f"({parts['dataset'].kind}) has none; leave it out"
+            )
+        data = f"{data}-validation"
     config = json.loads(json.dumps(config))
     return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data), notes=notes)
 
@@ -214,6 +229,8 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
 def sign(config: dict[str, Any], data: str) -> str:
     """Hash of the resolved config less what cannot change a number, and of the data's own name."""
     signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
+    if signed.get("validation") is None:  # nothing is held out, as in the records from before the key
+        signed.pop("validation", None)
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -7,12 +7,12 @@ import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor
 
 from components.datasets.checksums import numbers
@@ -94,10 +94,9 @@ class UciRegression(Dataset):
     """UCI regression sets of the Bayesian-neural-network literature, each with its 20 (protein: 5) standard splits.
 
     ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised by the training rows, a
-    constant input by its mean alone; RMSE and log-likelihood are scored in the units of the target.  ``validation``
-    holds out a random part of the training rows and scores on it in place of the test rows, which are then not looked
-    at; such a run is on ``uci-validation``.  Where the files cannot be had a random network of the same shape, named
-    ``uci-sim``, takes their place with a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+    constant input by its mean alone; RMSE and log-likelihood are scored in the units of the target.  Where the files
+    cannot be had a random network of the same shape, named ``uci-sim``, takes their place with a ``SimulatedData``
+    warning, unless ``offline`` is error.  x [N, D], y [N, 1].
 
     Raises DataUnavailable (files that cannot be had), DamagedFile (numbers whose checksum does not fit), Misfit (more
     replicates than splits).
@@ -108,7 +107,6 @@ class UciRegression(Dataset):
     target: ClassVar[Target | None] = "real"
     set: Name
     split: NonNegativeInt | None
-    validation: Annotated[float, Field(gt=0, lt=1)] | None
     simulated: bool
     offline: Literal["simulate", "error"]
     batch_size: PositiveInt | None
@@ -137,8 +135,7 @@ class UciRegression(Dataset):
         why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
             raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
-        kind = "uci-sim" if self.simulated or why is not None else "uci"
-        return kind if self.validation is None else f"{kind}-validation"
+        return "uci-sim" if self.simulated or why is not None else "uci"
 
     def rows(self, data_dir: Path, offline: bool) -> Array:
         """The whole set, one row per observation: inputs, then the target (and what else the file has)."""
@@ -167,10 +164,6 @@ class UciRegression(Dataset):
         name = self.identity(setting.data_dir, setting.offline)
         data = self.rows(setting.data_dir, setting.offline)
         kept, scored = split_rows(len(data), split)
-        if self.validation is not None:
-            n = max(1, round(self.validation * len(kept)))
-            kept = kept[torch.randperm(len(kept), generator=rng.data).numpy()]
-            kept, scored = kept[n:], kept[:n]
         x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
         x_mean, x_std = x[kept].mean(0), x[kept].std(0, correction=0)
         y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -16,9 +16,11 @@ from components.figures.posterior import POSTERIOR_FIGURES
 from components.interfaces import Attacker, Domain, Kind, Rng, Target
 from components.metrics import classification, diagnostics, regression
 from components.predictive import GaussianMixture, Predictive, concatenate
+from components.trouble import Misfit
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
+HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 
 
 @runtime_checkable
@@ -99,6 +101,23 @@ class Supervised:
                 epoch = now
             rows = order[position * size : (position + 1) * size]
             yield step, Batch(self.train.x[rows], self.train.y[rows], self.train.mask[rows], n / size)
+
+    def held_out(self, share: float, rng: Rng) -> Supervised:
+        """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.
+
+        It is named after that, stays as it was standardised, and never looks at the test rows.
+
+        Raises:
+            Misfit: no row would be left to learn from."""
+        n = max(1, round(share * self.n))
+        if n == self.n:
+            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
+        order = torch.randperm(self.n, generator=rng.at("data", HELD_OUT)).to(self.train.x.device)
+        kept, held = (
+            replace(self.train, x=self.train.x[rows], y=self.train.y[rows], mask=self.train.mask[rows])
+            for rows in (order[n:].sort()[0], order[:n].sort()[0])
+        )
+        return replace(self, name=f"{self.name}-validation", train=kept, test=held)
 
     def predict(self, posterior, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.

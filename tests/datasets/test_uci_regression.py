@@ -118,26 +118,6 @@ def test_a_constant_input_is_only_centred(monkeypatch):
     assert float(problem.train.x[:, 2].abs().max()) < 1e-12
 
 
-def test_validation_rows_are_training_rows():
-    whole, _ = loaded(replicate=2)
-    problem, _ = loaded(replicate=2, validation=0.1)
-    assert problem.name == "uci-sim-validation"
-    kept, held = len(problem.train.x), len(problem.test.x)
-    assert (kept, held) == (249, 28)
-
-    def rows(p, batch):
-        return {round(float(v), 9) for v in batch.y[:, 0] * p.y_std + p.y_mean}
-
-    train, scored, tested = rows(problem, problem.train), rows(problem, problem.test), rows(whole, whole.test)
-    assert train | scored == rows(whole, whole.train)
-    assert not train & scored
-    assert not (train | scored) & tested  # the test rows are not looked at
-    torch.testing.assert_close(problem.train.y.mean(), torch.zeros((), dtype=F64), atol=1e-12, rtol=0)
-    again, _ = loaded(replicate=2, validation=0.1)
-    assert torch.equal(again.test.x, problem.test.x)
-    assert not torch.equal(loaded(seed=1, replicate=2, validation=0.1)[0].test.y, problem.test.y)
-
-
 def test_scores_are_in_the_units_of_the_target():
     problem, rng = loaded()
     scores = problem.score(Known(), rng)
@@ -187,5 +167,3 @@ def test_refusals():
         component("dataset", "uci_regression", set="protein", split=5)
     with pytest.raises(Misfit, match="replicates: protein has 5 splits"):
         loaded(set="protein", replicate=5)
-    with pytest.raises(ValidationError, match="validation"):
-        component("dataset", "uci_regression", validation=1.0)

@@ -40,7 +40,12 @@ MISTAKES = [
     ([GAME, "plugins=mine"], "plugins=mine: must be a list [a, b, …]"),
     ([GAME, "dtype=float46"], "dtype=float46: not one of float64 | float32, did you mean float64?"),
     ([GAME, "debug=profil"], "debug=profil: not one of overfit | profile, did you mean profile?"),
-    ([GAME, "device=gpu"], "device=gpu: string should match pattern '^(cpu|cuda(:\\d+)?)$'"),
+    ([GAME, "device=gpu"], "device=gpu: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)"),
+    ([GAME, "validation=0.2"], "validation=0.2: holds out training rows, and dataset=friend_or_foe (game) has none; "
+     "leave it out"),
+    (["+experiment=digits_fgsm", "validation=1"], "validation=1: out of range, must be < 1"),
+    (["+experiment=multitask_toy", "smoke=true", "validation=0.99"], "validation=0.99: leaves none of 40 training rows to "
+     "learn from; lower it"),
     ([GAME, "replicates=0"], "replicates=0: out of range, must be > 0"),
     ([GAME, "steps=6000"], "steps=6000: dataset=friend_or_foe has only 5000"),
     ([GAME, "seed=???"], "seed: Missing mandatory value: seed"),

@@ -1,0 +1,58 @@
+"""validation: training rows are scored in place of the test rows, which nothing looks at."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from runner import record
+from runner.assembly import load_problem
+from runner.config import sign
+from runner.loop import run
+from runner.rng import Streams
+
+TOY = ["+experiment=multitask_toy", "smoke=true", "steps=2"]
+DIGITS = ["+experiment=digits_fgsm", "smoke=true"]
+
+
+def _problem(job, seed=0, replicate=0):
+    return load_problem(job, Streams(seed, replicate, torch.device("cpu")))
+
+
+def _rows(batch):
+    return {tuple(row) for row in batch.x.tolist()}
+
+
+@pytest.mark.parametrize("experiment", [TOY, DIGITS])
+def test_held_out_rows_are_training_rows(make_job, experiment):
+    whole, part = _problem(make_job(*experiment)), _problem(make_job(*experiment, "validation=0.25"))
+    held = round(0.25 * whole.n)
+    assert (part.n, len(part.test.x)) == (whole.n - held, held)
+    assert _rows(part.train) | _rows(part.test) == _rows(whole.train)
+    assert not _rows(part.test) & _rows(whole.test)
+    for batch in (part.train, part.test):  # each row with its own labels
+        for x, y, mask in zip(batch.x, batch.y, batch.mask, strict=True):
+            (row,) = (whole.train.x == x).all(1).nonzero()[:1, 0]
+            assert torch.equal(whole.train.y[row], y)
+            assert torch.equal(whole.train.mask[row], mask)
+
+
+def test_which_rows_depends_on_seed_and_replicate_alone(make_job):
+    job = make_job(*DIGITS, "validation=0.25")
+    first = _problem(job)
+    assert torch.equal(first.test.x, _problem(job).test.x)
+    assert not torch.equal(first.test.x, _problem(job, replicate=1).test.x)
+    assert not torch.equal(first.test.x, _problem(job, seed=1).test.x)
+
+
+def test_recorded_under_a_name_of_its_own(make_job):
+    job = make_job(*TOY, "validation=0.25")
+    _, result = run(job)
+    assert job.data == record.read(job.folder)["data"] == "multitask_toy-validation"
+    assert result["nlpp"] != run(make_job(*TOY))[1]["nlpp"]
+
+
+def test_nothing_held_out_is_signed_as_before_the_key(make_job):
+    job = make_job(*TOY)
+    before = {k: v for k, v in job.config.items() if k != "validation"}
+    assert job.signature == sign(before, job.data) != sign(before | {"validation": 0.25}, job.data)
