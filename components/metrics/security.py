@@ -187,7 +187,8 @@ def _row(predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, 
 
 def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, float], dict[str, Any], dict[str, Any]]:
     """(scores, figures, tables) of the problem's own evasion attacker; scores are named "robust_accuracy/eps=0.10", those of a
-    member of several attacks "robust_accuracy/fgsm/eps=0.10"."""
+    member of several attacks "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is that at the largest ε, and
+    "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen."""
     attacker = problem.attacker
     assert isinstance(attacker, Attacker)
     attacker = attacker.informed(problem, rng)
@@ -205,6 +206,8 @@ def evaluate(problem: Supervised, posterior: Any, rng: Rng) -> tuple[dict[str, f
                 scores[f"robust_{column}/{at}"] = row[column]
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
+    attacked = curve.rows["accuracy"][curve.rows["eps"] > 0]
+    scores["mean_robust_accuracy"] = float(attacked.mean() if len(attacked) else curve.rows["accuracy"].iloc[0])
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])

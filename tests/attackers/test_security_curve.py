@@ -67,6 +67,8 @@ def test_what_the_runner_is_given(victim):
     scores, figures, tables = evaluate(problem, posterior, rng)
     assert {"robust_accuracy/eps=0.10", "robust_nlpp/eps=0.10", "attack_success/eps=0.10"} <= set(scores)
     assert scores["robust_accuracy"] == scores["robust_accuracy/eps=0.25"]
+    under = [v for name, v in scores.items() if name.startswith("robust_accuracy/eps=")]
+    assert scores["mean_robust_accuracy"] == pytest.approx(sum(under) / len(under))
     assert scores["attack_checks_passed"] == 1.0
     assert set(figures) == {"security_curve"}
     assert set(tables) == {"security_curve", "attack_checks"}
