@@ -68,6 +68,12 @@ class Categorical:
         return torch.logsumexp(each, 0) - math.log(len(each))  # [B, T, C]
 
     @property
+    def guess(self) -> Tensor:
+        """The class of largest probability [B, T]."""
+        # Of a single sample the logits say it; an attack asks at every step.
+        return (self.logits[0] if len(self.logits) == 1 else self.log_probs).detach().argmax(-1)
+
+    @property
     def probs(self) -> Tensor:
         return self.logits.softmax(-1).mean(0)  # [B, T, C]
 

@@ -148,7 +148,7 @@ def summed(predictive: Categorical, y: Tensor) -> Tensor:
 
 def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
     """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
-    return ((predictive.log_probs.detach().argmax(-1) != y) & (y >= 0)).any(-1)
+    return ((predictive.guess != y) & (y >= 0)).any(-1)
 
 
 def margins(predictive: Categorical, y: Tensor) -> Tensor:

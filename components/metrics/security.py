@@ -163,7 +163,7 @@ def _check_logits(predictive: Categorical) -> None:
 
 
 def _correct(predictive: Categorical, y: Tensor) -> Tensor:
-    return predictive.probs.argmax(-1) == y  # [B, T]
+    return predictive.guess == y  # [B, T]
 
 
 def _accuracy(predictive: Categorical, y: Tensor) -> float:
@@ -237,6 +237,6 @@ def _examples(attacker: Any, posterior: Any, problem: Supervised, rng: Rng, eps:
             guesses = [problem.predict(posterior, z, rng) for z in (x, attacked)]
     finally:
         rng.attack.set_state(before)
-    labels = [g.probs[:, 0].argmax(-1) for g in guesses if isinstance(g, Categorical)]
+    labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]
     assert problem.image_shape is not None
     return attacked_examples_figure(x, attacked, labels[0], labels[1], y[:, 0], problem.image_shape, eps, attacker.name)

@@ -10,7 +10,7 @@ import torch
 from filter_play import component
 
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.evasion.norms import NORMS
+from components.attackers.evasion.norms import NORMS, Ball, room
 from components.attackers.victim import Victim
 from components.predictive import Categorical
 
@@ -74,6 +74,17 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
     ball = torch.cat([ball, eps * ball / hooks.size(ball)[:, None], eps * torch.eye(4, dtype=F64), -eps * torch.eye(4)])
     for row, ours in zip(delta, projected, strict=True):
         assert float(((ball - ours) @ (row - ours)).max()) <= 1e-12
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+def test_the_box_is_the_ball_of_linf_inside_the_bounds(bounds):
+    origin, moved = torch.rand(2, 6, 4, generator=generator(3), dtype=F64)
+    rows, moved = torch.tensor([0, 2, 5]), 3 * moved - 1
+    box, ball = room("linf", origin, 0.2, bounds), Ball(NORMS["linf"], origin, 0.2, bounds)
+    torch.testing.assert_close(box.hold(moved.clone()), ball.hold(moved.clone()))
+    torch.testing.assert_close(box.of(rows).hold(moved[rows]), ball.of(rows).hold(moved[rows]))
+    literal = origin + (moved - origin).clamp(-0.2, 0.2)
+    torch.testing.assert_close(box.hold(moved.clone()), literal if bounds is None else literal.clamp(*bounds))
 
 
 def test_the_steepest_direction_of_l2_and_linf_gains_most():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.evasion.norms import NORMS, TINY, NormName
+from components.attackers.evasion.norms import NORMS, TINY, NormName, room
 from components.attackers.victim import CRITERIA, Criterion, Victim, misjudged
 
 Target = int | None
@@ -68,8 +68,8 @@ def _climb(
     delta = norm.start(x, eps, generator) if how.random_start else torch.zeros_like(x)
     ended, loss = x.clone(), x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    rows = torch.arange(len(x), device=x.device)  # those still climbing: where they are, come from, and what they know
-    here, origin, labels, average = victim.clip(x + delta), x, y, torch.zeros_like(x)
+    rows = torch.arange(len(x), device=x.device)  # those still climbing: where they are, may go, and what they know
+    here, labels, average, where = victim.clip(x + delta), y, torch.zeros_like(x), room(how.norm, x, eps, victim.bounds)
     for _ in range(how.steps):
         answer = victim.answer(here, labels, generator, how.criterion)
         gradient = answer.gradient
@@ -78,7 +78,7 @@ def _climb(
         if how.stop_when_broken:
             moving = ~broken[rows]
             ended[rows] = here
-            rows, here, origin, labels = rows[moving], here[moving], origin[moving], labels[moving]
+            rows, here, labels, where = rows[moving], here[moving], labels[moving], where.of(moving)
             gradient, average = gradient[moving], average[moving]
             if len(rows) == 0:
                 return ended, loss, broken
@@ -86,8 +86,7 @@ def _climb(
             average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(TINY)
             gradient = average
         # The directions are odd: the way up is that of the gradient, or the opposite one.
-        moved = norm.steepest(gradient).mul_(towards * how.step_size * eps).add_(here).sub_(origin)
-        here = victim.clip(norm.project(moved, eps).add_(origin))
+        here = where.hold(torch.add(here, norm.steepest(gradient), alpha=towards * how.step_size * eps))
     ended[rows] = here
     if how.restarts > 1:  # only then is there anything to compare the end of this climb with
         with torch.no_grad():

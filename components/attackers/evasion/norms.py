@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -23,7 +23,50 @@ class Norm:
     size: Callable[[Tensor], Tensor]  # [B, D] -> [B]
     start: Callable[[Tensor, float, torch.Generator], Tensor]  # like [B, D], ε -> uniform in the ball [B, D]
     steepest: Callable[[Tensor], Tensor]  # ascent direction of length at most one for a gradient [B, D]
-    project: Callable[[Tensor, float], Tensor]  # nearest point of the ball in L2 [B, D]
+    project: Callable[[Tensor, float], Tensor]  # nearest point of the ball in L2, a new tensor [B, D]
+
+
+@dataclass(frozen=True)
+class Ball:
+    """{x' : ‖x' − x‖ ≤ ε} inside the bounds of the inputs: where an attack on the rows x [B, D] may go."""
+
+    norm: Norm
+    origin: Tensor  # x [B, D]
+    eps: float
+    bounds: tuple[float, float] | None
+
+    def of(self, rows: Tensor) -> Ball:
+        """That of some of the rows."""
+        return replace(self, origin=self.origin[rows])
+
+    def hold(self, moved: Tensor) -> Tensor:
+        """Points [B, D] back in the ball, and then in the bounds; ``moved`` may be overwritten."""
+        held = self.norm.project(moved.sub_(self.origin), self.eps).add_(self.origin)
+        return held if self.bounds is None else held.clamp_(*self.bounds)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The L∞ ball and the bounds are one box: its sides are worked out once, and a step costs one pass over the pixels."""
+
+    low: Tensor  # [B, D]
+    high: Tensor  # [B, D]
+
+    def of(self, rows: Tensor) -> Box:
+        """That of some of the rows."""
+        return Box(self.low[rows], self.high[rows])
+
+    def hold(self, moved: Tensor) -> Tensor:
+        """Points [B, D] back in the box; ``moved`` is overwritten."""
+        return moved.clamp_(self.low, self.high)
+
+
+def room(name: NormName, origin: Tensor, eps: float, bounds: tuple[float, float] | None) -> Ball | Box:
+    """Where an attack on the rows x [B, D] may go."""
+    if name != "linf":
+        return Ball(NORMS[name], origin, eps, bounds)
+    low, high = origin - eps, origin + eps
+    return Box(low, high) if bounds is None else Box(low.clamp_(*bounds), high.clamp_(*bounds))
 
 
 def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
