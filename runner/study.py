@@ -29,7 +29,6 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     runs = [run for run in snapshot.runs if not run.refused]
     for text in only:
         key, _, values = text.partition("=")
-        wanted = set(values.split(","))
 
         def of(run: FrozenRun, key: str = key) -> str:
             row = rows[run.row]
@@ -42,11 +41,28 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
                 raise ConfigError(f"--only {key}=…: no such key{nearest(key, facts)}")
             return facts[key]
 
-        left = [run for run in runs if of(run) in wanted]
-        if not left:
-            raise ConfigError(f"--only {text}: no run left{nearest(values, {str(of(r)) for r in runs})}")
-        runs = left
+        known = {of(run) for run in snapshot.runs if not run.refused}
+        wanted = listed(values, known, text)
+        runs = [run for run in runs if of(run) in wanted]
+        if not runs:
+            raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
     return list({run.signature: run for run in runs}.values())
+
+
+def listed(values: str, known: set[str], text: str) -> set[str]:
+    """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
+
+    Raises:
+        ConfigError: one of them is none of the ``known``.
+    """
+    pieces, found = values.split(","), set()
+    while pieces:
+        ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
+        if not ends:
+            raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
+        found.add(",".join(pieces[: ends[0]]))
+        pieces = pieces[ends[0] :]
+    return found
 
 
 def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:

@@ -11,7 +11,9 @@ import torch
 from runner.config import compose, prepare
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
-torch.set_num_threads(1)  # of this one: small tensors gain nothing by more, and on a busy machine threads wait for each other
+torch.set_num_threads(
+    1
+)  # of this one: small tensors gain nothing by more, and on a busy machine threads wait for each other
 ROOT = Path(__file__).parent.parent
 
 

@@ -239,8 +239,18 @@ def test_only_some_runs(made):
     assert states(frozen) == {"a": "done", "b": "not started", "c": "done"}
     with pytest.raises(ConfigError, match="--only step=…: no such key, did you mean steps"):
         go(frozen, "--only", "step=0")
-    with pytest.raises(ConfigError, match="no run left"):
-        go(frozen, "--only", "steps=7")
+    with pytest.raises(ConfigError, match="--only steps=0,7: no run has 7"):
+        go(frozen, "--only", "steps=0,7")
+    with pytest.raises(ConfigError, match="--only steps=0: no run left"):
+        go(frozen, "--only", "steps=1", "--only", "steps=0")
+
+
+def test_values_that_hold_commas():
+    known = {"variance 0.5", "variance 0.5, idle 0.1", "unaware"}
+    assert study.listed("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
+    assert study.listed("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
+    with pytest.raises(ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"):
+        study.listed("unawere", known, "preset=unawere")
 
 
 def test_runs_of_one_signature_are_run_once(made):
