@@ -31,7 +31,7 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
     """Learning curves of what has been run: {file stem: (figure, caption)}."""
     import pandas as pd
 
-    from components.figures.learning_curve import learning_curve
+    from components.figures.learning_curve import in_words, learning_curve
 
     drawn = {}
     for spec in study.figures:
@@ -57,8 +57,11 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
-            scores = " and ".join(m.upper() for m in spec.metrics)
-            caption = f"{scores} against {spec.x.split('.')[-1]}, mean ± SE{settings}; data: {data}"
+            titles = [laid.spec.title.partition(" (")[0] for laid in tables if laid.spec.name == spec.x]
+            shows = (
+                titles[0] if titles else f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
+            )
+            caption = f"{shows}, mean ± SE{settings}; data: {data}"
             drawn[spec.name] = (learning_curve(pd.DataFrame(rows), spec.label), caption)
     return drawn
 

@@ -18,6 +18,11 @@ MARKERS = "osD^vP*X"
 DASHES = ["-", (0, (4, 1.5))]
 
 
+def in_words(metric: str) -> str:
+    """NLPP, RMSE, accuracy, log likelihood: a metric as it is written on an axis."""
+    return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
+
+
 def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
     """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model in the order of the table.
 
@@ -76,7 +81,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
             ax.xaxis.set_minor_formatter(NullFormatter())
             if any(b < 1.6 * a for a, b in pairwise(sizes)):  # neighbours' labels would touch
                 ax.tick_params(axis="x", labelsize=6.5)
-        ax.set(xlabel=label, ylabel=metric.upper() if len(metric) <= 4 else metric, ylim=(low, high))
+        ax.set(xlabel=label, ylabel=in_words(metric), ylim=(low, high))
     handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
     return figure
