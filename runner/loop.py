@@ -26,7 +26,7 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.outputs import write_artefacts
 from runner.record import Record, disk_failure, now
 from runner.rng import Streams
-from runner.signals import Interrupted, noted_signals
+from runner.signals import Interrupted, Received, noted_signals
 from runner.tracking import Mirror
 
 PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
@@ -79,7 +79,7 @@ class Run:
         checkpoint.save_checkpoint(self.record.folder / "checkpoints", state, rng.state(), facts)
         self.record.flush()
 
-    def replicate(self, replicate: int, received: list[int], live: list[console.Live]) -> Scores:
+    def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> Scores:
         """Trains and scores one replicate (or, with vectorised data, all of them at once)."""
         settings, inference, record = self.settings, self.job.inference, self.record
         rng = Streams(settings.seed, replicate, torch.device(settings.device))
@@ -117,9 +117,9 @@ class Run:
                     with self.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
                         scores = plain(problem.score(inference.posterior(state), rng))
                     self._evaluated(step, replicate, before + time.monotonic() - began, "evaluation", scores, live[0])
-                if saving:
+                if saving or received:  # a signal may have come during the evaluation
                     self._checkpoint(state, rng, step, replicate, before + time.monotonic() - began)
-                if received and step < total:
+                if received:
                     raise Interrupted(received[0], step)
                 if self.mirror and time.monotonic() - pushed > PUSH_EVERY:
                     record.flush()
@@ -128,7 +128,7 @@ class Run:
                 if profiler is not None:
                     profiler.step()
         posterior = inference.posterior(state)
-        with self.announcements.shown_once():
+        with self.announcements.shown_once(), received.acted_on_at_once(total):
             scores, figures, tables = self._assess(problem, posterior, rng, figures=replicate == 0)
         self._evaluated(total, replicate, before + time.monotonic() - began, "final", scores, live[0])
         if replicate == 0:

@@ -16,15 +16,34 @@ class Interrupted(Exception):
         self.code = 128 + signum
 
 
+class Received(list[int]):
+    """The signals noted so far; where nothing would be lost a signal need not wait."""
+
+    step: int | None = None  # of the checkpoint that holds all there is to lose, if there is one
+
+    @contextmanager
+    def acted_on_at_once(self, step: int) -> Iterator[None]:
+        """In here a signal stops the run when it comes: a long evaluation of what the checkpoint of ``step`` holds."""
+        if self:
+            raise Interrupted(self[0], step)
+        self.step = step
+        try:
+            yield
+        finally:
+            self.step = None
+
+
 @contextmanager
-def noted_signals() -> Iterator[list[int]]:
+def noted_signals() -> Iterator[Received]:
     """The signals received, so that a step is finished and checkpointed before the run stops."""
-    received: list[int] = []
+    received = Received()
 
     def note(signum: int, _frame: Any) -> None:
         if received and signum == signal.SIGINT:
             raise KeyboardInterrupt
         received.append(signum)
+        if received.step is not None:
+            raise Interrupted(signum, received.step)
 
     try:
         before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}

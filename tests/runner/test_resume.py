@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from components.problems.supervised import Supervised
 from runner import checkpoint, record
 from runner.loop import Pruned, run
 from runner.mistakes import ConfigError, RunFailure
+from runner.signals import Interrupted
 
 RUNNER = str(Path(sys.executable).parent / "runner")
 GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]
@@ -102,6 +104,35 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed,
 def test_evaluating_more_often_does_not_change_training(make_job, undisturbed):
     _, result = run(make_job(*GAME, "eval_every=333"))
     assert result == record.read(undisturbed)["result"]
+
+
+TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "replicates=2"]
+
+
+@pytest.mark.parametrize(("evaluation", "step"), [(1, 4), (2, 6), (4, 6)])
+def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluation, step):
+    """On the way the step is checkpointed before the run stops; the last evaluation, which may be long, is left at once."""
+    whole, result = run(make_job(*TOY, f"output_dir={tmp_path / 'whole'}"))
+    score, asked, left = Supervised.score, [], []
+
+    def interrupted(self, posterior, rng):
+        asked.append(1)
+        if len(asked) == evaluation:
+            os.kill(os.getpid(), signal.SIGTERM)
+        scores = score(self, posterior, rng)
+        left.append(len(asked))
+        return scores
+
+    monkeypatch.setattr(Supervised, "score", interrupted)
+    job = make_job(*TOY)
+    with pytest.raises(Interrupted, match=f"at step {step}"):
+        run(job)
+    assert (evaluation in left) == (step == 4)
+    assert record.read(job.folder)["state"] == "interrupted"
+    assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
+    _, finished = run(job)
+    assert finished == result
+    assert _lines(job.folder) == _lines(whole.job.folder)
 
 
 def test_a_run_that_is_done_is_not_run_again(make_job):
