@@ -117,7 +117,9 @@ class Run:
                     with self.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
                         scores = plain(problem.score(inference.posterior(state), rng))
                     self._evaluated(step, replicate, before + time.monotonic() - began, "evaluation", scores, live[0])
-                if saving or received:  # a signal may have come during the evaluation
+                if saving or received:
+                    if not saving:  # the signal came during the evaluation: nobody has looked at this step
+                        check_finite(plain(info), self.job)
                     self._checkpoint(state, rng, step, replicate, before + time.monotonic() - began)
                 if received:
                     raise Interrupted(received[0], step)

@@ -13,10 +13,7 @@ from typing import Any
 from runner.config import Job, sign
 from runner.record import Record, read, read_lines, write_lines
 
-MOST = (
-    100  # runs of up to so many replicates are looked for; filters, games and chains, which have more, hold all at once
-)
-
+MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
 
 Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
 
@@ -66,9 +63,8 @@ def take_over(record: Record, job: Job) -> str | None:
         artefacts=kept,
         taken_over={"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")},
     )
-    number = (
-        f"{len(recorded)} of {job.settings.replicates} replicates" if job.settings.replicates > 1 else "its replicate"
-    )
+    asked = job.settings.replicates
+    number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
     return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
 
 

@@ -57,10 +57,9 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
-            titles = [laid.spec.title.partition(" (")[0] for laid in tables if laid.spec.name == spec.x]
-            shows = (
-                titles[0] if titles else f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
-            )
+            titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
+            along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
+            shows = titles.get(spec.x, along)
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
             drawn[spec.name] = (learning_curve(pd.DataFrame(rows), spec.label), caption)
     return drawn

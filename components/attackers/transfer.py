@@ -12,7 +12,7 @@ from torch import Tensor
 from components.attackers.evasion.sizes import Sizes
 from components.attackers.victim import Victim
 from components.interfaces import STREAMS, Attacker, Domain, Inference, Model, Rng
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -63,7 +63,7 @@ class Transfer(Attacker):
         if n == 0:
             raise Misfit(f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more")
         rows = torch.randperm(problem.n, generator=own.data)[:n].to(train.x.device)
-        known = replace(problem, train=Batch(train.x[rows], train.y[rows], train.mask[rows], 1.0), attacker=None)
+        known = replace(problem, train=train.part(rows, 1.0), attacker=None)
         with torch.enable_grad():
             state = self.inference.init(self.surrogate.build(known, own), known, own)
             for _, batch in known.batches(own, 0, self.training_steps):

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.capabilities import LogJoint
 from components.draws import Draws
 from components.inference.chains import State, collected, moved, started
-from components.inference.sgmcmc.control_variates import GradientEstimates, rows_of
+from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.interfaces import Inference, Info, Rng
 from components.registry import register
@@ -73,8 +73,7 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
             )
         n = batch.scale * len(batch.x)
         one, two = (
-            self.estimated(state, theta, rows_of(batch, rows, n / half))
-            for rows in (slice(half), slice(half, 2 * half))
+            self.estimated(state, theta, batch.part(rows, n / half)) for rows in (slice(half), slice(half, 2 * half))
         )
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
         return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance

@@ -41,6 +41,10 @@ class Batch:
     mask: Tensor  # [B, T] bool: which labels are observed
     scale: float
 
+    def part(self, rows: Tensor | slice, scale: float) -> Batch:
+        """Some of the rows, each of which stands for ``scale`` rows."""
+        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
+
 
 @dataclass
 class Supervised:
@@ -100,7 +104,7 @@ class Supervised:
                 order = torch.randperm(n, generator=generator, device=generator.device).to(self.train.x.device)
                 epoch = now
             rows = order[position * size : (position + 1) * size]
-            yield step, Batch(self.train.x[rows], self.train.y[rows], self.train.mask[rows], n / size)
+            yield step, self.train.part(rows, n / size)
 
     def held_out(self, share: float, rng: Rng) -> Supervised:
         """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.
@@ -113,10 +117,7 @@ class Supervised:
         if n == self.n:
             raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
         order = torch.randperm(self.n, generator=rng.at("data", HELD_OUT)).to(self.train.x.device)
-        kept, held = (
-            replace(self.train, x=self.train.x[rows], y=self.train.y[rows], mask=self.train.mask[rows])
-            for rows in (order[n:].sort()[0], order[:n].sort()[0])
-        )
+        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
         return replace(self, name=f"{self.name}-validation", train=kept, test=held)
 
     def predict(self, posterior, x: Tensor, rng: Rng) -> Predictive:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Literal
 
 import torch
@@ -19,18 +18,13 @@ from components.trouble import Misfit
 ROWS = 4096  # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
 
 
-def rows_of(batch: Batch, rows: slice, scale: float) -> Batch:
-    """Some rows of a batch, each of which stands for ``scale`` rows."""
-    return dataclasses.replace(batch, x=batch.x[rows], y=batch.y[rows], mask=batch.mask[rows], scale=scale)
-
-
 def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
     """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a time."""
-    value, gradient = value_and_gradient(model, theta, rows_of(train, slice(ROWS), 1.0))
+    value, gradient = value_and_gradient(model, theta, train.part(slice(ROWS), 1.0))
     if len(train.x) > ROWS:
-        prior = value_and_gradient(model, theta, rows_of(train, slice(0), 1.0))
+        prior = value_and_gradient(model, theta, train.part(slice(0), 1.0))
         for first in range(ROWS, len(train.x), ROWS):
-            part = value_and_gradient(model, theta, rows_of(train, slice(first, first + ROWS), 1.0))
+            part = value_and_gradient(model, theta, train.part(slice(first, first + ROWS), 1.0))
             value, gradient = value + part[0] - prior[0], gradient + part[1] - prior[1]
     return value, gradient
 
