@@ -33,14 +33,15 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
 
 def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> tuple[int, float | None, str]:
     """(exit code, objective, message) of one job; ``explicit`` as in ``config.prepare``."""
-    from runner.memory import keep_freed_memory
+    from runner.run.memory import keep_freed_memory
 
     keep_freed_memory()
     # torch is imported here, after composition.
-    from components.interfaces import DataUnavailable, NumericalTrouble
-    from runner import config, console
-    from runner.loop import Pruned, run
-    from runner.signals import Interrupted
+    from components.contracts.roles import DataUnavailable, NumericalTrouble
+    from runner import console
+    from runner.compose import config
+    from runner.run.loop import Pruned, run
+    from runner.run.signals import Interrupted
 
     try:
         job = config.prepare(cfg, experiment, explicit)
@@ -96,7 +97,7 @@ def printed(job: Any) -> tuple[dict[str, str], str]:
 def main(cfg: DictConfig) -> float | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     from runner import console
-    from runner.config import explicit_keys
+    from runner.compose.config import explicit_keys
 
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
@@ -122,7 +123,7 @@ def hook(job: Any) -> Any:
     """What a sweeper wants to be told after each evaluation, if one is at work."""
     if "RUNNER_TRIAL" not in os.environ:
         return None
-    from runner.trial import report_to_trial
+    from runner.sweep.trial import report_to_trial
 
     settings = job.settings
     loops = 1 if job.dataset.vectorised else settings.replicates

@@ -12,24 +12,27 @@ import tempfile
 from pathlib import Path
 
 COMMANDS = {
-    "list": ("runner.catalogue", "list [role]            components, experiments and studies, a line each"),
-    "show": ("runner.catalogue", "show <role>/<name>     every key of one, with its meaning and default"),
-    "data": ("runner.data", "data list|fetch|verify data files: what is there, download, check"),
+    "list": (
+        "runner.catalogue.list_and_show",
+        "list [role]            components, experiments and studies, a line each",
+    ),
+    "show": ("runner.catalogue.list_and_show", "show <role>/<name>     every key of one, with its meaning and default"),
+    "data": ("runner.system.data", "data list|fetch|verify data files: what is there, download, check"),
     "resume": ("runner.resume", "resume <run>           go on with an interrupted run"),
-    "study": ("runner.study", "study <name>           all runs of a table or figure, in parallel"),
-    "rerun": ("runner.study", "rerun --failed <study> the failed runs of a study again"),
+    "study": ("runner.study.study", "study <name>           all runs of a table or figure, in parallel"),
+    "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),
     "report": (
-        "runner.report",
+        "runner.report.report",
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
-    "compare": ("runner.compare", "compare <run> <run> …  configs and results side by side"),
-    "sync": ("runner.sync", "sync                   push to MLflow what it has not got yet"),
-    "ui": ("runner.ui", "ui                     MLflow's pages on 127.0.0.1"),
+    "compare": ("runner.record.compare", "compare <run> <run> …  configs and results side by side"),
+    "sync": ("runner.record.sync", "sync                   push to MLflow what it has not got yet"),
+    "ui": ("runner.system.ui", "ui                     MLflow's pages on 127.0.0.1"),
     "doctor": (
-        "runner.doctor",
+        "runner.system.doctor",
         "doctor                 versions, threads, GPU, store, data: what is fine, what is not",
     ),
-    "completion": ("runner.completion", "completion <shell>     tab completion for bash, zsh or fish"),
+    "completion": ("runner.catalogue.completion", "completion <shell>     tab completion for bash, zsh or fish"),
 }
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
@@ -64,13 +67,13 @@ def run(argv: list[str]) -> int:
 
     from runner.app import main
     from runner.mistakes import FAILURES, ConfigError
-    from runner.optuna_sweeper import register
+    from runner.sweep.optuna_sweeper import register
 
     register()
     sweeping = any(a in ("-m", "--multirun") for a in argv)
     failures = Path(tempfile.mkdtemp(prefix="runner-")) / "failures.jsonl" if sweeping else None
     if failures:
-        from runner.composition_errors import late_choice
+        from runner.compose.errors import late_choice
 
         complaint = late_choice(argv)
         if complaint:
@@ -85,7 +88,7 @@ def run(argv: list[str]) -> int:
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         if isinstance(error, ValueError) and "Config group override" not in str(error):
             raise
-        from runner.composition_errors import explain
+        from runner.compose.errors import explain
 
         print(explain(error, argv), file=sys.stderr)
         return 2
@@ -106,7 +109,7 @@ def run(argv: list[str]) -> int:
 
 def _prepare_store(argv: list[str]) -> None:
     """Several jobs of one sweep would break the sqlite store by creating it at once: create it first."""
-    from runner.tracking import create_store
+    from runner.record.tracking import create_store
 
     output_dir = Path(next((a.split("=", 1)[1] for a in reversed(argv) if a.startswith("output_dir=")), "outputs"))
     try:

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.tree import Tree
 
-from runner.record import mean_se
+from runner.record.record import mean_se
 
 # Piped output has no width of its own; 80 columns would cut the tree of choices short.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)

@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from runner.mistakes import ConfigError
-from runner.record import find, read
+from runner.record.record import find, read
 
 
 def main(argv: list[str]) -> int:

@@ -31,12 +31,12 @@ from torch import Tensor
 import conf
 from components import registry
 from components.attackers.victim import Victim
-from components.inference.origins import Aware
-from components.interfaces import Setting
+from components.contracts.roles import Setting
+from components.inference.defences.origins import Aware
 from components.problems.supervised import Supervised
 from components.trouble import SimulatedData
-from runner.memory import keep_freed_memory
-from runner.rng import Streams
+from runner.run.memory import keep_freed_memory
+from runner.run.rng import Streams
 
 LARGEST = 60.0  # seconds that the whole test set may take
 GOALS = {"test set within a minute": 1.0, "loops over X'": 100.0}  # least ratio

@@ -32,11 +32,11 @@ from torch import Tensor, nn
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.victim import Victim
-from components.models.cnn import CNN
-from components.predictive import Categorical
+from components.models.networks.cnn import CNN
+from components.posteriors.predictive import Categorical
 from components.problems.supervised import Batch, Supervised
-from runner.memory import keep_freed_memory
-from runner.rng import Streams
+from runner.run.memory import keep_freed_memory
+from runner.run.rng import Streams
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
 PEERS = ("torchattacks", "foolbox", "ART")

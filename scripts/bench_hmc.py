@@ -38,8 +38,8 @@ import conf
 from components import registry
 from components.inference.log_joint import log_joint
 from components.problems.supervised import Batch, Supervised
-from runner.memory import keep_freed_memory
-from runner.rng import Streams
+from runner.run.memory import keep_freed_memory
+from runner.run.rng import Streams
 
 try:
     import blackjax

@@ -30,7 +30,7 @@ from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP, Noise
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Batch, Supervised
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 JITTER = 1e-8  # GPyTorch also adds it to the variance at the data; small, so that the two bounds agree to 1e-6
 

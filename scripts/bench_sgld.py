@@ -33,8 +33,8 @@ import conf
 from components import registry
 from components.models.networks.feed_forward import FeedForward
 from components.problems.supervised import Batch, Supervised
-from runner.memory import keep_freed_memory
-from runner.rng import Streams
+from runner.run.memory import keep_freed_memory
+from runner.run.rng import Streams
 
 GOALS = {"posteriors": 1.5, "loop over modules": 6.0}  # least ratio of the peer's time to ours
 INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6  # Boston housing; Gallego 2.3.3

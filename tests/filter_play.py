@@ -9,9 +9,9 @@ import yaml
 
 import conf
 from components import registry
-from components.interfaces import Setting
+from components.contracts.roles import Setting
 from components.problems.sequence import LinearGaussianSystem, Sequence
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 CONF = Path(str(conf.__file__)).parent
 

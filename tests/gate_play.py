@@ -13,16 +13,16 @@ from filter_play import component
 from sampler_play import F64, GammaTarget, correlated
 from torch import Tensor
 
-from components.datasets.posteriordb import paths
+from components.contracts.roles import Setting
+from components.datasets.densities.posteriordb import paths
 from components.datasets.posteriordb_densities.eight_schools import EightSchools
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import flat
 from components.datasets.posteriordb_densities.simulated_regression import regression
-from components.draws import Draws
-from components.interfaces import Setting
 from components.models.target_density import TargetDensityModule
+from components.posteriors.draws import Draws
 from components.problems.density import Density
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 CPU = torch.device("cpu")
 RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}  # Rubin (1981), Table 1

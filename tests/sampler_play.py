@@ -8,7 +8,7 @@ import torch
 from filter_play import component
 from torch import Tensor
 
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 

@@ -10,8 +10,8 @@ import yaml
 
 from components import registry
 from components.problems.supervised import Batch, Supervised
-from runner import checkpoint
-from runner.rng import Streams
+from runner.run import checkpoint
+from runner.run.rng import Streams
 
 CONF = Path(__file__).parent.parent / "conf"
 

@@ -8,9 +8,9 @@ import math
 import torch
 from small_problems import component
 
-from components.inference.fit import Fitted
+from components.inference.point.fit import Fitted
 from components.problems.supervised import Batch, Supervised
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def words(n=120, n_words=6, seed=0) -> Supervised:

@@ -1,0 +1,1 @@
+"""Attackers by what they act on: inputs (evasion, words), observations (contamination), a game (opponents)."""

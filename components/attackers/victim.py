@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from components.predictive import Categorical
+from components.posteriors.predictive import Categorical
 from components.trouble import Misfit
 
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]

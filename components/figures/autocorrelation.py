@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from components.draws import Draws
 from components.figures.parameters import parameters, part
 from components.figures.style import PALETTE, new_figure
+from components.posteriors.draws import Draws
 
 MOST_LAGS = 100
 FEWEST_DRAWS = 10

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.roles import Rng
 from components.figures.style import PALETTE, new_figure
-from components.interfaces import Rng
 from components.metrics.classification import expected_calibration_error
-from components.predictive import Categorical, GaussianMixture
+from components.posteriors.predictive import Categorical, GaussianMixture
 
 MARKERS = "osD^vP*X"
 

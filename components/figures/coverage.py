@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
-from components.filtered import Filtered
 from components.metrics import filtering
+from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 
 WINDOWS = 25  # stretches of time over which coverage is averaged

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from components.draws import Draws
 from components.figures.style import PALETTE, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
+from components.posteriors.draws import Draws
 
 
 def energy(problem: Any, draws: Draws) -> dict[str, Figure]:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
+from components.contracts.roles import Rng
 from components.figures.style import PALETTE, new_figure
-from components.interfaces import Rng
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend
     "g": (PALETTE[0], "shared process"),

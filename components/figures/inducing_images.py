@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.roles import Rng
 from components.figures.style import new_figure
-from components.interfaces import Rng
 
 
 def _process(n_groups: int, weights: Tensor) -> int:

@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from components.draws import Draws
 from components.figures.style import PALETTE, new_figure
+from components.posteriors.draws import Draws
 from components.problems.density import Density
 
 GRID = 600  # points along each axis

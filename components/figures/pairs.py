@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from components.draws import Draws
 from components.figures.parameters import parameters, part
 from components.figures.style import PALETTE, new_figure
 from components.maths.resampling import systematic_counts
+from components.posteriors.draws import Draws
 
 MOST_PAIRED = 5
 MOST_POINTS = 2000

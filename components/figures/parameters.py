@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from components.draws import Draws
 from components.metrics import diagnostics
+from components.posteriors.draws import Draws
 
 MOST = 12  # parameters in one figure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from matplotlib.figure import Figure
 
-from components.draws import Draws
 from components.figures.style import PALETTE, new_figure
+from components.posteriors.draws import Draws
 from components.problems.density import Density
 
 GRID = 200  # points of the density along each axis

@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from components.contracts.roles import Rng
 from components.figures.style import PALETTE, new_figure
-from components.interfaces import Rng
 
 
 def predictions(problem, posterior, rng: Rng, n_points: int = 150) -> dict[str, Figure]:

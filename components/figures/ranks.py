@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
-from components.draws import Draws
 from components.figures.parameters import parameters, part
 from components.figures.style import PALETTE, new_figure
+from components.posteriors.draws import Draws
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # ranks in a bin

@@ -6,8 +6,8 @@ import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from components.contracts.roles import Rng
 from components.figures.style import PALETTE, new_figure
-from components.interfaces import Rng
 
 
 def roc(problem, posterior, rng: Rng) -> dict[str, Figure]:

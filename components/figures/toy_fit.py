@@ -8,9 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.roles import Rng
 from components.figures.style import PALETTE, new_figure
-from components.interfaces import Rng
-from components.predictive import GaussianMixture
+from components.posteriors.predictive import GaussianMixture
 
 
 def toy_fit(

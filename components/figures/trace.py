@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from components.draws import Draws
 from components.figures.parameters import parameters, part
 from components.figures.style import PALETTE, new_figure
+from components.posteriors.draws import Draws
 
 FEW = 4  # rows that are drawn tall
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from components.figures.style import PALETTE, new_figure
-from components.filtered import Filtered
+from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 
 REPLICATE = 0  # the replicate drawn

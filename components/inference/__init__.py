@@ -1,0 +1,1 @@
+"""Inference methods by family; what samplers of every family share lies here."""

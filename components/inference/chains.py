@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.capabilities import LogJoint
-from components.draws import Draws
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import NumericalTrouble, Rng
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.interfaces import NumericalTrouble, Rng
+from components.posteriors.draws import Draws
 from components.trouble import Misfit
 
 State = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
 from components.trouble import Misfit
 
 

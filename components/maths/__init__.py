@@ -1,0 +1,1 @@
+"""Mathematics that imports no other part."""

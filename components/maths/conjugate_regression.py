@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 
 
 @dataclass(frozen=True)

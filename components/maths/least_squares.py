@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 from components.maths.cholesky import triangular_inverse
 
 HALVINGS = 10  # the step is halved until the precision stays positive definite, γ/1024 at the least

@@ -1,0 +1,1 @@
+"""Scores of one posterior on one problem."""

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.draws import Draws
 from components.maths.resampling import effective_sample_size
+from components.posteriors.draws import Draws
 from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance

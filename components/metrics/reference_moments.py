@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.draws import Draws
 from components.metrics.diagnostics import mcse_mean
+from components.posteriors.draws import Draws
 
 
 def standard_error(draws: Draws, f: Tensor) -> Tensor:

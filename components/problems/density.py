@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from components.draws import Draws
+from components.contracts.roles import Attacker, Kind, Rng
 from components.figures.posterior import POSTERIOR_FIGURES
-from components.interfaces import Attacker, Kind, Rng
 from components.metrics import diagnostics
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
+from components.posteriors.draws import Draws
 
 KSD_DRAWS = 500
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.interfaces import Attacker, Kind, Rng
+from components.contracts.roles import Attacker, Kind, Rng
 from components.metrics import games
 from components.trouble import Misfit
 

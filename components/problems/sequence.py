@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from components.filtered import Filtered
-from components.interfaces import Attacker, Kind, Rng
+from components.contracts.roles import Attacker, Kind, Rng
 from components.metrics import filtering
+from components.posteriors.filtered import Filtered
 
 
 class Observation(NamedTuple):

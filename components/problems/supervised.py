@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from components.draws import Draws
+from components.contracts.roles import Attacker, Domain, Kind, Rng, Target
 from components.figures.posterior import POSTERIOR_FIGURES
-from components.interfaces import Attacker, Domain, Kind, Rng, Target
 from components.metrics import classification, diagnostics, regression
-from components.predictive import GaussianMixture, Predictive, concatenate
+from components.posteriors.draws import Draws
+from components.posteriors.predictive import GaussianMixture, Predictive, concatenate
 from components.trouble import Misfit
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed

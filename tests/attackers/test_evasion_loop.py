@@ -10,9 +10,9 @@ import torch
 from filter_play import component
 
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.evasion.norms import NORMS, Ball, room
+from components.attackers.norms import NORMS, Ball, room
 from components.attackers.victim import Victim
-from components.predictive import Categorical
+from components.posteriors.predictive import Categorical
 
 F64 = torch.float64
 

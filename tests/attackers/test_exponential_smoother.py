@@ -5,8 +5,8 @@ import torch
 import yaml
 from pydantic import ValidationError
 
-from components.attackers.exponential_smoother import ExponentialSmoother
-from runner.rng import Streams
+from components.attackers.opponents.exponential_smoother import ExponentialSmoother
+from runner.run.rng import Streams
 
 CONF = Path(__file__).parents[2] / "conf" / "attacker" / "exponential_smoother.yaml"
 CPU = torch.device("cpu")

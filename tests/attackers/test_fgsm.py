@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from small_problems import classes, component, train
 
 from components.attackers.victim import Victim
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FGSM = component("attacker", "fgsm")
 

@@ -9,10 +9,10 @@ import torch
 from filter_play import component
 from test_evasion_loop import F64, Softmax, generator, images
 
-from components.attackers.evasion.norms import NORMS
-from components.attackers.square import _halvings, _window
+from components.attackers.evasion.square import _halvings, _window
+from components.attackers.norms import NORMS
 from components.attackers.victim import Victim, margins
-from components.predictive import Categorical
+from components.posteriors.predictive import Categorical
 
 SIZES = {"linf": 0.2, "l2": 0.5, "l1": 1.0}
 UNIT = (0.0, 1.0)

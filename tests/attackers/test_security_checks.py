@@ -10,14 +10,14 @@ import torch
 from small_problems import classes, component
 from test_evasion_loop import F64, Softmax, generator
 
-from components.attackers.evasion.norms import NORMS
+from components.attackers.norms import NORMS
 from components.attackers.victim import Victim
-from components.metrics.security import security_curve
-from components.metrics.security_checks import control, telling_size, victim_checks
-from components.predictive import Categorical
+from components.evaluation.security import security_curve
+from components.evaluation.security_checks import control, telling_size, victim_checks
+from components.posteriors.predictive import Categorical
 from components.problems.supervised import Batch
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def honest(inputs: int = 9, n_classes: int = 2) -> tuple:

@@ -3,8 +3,8 @@ import torch
 from small_problems import classes, component, real, train
 
 from components.attackers.victim import Victim
-from components.metrics.security import evaluate, security_curve
-from runner.rng import Streams
+from components.evaluation.security import evaluate, security_curve
+from runner.run.rng import Streams
 
 FGSM = component("attacker", "fgsm", eps=[0.05, 0.1, 0.25])
 

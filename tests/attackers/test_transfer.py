@@ -9,11 +9,11 @@ import torch
 from small_problems import classes, component, train
 
 from components.attackers.victim import Victim
-from components.inference.threat import Threat
-from components.metrics.security import security_curve
+from components.evaluation.security import security_curve
+from components.inference.defences.training_threat import Threat
 from components.problems.supervised import Batch
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 EPS = [0.0, 0.1, 0.3]
 MLP = component("model", "mlp", widths=[8])

@@ -9,14 +9,14 @@ from small_problems import component
 from spam_play import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.victim import Victim
-from components.attackers.word_insertion import WordInsertion
 from components.attackers.words.beliefs import attack_frequencies, beta_parameters, random_beliefs
 from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import cheapest
-from components.metrics.security import security_curve
-from components.predictive import Categorical
+from components.attackers.words.word_insertion import WordInsertion
+from components.evaluation.security import security_curve
+from components.posteriors.predictive import Categorical
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 DIRECTIONS = ["insertion", "flip"]
 

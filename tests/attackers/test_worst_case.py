@@ -10,10 +10,10 @@ from test_evasion_loop import Softmax, generator, images
 from test_security_checks import Spoilt, honest, verdicts
 
 from components.attackers.victim import Victim
-from components.metrics.security import evaluate, security_curve
-from components.metrics.security_checks import curve_checks
-from components.predictive import Categorical
-from runner.rng import Streams
+from components.evaluation.security import evaluate, security_curve
+from components.evaluation.security_checks import curve_checks
+from components.posteriors.predictive import Categorical
+from runner.run.rng import Streams
 
 EPS = [0.0, 0.05, 0.1, 0.2]
 

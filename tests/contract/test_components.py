@@ -9,9 +9,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from components import registry
-from components.capabilities import CAPABILITIES
-from components.interfaces import Attacker, Dataset, Inference, Model
-from runner.parts import built, filled
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.roles import Attacker, Dataset, Inference, Model
+from runner.compose.parts import built, filled
 
 ROOT = Path(__file__).parent.parent.parent
 BASES = {"dataset": Dataset, "model": Model, "inference": Inference, "attacker": Attacker}
@@ -67,7 +67,7 @@ def test_components_never_import_runner_and_maths_nothing_else():
         imports = re.findall(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", path.read_text(), re.M)
         assert not [m for m in imports if m.split(".")[0] == "runner"], path
         if path.parent.name == "maths":
-            allowed = ("components.maths", "components.trouble", "components.interfaces")
+            allowed = ("components.maths", "components.trouble", "components.contracts.roles")
             assert not [m for m in imports if m.startswith("components.") and not m.startswith(allowed)], path
 
 

@@ -11,7 +11,7 @@ from filter_play import component, load, z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
 
-from components.draws import Draws
+from components.posteriors.draws import Draws
 
 F64 = torch.float64
 

@@ -9,8 +9,8 @@ import torch
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
 
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.roles import Setting
+from runner.run.rng import Streams
 from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)

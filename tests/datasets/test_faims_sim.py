@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
-from components.datasets.faims_sim import plumes
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.roles import Setting
+from components.datasets.tables.faims_sim import plumes
+from runner.run.rng import Streams
 from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)

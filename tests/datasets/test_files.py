@@ -21,8 +21,8 @@ import pytest
 from components.datasets import files
 from components.datasets.files import DataFile
 from components.trouble import DamagedFile, DataUnavailable
-from runner import data
 from runner.mistakes import ConfigError
+from runner.system import data
 
 CONTENT = bytes(range(256)) * 500
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -354,5 +354,5 @@ def test_data_dir_is_the_one_that_runs_use(monkeypatch):
 
 
 def test_data_imports_neither_torch_nor_a_download_library():
-    code = "import runner.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
+    code = "import runner.system.data, sys; print([m for m in ('torch', 'requests', 'pooch', 'pydantic') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -10,9 +10,9 @@ import pytest
 import torch
 from small_problems import component
 
-from components.interfaces import Setting
+from components.contracts.roles import Setting
 from components.trouble import DataUnavailable, SimulatedData
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
     "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],

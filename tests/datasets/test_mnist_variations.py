@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from components.contracts.roles import DataUnavailable, Setting, SimulatedData
 from components.datasets import files
-from components.datasets.mnist_files import enlarged_digits, read_idx
-from components.datasets.mnist_variations import composed, patches, photographs
-from components.interfaces import DataUnavailable, Setting, SimulatedData
-from runner.rng import Streams
+from components.datasets.images.mnist_files import enlarged_digits, read_idx
+from components.datasets.images.mnist_variations import composed, patches, photographs
+from runner.run.rng import Streams
 from tests.small_problems import component
 
 FILES = component("dataset", "mnist_variations").files.paths

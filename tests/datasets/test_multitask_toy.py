@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from components.datasets.multitask_toy import truth
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.roles import Setting
+from components.datasets.tables.multitask_toy import truth
+from runner.run.rng import Streams
 from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)

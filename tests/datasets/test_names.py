@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.roles import Setting
+from runner.run.rng import Streams
 from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)

@@ -9,13 +9,13 @@ import pytest
 import torch
 from filter_play import component
 
+from components.contracts.roles import Setting
 from components.datasets import files
-from components.datasets.posteriordb import SIMULATED, Posteriordb, paths
+from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
 from components.datasets.posteriordb_densities import DENSITIES
-from components.draws import Draws
-from components.interfaces import Setting
+from components.posteriors.draws import Draws
 from components.trouble import DataUnavailable, SimulatedData
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 NOWHERE = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, distributions
 from torch.distributions import MultivariateNormal
 
-from components.datasets.posteriordb import paths, read
+from components.datasets.densities.posteriordb import paths, read
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.eight_schools import EightSchools
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression

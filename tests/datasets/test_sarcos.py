@@ -15,13 +15,13 @@ import yaml
 from pydantic import ValidationError
 from scipy.io import savemat
 
-from components.datasets import files, sarcos
-from components.datasets.arm import simulation
+from components.contracts.roles import DataUnavailable, Setting
+from components.datasets import files
+from components.datasets.arm import sarcos, simulation
 from components.datasets.arm.protocol import moments, observed_labels, partly_labelled
-from components.datasets.sarcos import Sarcos
-from components.interfaces import DataUnavailable, Setting
+from components.datasets.arm.sarcos import Sarcos
 from components.trouble import DamagedFile, SimulatedData
-from runner.rng import STREAMS, Streams
+from runner.run.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[2] / "conf" / "dataset" / "sarcos.yaml"
 SIZES = {"sarcos/sarcos_inv.mat": sarcos.TRAIN_ROWS, "sarcos/sarcos_inv_test.mat": sarcos.TEST_ROWS}

@@ -12,14 +12,14 @@ import torch
 import yaml
 from scipy.spatial import cKDTree
 
+from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.arm import newton_euler, simulation
 from components.datasets.arm.newton_euler import Arm, inverse_dynamics, mass_matrix
+from components.datasets.arm.sarcos_sim import SarcosSim
 from components.datasets.arm.simulation import read_world, simulate, simulated_rows
 from components.datasets.arm.trajectories import random_motions
-from components.datasets.sarcos_sim import SarcosSim
-from components.interfaces import Setting
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 WORLD = read_world()
 FIRST_POSITIONS, LAST_TORQUES = [0.106044, -0.509008, -0.168937], [27.576567, -4.121285, 19.148432]

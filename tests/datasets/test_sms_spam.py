@@ -11,10 +11,10 @@ import pytest
 import torch
 from small_problems import component
 
-from components.datasets.sms_spam import SmsSpam, bag, most_frequent, simulated_messages, words_in
-from components.interfaces import DataUnavailable, Setting, SimulatedData
+from components.contracts.roles import DataUnavailable, Setting, SimulatedData
+from components.datasets.text.sms_spam import SmsSpam, bag, most_frequent, simulated_messages, words_in
 from components.trouble import DamagedFile
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))

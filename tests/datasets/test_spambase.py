@@ -11,10 +11,10 @@ import pytest
 import torch
 from small_problems import component
 
-from components.datasets.spambase import Spambase, simulated_mails
-from components.interfaces import DataUnavailable, Setting, SimulatedData
-from runner.config import ConfigError, check_pairs
-from runner.rng import Streams
+from components.contracts.roles import DataUnavailable, Setting, SimulatedData
+from components.datasets.text.spambase import Spambase, simulated_mails
+from runner.compose.config import ConfigError, check_pairs
+from runner.run.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))

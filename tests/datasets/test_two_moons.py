@@ -9,8 +9,8 @@ import torch
 from sklearn.datasets import make_moons
 from small_problems import component
 
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.roles import Setting
+from runner.run.rng import Streams
 
 
 def load(seed=0, **changes):

@@ -14,12 +14,13 @@ import torch
 from pydantic import ValidationError
 from small_problems import component
 
-from components.datasets import files, uci_regression
-from components.datasets.uci_regression import SHAPES, simulated_rows, split_rows
-from components.interfaces import Setting
-from components.predictive import GaussianMixture
+from components.contracts.roles import Setting
+from components.datasets import files
+from components.datasets.tables import uci_regression
+from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
+from components.posteriors.predictive import GaussianMixture
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runner import record
-from runner.loop import Pruned, run
+from runner.record.record import record
+from runner.run.loop import Pruned, run
 
 EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
 

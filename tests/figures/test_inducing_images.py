@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from components.figures.inducing_images import inducing_images
-from runner.rng import Streams
+from runner.run.rng import Streams
 from tests.small_problems import classes, component, real
 
 

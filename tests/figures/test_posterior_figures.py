@@ -8,7 +8,6 @@ import torch
 from filter_play import load
 from small_problems import real
 
-from components.draws import Draws
 from components.figures.autocorrelation import autocorrelation
 from components.figures.energy import energy
 from components.figures.pairs import pairs
@@ -16,8 +15,9 @@ from components.figures.posterior import POSTERIOR_FIGURES
 from components.figures.ranks import rank_histogram, ranks
 from components.figures.trace import trace
 from components.metrics.diagnostics import e_bfmi
-from components.predictive import GaussianMixture
-from runner.rng import Streams
+from components.posteriors.draws import Draws
+from components.posteriors.predictive import GaussianMixture
+from runner.run.rng import Streams
 
 F64 = torch.float64
 

@@ -8,9 +8,9 @@ import torch
 import yaml
 
 from components import registry
-from components.interfaces import Setting
+from components.contracts.roles import Setting
 from components.problems.game import Game, Play
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -11,9 +11,9 @@ from small_problems import component, resumed, train
 from spam_play import log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.victim import Victim
-from components.capabilities import CAPABILITIES
-from components.interfaces import Setting
-from runner.rng import Streams
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.roles import Setting
+from runner.run.rng import Streams
 
 
 def posterior(name, problem, **options):

@@ -3,10 +3,10 @@ import torch
 from pydantic import ValidationError
 from small_problems import classes, component, resumed, tensors, train
 
-from components.inference.map import PointEstimate
-from components.inference.threat import Threat, mixed
+from components.inference.defences.training_threat import Threat, mixed
+from components.inference.point.map import PointEstimate
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 MLP = component("model", "mlp", widths=[6], activation="tanh")
 

@@ -7,11 +7,11 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.victim import Victim
+from components.inference.defences.particles import OwnRows, Particles, own_gradient
 from components.inference.log_joint import value_and_gradient
-from components.inference.particles import OwnRows, Particles, own_gradient
 from components.problems.supervised import Batch
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 MLP = component("model", "mlp", widths=[5], activation="tanh")

@@ -6,10 +6,10 @@ import pytest
 import torch
 from filter_play import component, load, run, sequence, system, z_score
 
-from components.inference.beta_bootstrap_filter import log_beta_likelihood
-from components.models.linear_gaussian_ssm import LinearGaussianModule
+from components.inference.filtering.beta_bootstrap_filter import log_beta_likelihood
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Observation
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def scalar(sigma2: float) -> LinearGaussianSystem:

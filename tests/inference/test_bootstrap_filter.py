@@ -7,9 +7,9 @@ import pytest
 import torch
 from filter_play import component, load, run, sequence, system, z_score
 
-from components.interfaces import NumericalTrouble
-from components.models.linear_gaussian_ssm import LinearGaussianModule
-from runner.rng import Streams
+from components.contracts.roles import NumericalTrouble
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from runner.run.rng import Streams
 
 
 def kalman_of(problem):

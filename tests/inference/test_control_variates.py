@@ -16,7 +16,7 @@ from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
 from components.problems.supervised import Batch, Supervised
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 GRADIENTS = ["plain", "control_variate", "svrg"]
 
@@ -145,7 +145,7 @@ def test_what_does_not_fit_is_refused():
 def _setting():
     from pathlib import Path
 
-    from components.interfaces import Setting
+    from components.contracts.roles import Setting
 
     return Setting(Path(), torch.device("cpu"), F64, 1, offline=True)
 

@@ -10,12 +10,12 @@ from filter_play import load
 from small_problems import classes, real
 from torch import Tensor
 
-from components.draws import Draws
 from components.metrics.diagnostics import convergence
 from components.metrics.stein_discrepancy import ksd_squared
-from components.predictive import Categorical, GaussianMixture
+from components.posteriors.draws import Draws
+from components.posteriors.predictive import Categorical, GaussianMixture
 from components.trouble import Shortfall
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69

@@ -5,9 +5,9 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.victim import Victim
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")
 

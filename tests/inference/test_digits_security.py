@@ -1,6 +1,6 @@
 import pytest
 
-from runner.loop import run
+from runner.run.loop import run
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 DEFENCES = {

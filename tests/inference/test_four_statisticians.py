@@ -13,7 +13,7 @@ from components.inference.linear import statistical_risk
 from components.inference.linear.conjugate_bayes import region_radius
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
-from components.metrics.decisions import NormPower, Squared, samples_of
+from components.posteriors.decisions import NormPower, Squared, samples_of
 from components.trouble import Misfit
 
 F64 = torch.float64

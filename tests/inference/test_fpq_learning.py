@@ -3,7 +3,7 @@ import torch
 from game_play import Stationary, component, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
 from scipy import integrate
 
-from components.inference.fpq_learning import count, expected_values, mean_forecast
+from components.inference.games.fpq_learning import count, expected_values, mean_forecast
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])

@@ -13,7 +13,7 @@ import pytest
 import torch
 from gate_play import BUILT_IN, CPU, F64, InBlocks, as_density, built_in, faults, posteriordb, sampled
 
-from components.datasets.posteriordb import paths, read
+from components.datasets.densities.posteriordb import paths, read
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import flat
@@ -21,9 +21,9 @@ from components.inference.hamiltonian import hmc, tree
 from components.inference.hamiltonian.mass import Mass
 from components.inference.mcmc import importance_sampling, mala, random_walk_mh
 from components.problems.density import Density
-from runner.loop import run
-from runner.rng import Streams
-from runner.study_definition import load_study, plan
+from runner.run.loop import run
+from runner.run.rng import Streams
+from runner.study.definition import load_study, plan
 
 SAMPLERS: dict[str, dict[str, Any]] = {
     "nuts": {"steps": 750, "chains": 8, "warmup": 250, "mass": "dense", "max_depth": 6},

@@ -8,13 +8,13 @@ import torch
 from filter_play import component
 from sampler_play import F64, GaussianTarget, correlated
 
+from components.contracts.roles import NumericalTrouble
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, windows
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
-from components.interfaces import NumericalTrouble
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def test_windows_are_stans():

@@ -13,7 +13,7 @@ from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass
 from components.problems.supervised import Batch
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 

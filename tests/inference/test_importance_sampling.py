@@ -9,12 +9,12 @@ from exact_targets import TwoModes
 from filter_play import component, load
 from sampler_play import F64, GammaTarget, GaussianTarget, correlated, sampled
 
-from components.draws import Draws
+from components.contracts.roles import NumericalTrouble
 from components.inference.mcmc.laplace import derivatives, laplace, mode
-from components.interfaces import NumericalTrouble
 from components.metrics.diagnostics import pareto_k, weight_ess
+from components.posteriors.draws import Draws
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def white(dim: int) -> GaussianTarget:

@@ -10,10 +10,10 @@ import pytest
 import torch
 import xarray
 
-from components import inference_data
-from components.draws import Draws
-from components.inference_data import write
 from components.metrics.diagnostics import bulk_ess
+from components.posteriors import inference_data
+from components.posteriors.draws import Draws
+from components.posteriors.inference_data import write
 from components.trouble import Shortfall
 
 F64 = torch.float64

@@ -5,9 +5,9 @@ import math
 import torch
 from filter_play import component, load, run, sequence, system, z_score
 
-from components.models.linear_gaussian_ssm import LinearGaussianModule
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def joint(s: LinearGaussianSystem, length: int):

@@ -12,10 +12,10 @@ import scipy.optimize
 import torch
 from torch import nn
 
-from components.inference.lbfgs import direction, flat
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
+from components.inference.variational.lbfgs import direction, flat
 from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
-from runner import checkpoint
+from runner.run import checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
 from shallow_gp_problems import F64, component, problem, streams

@@ -10,11 +10,11 @@ from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
 from sampler_play import F64, correlated, moment_z, sampled
 from torch.distributions import MultivariateNormal
 
+from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
-from components.interfaces import NumericalTrouble
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.inference.mean_field_vi import MeanField
+from components.inference.variational.mean_field_vi import MeanField
 from components.problems.supervised import Batch, Supervised
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def orthogonal(n=30, noise=0.3) -> Supervised:

@@ -10,7 +10,7 @@ from sampler_play import F64, ExactGamma, Funnel, GammaTarget, correlated, momen
 
 from components.inference.hamiltonian import tree
 from components.inference.hamiltonian.mass import Mass
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "mass": "identity"}
 

@@ -9,9 +9,9 @@ from small_problems import component, resumed, train
 from spam_play import words
 
 from components.attackers.victim import Victim
-from components.inference.particles import Particles
+from components.inference.defences.particles import Particles
 from components.trouble import Misfit, Shortfall
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 LOGISTIC = component("model", "logistic_regression")

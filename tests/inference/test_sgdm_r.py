@@ -9,7 +9,7 @@ from sampler_play import F64, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 S, L = 40, 5
 

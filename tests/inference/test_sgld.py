@@ -9,10 +9,10 @@ import torch
 from filter_play import component, load, z_score
 from pydantic import ValidationError
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.interfaces import NumericalTrouble
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)
 MEAN = torch.tensor([0.5, -2.0], dtype=torch.float64)

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from components.interfaces import NumericalTrouble
-from runner.loop import Run
+from components.contracts.roles import NumericalTrouble
+from runner.run.loop import Run
 
 
 @pytest.mark.parametrize(

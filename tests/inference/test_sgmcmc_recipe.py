@@ -10,8 +10,8 @@ from filter_play import component
 from recipe_play import F64, correction, curl, drift, euler, fokker_planck, in_turn
 from torch import Tensor
 
-from components.inference.psgld import curvature
-from runner.rng import Streams
+from components.inference.sgmcmc.psgld import curvature
+from runner.run.rng import Streams
 
 K, P, STEPS = 3, 2, 6
 THETA, REST = slice(0, P), slice(P, 2 * P)

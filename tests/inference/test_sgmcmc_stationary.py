@@ -13,8 +13,8 @@ from recipe_play import F64, covariance_z, curl, euler, fixed_point, in_turn, mu
 from sampler_play import GammaTarget, correlated, moment_z
 from torch import Tensor
 
-from components.inference import adam_noise, psgld, sgd_momentum, sghmc
-from runner.rng import Streams
+from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc
+from runner.run.rng import Streams
 
 TARGET, P = correlated(), 2
 THETA, REST = slice(0, P), slice(P, 2 * P)

@@ -7,7 +7,7 @@ from repulsion_play import Systems, force
 from sampler_play import F64, GaussianTarget, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 # The six starting points and the numbers that the author's notebook Gaussian_example_jax.ipynb (repository
 # vicgalle/sgmcmc-force) shows for Figure 2.2.

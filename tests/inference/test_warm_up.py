@@ -8,7 +8,7 @@ from filter_play import component
 from sampler_play import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def far_out(name: str, **settings):

@@ -11,7 +11,6 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 
-from components.draws import Draws
 from components.metrics.diagnostics import (
     FEWEST_WEIGHTS,
     bulk_ess,
@@ -24,6 +23,7 @@ from components.metrics.diagnostics import (
     tail_ess,
     weight_ess,
 )
+from components.posteriors.draws import Draws
 from components.trouble import Shortfall
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.kernels import kernel
 from components.maths.sparse_gp import sparse_conditional

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
 

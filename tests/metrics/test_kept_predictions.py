@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from components.figures.calibration import calibration
-from components.predictive import Categorical
-from runner.rng import Streams
+from components.posteriors.predictive import Categorical
+from runner.run.rng import Streams
 from tests.small_problems import classes
 
 

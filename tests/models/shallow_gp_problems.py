@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from components import registry
 from components.problems.supervised import Batch, Supervised
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 ROOT = Path(__file__).parent.parent.parent
 F64 = torch.float64

@@ -10,10 +10,10 @@ from scipy import stats
 from small_problems import classes, component, real
 from torch.autograd import gradcheck
 
-from components.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES
 from components.inference.chains import started
 from components.inference.log_joint import log_joint
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 OPTIONS = {

@@ -9,7 +9,7 @@ from components.attackers.victim import Victim
 from components.models.networks.strided_convolution import convolved
 from components.problems.supervised import Batch
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):

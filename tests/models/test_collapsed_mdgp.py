@@ -11,7 +11,7 @@ import yaml
 from components.problems.supervised import Batch, Supervised
 from components.registry import get
 from runner import CONF
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 T, N, D = 3, 24, 2
 

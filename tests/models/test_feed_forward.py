@@ -4,9 +4,9 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
-from components.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES
 from components.models.networks.feed_forward import FeedForward
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def build(problem, seed=0, **options) -> FeedForward:

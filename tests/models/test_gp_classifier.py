@@ -5,10 +5,10 @@ import torch
 from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.victim import Victim
-from components.metrics.security import security_curve
-from components.models.gp_classifier import median_distance
+from components.evaluation.security import security_curve
+from components.models.shallow_gp.gp_classifier import median_distance
 from components.problems.supervised import Batch
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 DSVI = component("inference", "dsvi", lr=0.05)
 

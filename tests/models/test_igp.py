@@ -13,7 +13,7 @@ from shallow_gp_problems import F64, component, gradient_error, problem, scatter
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from components.interfaces import Setting
+from components.contracts.roles import Setting
 from components.models.shallow_gp.exact import ExactGP, _LogGaussian
 from components.models.shallow_gp.labels import by_task
 from components.models.shallow_gp.sparse import SparseGP

@@ -9,11 +9,11 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.capabilities import CAPABILITIES
-from components.interfaces import Setting
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.roles import Setting
 from components.metrics import classification, regression
 from components.problems.supervised import Batch
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 FIT = component("inference", "fit")
 

@@ -11,10 +11,10 @@ from small_problems import classes, component
 from torch import distributions as d
 from torch.autograd import gradcheck
 
-from components.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 

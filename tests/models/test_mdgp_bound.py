@@ -13,7 +13,7 @@ from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP, Noise
 from components.problems.supervised import Batch
-from runner.rng import Streams
+from runner.run.rng import Streams
 from tests.small_problems import component, real
 
 SMALL = {"inner_dim": 2, "n_inducing": 6}

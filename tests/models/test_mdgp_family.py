@@ -11,9 +11,9 @@ from components.maths.kernels import kernel
 from components.maths.natural_gradient import natural_step
 from components.models.deep_gp.build import Specific, linear_map, shared_and_specific
 from components.models.deep_gp.layout import Layout
-from components.predictive import Categorical, GaussianMixture
+from components.posteriors.predictive import Categorical, GaussianMixture
 from components.problems.supervised import Batch
-from runner.rng import Streams
+from runner.run.rng import Streams
 from tests.models.test_mdgp_bound import perturbed
 from tests.small_problems import classes, component, real
 

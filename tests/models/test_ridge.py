@@ -8,9 +8,9 @@ from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from small_problems import component, real, train
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation, ridge_path
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 F64 = torch.float64
 

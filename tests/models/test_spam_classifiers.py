@@ -9,9 +9,9 @@ from sklearn.naive_bayes import BernoulliNB
 from small_problems import classes, component
 from spam_play import words
 
-from components.capabilities import CAPABILITIES
+from components.contracts.capabilities import CAPABILITIES
 from components.trouble import Misfit
-from runner.rng import Streams
+from runner.run.rng import Streams
 
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import xarray
 
-from components.draws import Draws
-from runner import record
-from runner.loop import run
-from runner.tracking import tracking_uri
+from components.posteriors.draws import Draws
+from runner.record.record import record
+from runner.record.tracking import tracking_uri
+from runner.run.loop import run
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 

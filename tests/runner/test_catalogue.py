@@ -11,8 +11,8 @@ import yaml
 
 from components import registry
 from runner import CONF
-from runner.catalogue import chosen, describe, main, options
-from runner.declarations import declared
+from runner.catalogue.declarations import declared
+from runner.catalogue.list_and_show import chosen, describe, main, options
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file, read_keys
 
@@ -98,7 +98,7 @@ def test_types_are_read_in_words(tmp_path):
     path = tmp_path / "thing.py"
     path.write_text(
         "from typing import Annotated, Any, ClassVar, Literal\n"
-        "from components.interfaces import Probability\n"
+        "from components.contracts.roles import Probability\n"
         "N, M = 7, 9\n"
         "Link = Literal['probit', 'logit']\n"
         "class Base:\n"
@@ -165,7 +165,7 @@ def test_show_of_a_component(capsys):
     assert main(["show", "inference/level_k"]) == 0
     out = capsys.readouterr().out
     assert "model     q_table" in out
-    assert "components/inference/level_k.py" in out
+    assert "components/inference/games/level_k.py" in out
     assert "Algorithm 4.1" in out
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines() if line.startswith("inference.")}
     assert rows["inference.epsilon"][:2] == ["0.1", "number ≥ 0, ≤ 1"]
@@ -195,7 +195,7 @@ def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_
     (tmp_path / "experiment").mkdir()
     for name, base in (("a", "b"), ("b", "a")):  # Hydra refuses it; the list must not hang
         (tmp_path / "experiment" / f"{name}.yaml").write_text(f"defaults: [{base}, override /model: {name}]\n")
-    monkeypatch.setattr("runner.catalogue.CONF", tmp_path)
+    monkeypatch.setattr("runner.catalogue.list_and_show.CONF", tmp_path)
     assert chosen(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
 
 
@@ -208,7 +208,7 @@ def test_show_of_every_file(name, capsys):
 @pytest.mark.parametrize("role", ["dataset", "model", "inference"])
 def test_partners_are_those_the_runner_accepts(role):
     """The rules read from the text against ``check_pairs`` on the classes."""
-    from runner import catalogue
+    from runner.catalogue import list_and_show as catalogue
 
     for name in registry.names(role):
         cls, own = registry.get(role, name), describe(role, name)[1]
@@ -256,7 +256,7 @@ def test_exit_codes_and_streams():
 
 def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
     (tmp_path / "my_method.py").write_text(
-        "from components.interfaces import Inference\n"
+        "from components.contracts.roles import Inference\n"
         "from components.registry import register\n"
         "@register('inference', 'my_method')\n"
         "class Mine(Inference):\n"
@@ -270,7 +270,9 @@ def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "inference/level_k"], ["show", "config"]])
 def test_it_answers_at_once_and_without_torch(argv):
-    code = f"import sys; from runner.catalogue import main; main({argv!r}); sys.exit('torch' in sys.modules)"
+    code = (
+        f"import sys; from runner.catalogue.list_and_show import main; main({argv!r}); sys.exit('torch' in sys.modules)"
+    )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

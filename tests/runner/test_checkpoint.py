@@ -10,7 +10,7 @@ import threading
 import pytest
 import torch
 
-from runner import checkpoint
+from runner.run import checkpoint
 
 
 @dataclasses.dataclass

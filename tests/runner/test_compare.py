@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runner.compare import config_rows, difference, load, main, result_rows, warnings
 from runner.mistakes import ConfigError
+from runner.record.compare import config_rows, difference, load, main, result_rows, warnings
 
 
 def record(outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts) -> Path:
@@ -135,7 +135,7 @@ def test_it_needs_no_torch(tmp_path):
     record(tmp_path, "aaaa")
     record(tmp_path, "bbbb")
     code = (
-        "import sys; from runner.compare import main; "
+        "import sys; from runner.record.compare import main; "
         f"code = main(['compare', 'aaaa', 'bbbb', '--output-dir', {str(tmp_path)!r}]); "
         "sys.exit(code or 'torch' in sys.modules or 'mlflow' in sys.modules)"
     )

@@ -13,9 +13,9 @@ import yaml
 
 from components import registry
 from runner import CONF
-from runner.catalogue import options
+from runner.catalogue.completion import SCRIPTS, candidates, main
+from runner.catalogue.list_and_show import options
 from runner.cli import COMMANDS
-from runner.completion import SCRIPTS, candidates, main
 from runner.mistakes import ConfigError
 
 GAME = "runner +experiment=friend_or_foe"
@@ -120,7 +120,7 @@ def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
 
 def test_it_imports_neither_torch_nor_hydra():
     code = (
-        "import sys; from runner.completion import main; main(['completion', 'query', 'runner model=']); "
+        "import sys; from runner.catalogue.completion import main; main(['completion', 'query', 'runner model=']); "
         "sys.exit(bool({'torch', 'hydra', 'omegaconf', 'pydantic'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -7,7 +7,9 @@ import sys
 import pytest
 import torch
 
-from runner import checkpoint, cli, record
+from runner import cli
+from runner.record.record import record
+from runner.run import checkpoint
 
 
 @pytest.fixture

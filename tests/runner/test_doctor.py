@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from components.datasets import files
-from runner import doctor, machine
+from runner.system import doctor, machine
 
 
 def levels(findings) -> dict[str, str]:

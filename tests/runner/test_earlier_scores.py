@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from runner.earlier_scores import HEADER, read_earlier
 from runner.mistakes import ConfigError
-from runner.report import main
-from runner.results import lay
-from runner.study_definition import load_study
+from runner.report.earlier_scores import HEADER, read_earlier
+from runner.report.report import main
+from runner.report.results import lay
+from runner.study.definition import load_study
 
 STUDY = load_study("sarcos_table")
 

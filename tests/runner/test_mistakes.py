@@ -128,8 +128,8 @@ def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):
     from components.problems.density import Density
-    from runner.loop import run
     from runner.mistakes import ConfigError
+    from runner.run.loop import run
 
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load

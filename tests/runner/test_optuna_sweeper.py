@@ -18,12 +18,12 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from runner.loop import Pruned
 from runner.mistakes import ConfigError
-from runner.optuna_sweeper import register
-from runner.search_space import distribution, sampler, storage
-from runner.signals import Interrupted
-from runner.trial import VARIABLE, report_to_trial
+from runner.run.loop import Pruned
+from runner.run.signals import Interrupted
+from runner.sweep.optuna_sweeper import register
+from runner.sweep.search_space import distribution, sampler, storage
+from runner.sweep.trial import VARIABLE, report_to_trial
 
 CONFIG = """
 x: 0.0

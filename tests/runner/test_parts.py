@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from omegaconf import OmegaConf
 
-from runner.config import compose, prepare
-from runner.outputs import references
-from runner.parts import held_roles, inside
+from runner.compose.config import compose, prepare
+from runner.compose.parts import held_roles, inside
+from runner.run.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 

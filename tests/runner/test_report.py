@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import yaml
 
-from runner import CONF, report, snapshot
-from runner.earlier_scores import EarlierCell
+from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
-from runner.report import main
-from runner.report_evolution import evolutions
-from runner.results import lay, step_times
-from runner.snapshot import FrozenRun, Snapshot
-from runner.study_definition import StudyDefinition, load_study
+from runner.report.earlier_scores import EarlierCell
+from runner.report.evolutions import evolutions
+from runner.report.report import main, report
+from runner.report.results import lay, step_times
+from runner.study import snapshot
+from runner.study.definition import StudyDefinition, load_study
+from runner.study.snapshot import FrozenRun, Snapshot
 
 SIZES = [100, 1000]
 STUDY = StudyDefinition.model_validate(
@@ -293,7 +294,7 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
 
 
 def test_times_of_every_replicate_are_in_the_record(make_job):
-    from runner.loop import run
+    from runner.run.loop import run
 
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
     run(job)

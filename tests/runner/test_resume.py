@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from components.problems.supervised import Supervised
-from runner import checkpoint, record
-from runner.loop import Pruned, run
 from runner.mistakes import ConfigError, RunFailure
-from runner.signals import Interrupted
+from runner.record.record import record
+from runner.run import checkpoint
+from runner.run.loop import Pruned, run
+from runner.run.signals import Interrupted
 
 RUNNER = str(Path(sys.executable).parent / "runner")
 GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]
@@ -35,7 +36,7 @@ def _lines(folder: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The record of a run that nothing happened to."""
-    from runner.config import compose, prepare
+    from runner.compose.config import compose, prepare
 
     output_dir = tmp_path_factory.mktemp("undisturbed")
     run(prepare(*compose([*GAME, f"output_dir={output_dir}", "tracking=false"])))

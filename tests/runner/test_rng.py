@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.interfaces import STREAMS
-from runner.rng import Streams, derive
+from components.contracts.roles import STREAMS
+from runner.run.rng import Streams, derive
 
 
 def test_streams_do_not_touch_each_other():

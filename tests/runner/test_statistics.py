@@ -11,7 +11,7 @@ from scipy import stats
 from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Number, load_published, shown
-from runner.statistics import Summary, best, compare, judge, summarise
+from runner.report.verdicts import Summary, best, compare, judge, summarise
 
 
 def keyed(values):

@@ -13,11 +13,11 @@ import threading
 import pytest
 import yaml
 
-from runner import snapshot, study
-from runner.job_pool import JobPool
 from runner.mistakes import ConfigError
-from runner.snapshot import FrozenRun, Snapshot
-from runner.study_definition import StudyDefinition, load_study, plan
+from runner.study import snapshot, study
+from runner.study.definition import StudyDefinition, load_study, plan
+from runner.study.job_pool import JobPool
+from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = {
     "name": "two",

@@ -12,8 +12,8 @@ import urllib.request
 
 import pytest
 
-from runner import ui
 from runner.mistakes import ConfigError
+from runner.system import ui
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_stopping_ends_the_server_and_its_own_processes():
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "
         "print(p.pid, flush=True); p.wait()"
     )
-    code = f"import sys; from runner.ui import serve; sys.exit(serve([sys.executable, '-c', {parent!r}]))"
+    code = f"import sys; from runner.system.ui import serve; sys.exit(serve([sys.executable, '-c', {parent!r}]))"
     for number in (signal.SIGTERM, signal.SIGINT):
         runner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert runner.stdout is not None
@@ -120,7 +120,7 @@ def test_a_server_that_fails_gives_exit_code_1():
 @pytest.mark.slow
 def test_the_pages_are_served(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    from runner.tracking import create_store
+    from runner.record.tracking import create_store
 
     create_store(tmp_path)
     port = free_port()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner import record
-from runner.assembly import load_problem
-from runner.config import sign
-from runner.loop import run
-from runner.rng import Streams
+from runner.compose.config import sign
+from runner.record.record import record
+from runner.run.assembly import load_problem
+from runner.run.loop import run
+from runner.run.rng import Streams
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=2"]
 DIGITS = ["+experiment=digits_fgsm", "smoke=true"]

@@ -1,0 +1,1 @@
+"""Attacks on continuous inputs, inside a ball of some norm."""

@@ -8,10 +8,10 @@ from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.evasion.norms import NormName
-from components.attackers.evasion.sizes import Sizes
+from components.attackers.norms import NormName
 from components.attackers.victim import Criterion, Expectation, Victim
-from components.interfaces import Rng
+from components.contracts.roles import Rng
+from components.evaluation.threat import Sizes
 
 
 class GradientAscent(BaseModel):

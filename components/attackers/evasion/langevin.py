@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from components.attackers.evasion.norms import NORMS, NormName
+from components.attackers.norms import NORMS, NormName
 from components.attackers.victim import Criterion, Victim
 
 

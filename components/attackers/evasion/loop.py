@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.evasion.norms import NORMS, TINY, NormName, room
+from components.attackers.norms import NORMS, TINY, NormName, room
 from components.attackers.victim import CRITERIA, Criterion, Victim, misjudged
 
 Target = int | None

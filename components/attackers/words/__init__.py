@@ -1,0 +1,1 @@
+"""Attacks on binary inputs: words added to a mail, or taken away."""

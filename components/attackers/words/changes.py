@@ -14,9 +14,9 @@ import torch
 from pydantic import AfterValidator
 from torch import Tensor
 
-from components.attackers.evasion.sizes import Sizes
 from components.attackers.victim import Victim
-from components.predictive import Categorical
+from components.evaluation.threat import Sizes
+from components.posteriors.predictive import Categorical
 
 MALICIOUS = 1
 CHUNK = 1 << 16  # mails that a victim judges at once

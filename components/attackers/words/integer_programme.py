@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
-from components.capabilities import Generative
+from components.contracts.capabilities import Generative
 from components.trouble import Misfit
 
 SAFE = 1e-9  # by how much the log odds are brought below the threshold, so that rounding does not undo the attack

@@ -18,7 +18,7 @@ from components.attackers.words.changes import (
     random_changes,
     seen_by,
 )
-from components.interfaces import Rng
+from components.contracts.roles import Rng
 
 
 class WordSearch(BaseModel):

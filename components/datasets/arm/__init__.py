@@ -1,0 +1,1 @@
+"""Inverse dynamics of a seven-joint arm: SARCOS, and its built-in simulation."""

@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from components.contracts.roles import Rng, Setting
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.predictions import predictions
-from components.interfaces import Rng, Setting
 from components.problems.supervised import Batch, Supervised
 from components.trouble import Misfit
 

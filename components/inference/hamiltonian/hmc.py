@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.chains import State
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.warmup import WarmUp
-from components.interfaces import Inference, Info, Rng
 from components.registry import register
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import gradient_alone, value_and_gradient
 

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 
 Shape = Literal["identity", "diagonal", "dense"]
 

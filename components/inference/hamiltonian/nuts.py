@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field
 
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.chains import State
 from components.inference.hamiltonian.tree import no_u_turn
 from components.inference.hamiltonian.warmup import WarmUp
-from components.interfaces import Inference, Info, Rng
 from components.registry import register
 
 

@@ -10,8 +10,8 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.capabilities import LogJoint
-from components.draws import Draws
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Rng
 from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
@@ -24,7 +24,7 @@ from components.inference.hamiltonian.adaptation import (
 from components.inference.hamiltonian.leapfrog import Phase
 from components.inference.hamiltonian.mass import Mass, Shape
 from components.inference.log_joint import value_and_gradient
-from components.interfaces import Rng
+from components.posteriors.draws import Draws
 
 
 class WarmUp(BaseModel):

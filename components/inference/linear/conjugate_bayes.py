@@ -10,15 +10,14 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from scipy import stats
 from torch import Tensor
 
-from components.capabilities import Conjugate
-from components.draws import Draws
+from components.contracts.capabilities import Conjugate
+from components.contracts.roles import Inference, Info, Rng
 from components.figures.credible_region import credible_region
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data
-from components.interfaces import Inference, Info, Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
-from components.metrics.decisions import (
+from components.posteriors.decisions import (
     Absolute,
     CentralInterval,
     Costs,
@@ -29,7 +28,8 @@ from components.metrics.decisions import (
     model_probabilities,
     samples_of,
 )
-from components.predictive import Predictive
+from components.posteriors.draws import Draws
+from components.posteriors.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 
@@ -52,7 +52,7 @@ class ConjugatePosterior:
     known: Coefficients
     noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
     level: float
-    losses: dict[str, Any]  # name -> loss of components.metrics.decisions
+    losses: dict[str, Any]  # name -> loss of components.posteriors.decisions
     candidates: list[str]  # models among which to choose
     log_evidence: Tensor  # [M]
     n: int  # imagined data sets

@@ -11,13 +11,13 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.capabilities import Conjugate
+from components.contracts.capabilities import Conjugate
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, Decision
 from components.inference.linear.maximum_likelihood import MaximumLikelihood, MaximumLikelihoodEstimate
 from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
 from components.inference.linear.statistical_risk import ESTIMATORS, Risks, StatisticalRisk
-from components.interfaces import Inference, Info, Rng
-from components.predictive import Predictive
+from components.posteriors.predictive import Predictive
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

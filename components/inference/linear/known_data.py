@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.capabilities import Conjugate
+from components.contracts.capabilities import Conjugate
 from components.maths.least_squares import LeastSquares, least_squares
 from components.models.linear.design import design, labelled
 from components.problems.supervised import Supervised

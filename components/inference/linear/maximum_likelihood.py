@@ -9,13 +9,13 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.capabilities import Conjugate
+from components.contracts.capabilities import Conjugate
+from components.contracts.roles import Inference, Info, Rng
 from components.figures.confidence_region import confidence_region
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
-from components.interfaces import Inference, Info, Rng
 from components.maths.least_squares import LeastSquares
-from components.predictive import GaussianMixture
+from components.posteriors.predictive import GaussianMixture
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

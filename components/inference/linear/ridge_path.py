@@ -10,16 +10,16 @@ import torch
 from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.capabilities import Conjugate
+from components.contracts.capabilities import Conjugate
+from components.contracts.roles import Inference, Info, Rng
 from components.figures.ridge_trace import ridge_trace
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
-from components.interfaces import Inference, Info, Rng
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
 from components.models.linear.ridge import ridge_path as path_of
-from components.predictive import GaussianMixture
+from components.posteriors.predictive import GaussianMixture
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

@@ -10,13 +10,13 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.capabilities import Conjugate
+from components.contracts.capabilities import Conjugate
+from components.contracts.roles import Inference, Info, Rng
 from components.figures.risk_functions import risk_functions
 from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
-from components.interfaces import Inference, Info, Rng
 from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
-from components.predictive import GaussianMixture
+from components.posteriors.predictive import GaussianMixture
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 from components.trouble import Misfit

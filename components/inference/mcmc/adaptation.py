@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from components.interfaces import NumericalTrouble
+from components.contracts.roles import NumericalTrouble
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
 

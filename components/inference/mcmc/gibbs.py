@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
-from components.draws import Draws
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.log_joint import log_joint
-from components.interfaces import Inference, Info, Rng
+from components.posteriors.draws import Draws
 from components.registry import register
 
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import PositiveFloat, PositiveInt
 
-from components.capabilities import LogJoint
-from components.draws import Draws
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, NumericalTrouble, Rng
 from components.inference.chains import State, collected, first_batch, moved, whole
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fitted
-from components.interfaces import Inference, Info, NumericalTrouble, Rng
+from components.posteriors.draws import Draws
 from components.registry import register
 from components.trouble import Misfit
 

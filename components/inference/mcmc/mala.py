@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import torch
 from pydantic import PositiveInt
 
-from components.capabilities import LogJoint
-from components.draws import Draws
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.chains import State, collected, first_batch, moved, started, whole
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc.adaptation import WarmUp, stretched, transposed
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.interfaces import Inference, Info, Rng
+from components.posteriors.draws import Draws
 from components.registry import register
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import log_joint
-from components.interfaces import NumericalTrouble
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 

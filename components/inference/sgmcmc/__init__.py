@@ -1,0 +1,1 @@
+"""Stochastic-gradient samplers: minibatches, Langevin noise, repulsion between particles."""

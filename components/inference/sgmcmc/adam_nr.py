@@ -7,14 +7,14 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field, PositiveInt
 
-from components.capabilities import LogJoint
-from components.draws import Draws
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
 from components.inference.chains import State, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
-from components.interfaces import Inference, Info, Rng
+from components.posteriors.draws import Draws
 from components.registry import register
 
 

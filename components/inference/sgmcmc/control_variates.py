@@ -8,10 +8,10 @@ import torch
 from pydantic import BaseModel, PositiveInt
 from torch import Tensor
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
 from components.inference.chains import State
-from components.inference.lbfgs import TrainingSet
 from components.inference.log_joint import gradient_alone, value_and_gradient
+from components.inference.variational.lbfgs import TrainingSet
 from components.problems.supervised import Batch
 from components.trouble import Misfit
 

@@ -21,9 +21,9 @@ import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import NumericalTrouble, Rng
 from components.inference.chains import State, started
-from components.interfaces import NumericalTrouble, Rng
 from components.maths.cholesky import jittered_cholesky
 
 Bandwidth = Literal["median"] | PositiveFloat

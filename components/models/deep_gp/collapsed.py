@@ -14,7 +14,7 @@ from components.maths.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pooled
 from components.models.shallow_gp.exact import ExactGP
-from components.predictive import Predictive
+from components.posteriors.predictive import Predictive
 
 if TYPE_CHECKING:
     from components.models.shallow_gp.labels import Labels

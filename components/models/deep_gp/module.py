@@ -13,7 +13,7 @@ from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
 from components.models.deep_gp.likelihoods import Likelihood
 from components.models.deep_gp.tops import Top
-from components.predictive import Categorical, GaussianMixture, Predictive
+from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
 
 if TYPE_CHECKING:
     from components.problems.supervised import Batch

@@ -9,9 +9,9 @@ from pydantic import PositiveFloat
 from sklearn.linear_model import LogisticRegression as Solver
 from torch import Tensor, nn
 
-from components.interfaces import Model, Rng
+from components.contracts.roles import Model, Rng
 from components.models.linear.design import one_task
-from components.predictive import Categorical
+from components.posteriors.predictive import Categorical
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 from components.trouble import Misfit

@@ -10,9 +10,9 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.interfaces import Model, Rng
+from components.contracts.roles import Model, Rng
 from components.models.linear.design import column_names, design, one_task, predictor
-from components.predictive import Categorical
+from components.posteriors.predictive import Categorical
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

@@ -9,10 +9,10 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.interfaces import Model, Rng
+from components.contracts.roles import Model, Rng
 from components.maths.conjugate_regression import coefficients
 from components.models.linear.design import column_names, design, labelled, one_task
-from components.predictive import GaussianMixture
+from components.posteriors.predictive import GaussianMixture
 from components.problems.supervised import Batch, Supervised
 from components.registry import register
 

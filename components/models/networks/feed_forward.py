@@ -15,9 +15,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.interfaces import Rng
+from components.contracts.roles import Rng
 from components.models.networks.convolutions import Convolutions, Downsampling
-from components.predictive import Categorical, GaussianMixture, Predictive
+from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
 from components.problems.supervised import Batch, Supervised
 
 Activation = Literal["relu", "tanh", "gelu", "softplus", "identity"]

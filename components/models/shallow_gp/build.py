@@ -17,7 +17,7 @@ from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
-    from components.interfaces import Rng
+    from components.contracts.roles import Rng
     from components.problems.supervised import Supervised
 
 

@@ -14,7 +14,7 @@ from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import Gaussian
 from components.models.shallow_gp.labels import Labels, everywhere
 from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
-from components.predictive import Predictive
+from components.posteriors.predictive import Predictive
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:

@@ -14,7 +14,7 @@ from components.maths.gaussian_kl import kl_whitened
 from components.models.deep_gp.likelihoods import Gaussian, Likelihood
 from components.models.shallow_gp.labels import Labels, by_task, everywhere
 from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
-from components.predictive import Predictive
+from components.posteriors.predictive import Predictive
 
 if TYPE_CHECKING:
     from components.problems.supervised import Batch

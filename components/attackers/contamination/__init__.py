@@ -1,0 +1,1 @@
+"""Attackers who corrupt the observations of a sequence, once, before any inference."""

@@ -1,0 +1,41 @@
+"""Large Gaussian noise on some of the observations."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.roles import Attacker, Probability, Rng
+from components.registry import register
+
+
+@register("attacker", "gaussian_contamination")
+class GaussianContamination(Attacker):
+    """Adds large Gaussian noise to each observation with a small probability.
+
+    y'_t = y_t + b_t ξ_t, b_t ~ Bernoulli(p_c), ξ_t ~ N(0, s² I), independent over t and replicates.  "Per observation" is
+    per time: a corrupted y_t is corrupted in all its coordinates, as in the code published with the thesis.
+
+    Source: Boustati (2021), appendix D.3.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    action: ClassVar[Literal["contamination"]] = "contamination"
+    knowledge: ClassVar[Literal["black box"]] = "black box"
+    probability: Probability
+    sd: PositiveFloat
+
+    def corrupt(self, observations: Tensor, rng: Rng) -> Tensor:
+        """Corrupted copy of observations [R, T, dy]; draws from ``rng.attack`` alone, so the clean noise stays the same."""
+        device, dtype = observations.device, observations.dtype
+        u = torch.rand(observations.shape[:2], generator=rng.attack, device=device, dtype=dtype)  # [R, T]
+        z = torch.randn(observations.shape, generator=rng.attack, device=device, dtype=dtype)  # [R, T, dy]
+        return torch.where((u < self.probability).unsqueeze(-1), observations + self.sd * z, observations)
+
+    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """Law of the corrupted noise when the clean noise is N(0, Σ): weights [2] and covariances [2, dy, dy]."""
+        weights = torch.tensor([1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype)
+        wide = Sigma + self.sd**2 * torch.eye(len(Sigma), device=Sigma.device, dtype=Sigma.dtype)
+        return weights, torch.stack([Sigma, wide])

@@ -1,0 +1,28 @@
+"""The basic iterative method."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.contracts.roles import Attacker
+from components.registry import register
+
+
+@register("attacker", "bim")
+class BIM(GradientAscent, Attacker, Steps):
+    """Basic iterative method: steps of the fast gradient method from the input itself, held inside the ball.
+
+    x_0 = x,  x_{t+1} = clip(Π_{‖x'−x‖≤ε}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε;  x [B, D], y [B, T].
+    Another ``criterion`` takes the place of log p(y|x).
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Kurakin et al. (2017), section 2.2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"

@@ -1,0 +1,119 @@
+"""The attack of Carlini and Wagner."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.attackers.norms import NORMS
+from components.attackers.victim import Expectation, Victim
+from components.contracts.roles import Attacker, Rng
+from components.evaluation.threat import Sizes
+from components.registry import register
+
+B1, B2, TINY = 0.9, 0.999, 1e-8  # of Adam, Kingma and Ba (2015)
+
+
+@register("attacker", "cw")
+class CarliniWagner(Attacker):
+    """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c finds, held inside ε.
+
+    min_w ‖x'(w) − x‖₂² + c · max(Z_y − max_{i≠y} Z_i, −κ),  x'(w) = l + (u − l)(tanh w + 1)/2 in the bounds [l, u] (x' = w
+    without bounds), by Adam; c by bisection for every row, ten times larger while nothing succeeds.  Of a softmax,
+    log-probabilities have the margins of its logits Z.  A row ends at its shortest x' that succeeds, moved into the
+    ball; one that never did, at the end of its last descent, moved into the ball.  As soon as ‖x' − x‖₂ ≤ ε succeeds,
+    more searching cannot matter to a security evaluation, and the row is done.  x [B, D], y [B, T].
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Carlini and Wagner (2017), section VI.A."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+    norm: ClassVar[Literal["l2"]] = "l2"
+
+    eps: Sizes
+    searches: PositiveInt
+    steps: PositiveInt
+    lr: PositiveFloat
+    c: PositiveFloat
+    kappa: NonNegativeFloat
+    shrink: Annotated[float, Field(gt=0, lt=1)]
+    target: NonNegativeInt | None
+    expectation: Expectation
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        if eps == 0:
+            return x.clone()
+        labels = y if self.target is None else torch.where(y >= 0, self.target, y)
+        low, high = torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], torch.inf)
+        c = torch.full_like(low, self.c)  # [B]
+        best, shortest = x.clone(), torch.full_like(low, torch.inf)
+        rows = torch.arange(len(x), device=x.device)
+        for _ in range(self.searches):
+            found, length, last = self._descend(victim, x[rows], labels[rows], c[rows], rng.attack, eps)
+            won = length.isfinite()
+            shorter = length < shortest[rows]
+            never = ~won & shortest[rows].isinf()
+            best[rows] = torch.where(shorter[:, None], found, torch.where(never[:, None], last, best[rows]))
+            shortest[rows] = torch.minimum(length, shortest[rows])
+            high[rows] = torch.where(won, torch.minimum(high[rows], c[rows]), high[rows])
+            low[rows] = torch.where(won, low[rows], torch.maximum(low[rows], c[rows]))
+            c = torch.where(high.isinf(), 10 * c, (low + high) / 2)
+            rows = rows[shortest[rows] > eps]
+            if len(rows) == 0:
+                break
+        return victim.clip(x + NORMS["l2"].project(best - x, eps))
+
+    def _descend(
+        self, victim: Victim, x: Tensor, y: Tensor, c: Tensor, generator: torch.Generator, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Adam from x at the prices c [B]: the shortest success (where one is), its length (else ∞), the last point."""
+        sign = 1.0 if self.target is None else -1.0  # of the margin that is to fall
+        w = _inverse(victim, x, self.shrink)
+        m, v = torch.zeros_like(w), torch.zeros_like(w)
+        best, shortest, last = x.clone(), torch.full_like(c, torch.inf), x.clone()
+        rows = torch.arange(len(x), device=x.device)
+        for step in range(1, self.steps + 2):  # the last pass only looks where the last step led
+            at, slope = _image(victim, w[rows])
+            answer = victim.answer(at, y[rows], generator, "margin")
+            margin = sign * answer.objective
+            length = (at - x[rows]).norm(dim=1)
+            success = answer.broken if self.target is None else ~answer.broken
+            success = success & (margin <= -self.kappa) & (length < shortest[rows])
+            best[rows[success]], shortest[rows[success]] = at[success], length[success]
+            last[rows] = at
+            going = shortest[rows] > eps
+            if step > self.steps or not bool(going.any()):
+                break
+            pull = torch.where(margin > -self.kappa, c[rows] * sign, 0.0)[:, None] * answer.gradient
+            gradient = ((2 * (at - x[rows]) + pull) * slope)[going]
+            rows = rows[going]
+            m[rows] = B1 * m[rows] + (1 - B1) * gradient
+            v[rows] = B2 * v[rows] + (1 - B2) * gradient.square()
+            w[rows] -= self.lr * (m[rows] / (1 - B1**step)) / ((v[rows] / (1 - B2**step)).sqrt() + TINY)
+        return best, shortest, last
+
+
+def _image(victim: Victim, w: Tensor) -> tuple[Tensor, Tensor]:
+    """x'(w) and dx'/dw, coordinate by coordinate."""
+    if victim.bounds is None:
+        return w.clone(), torch.ones_like(w)
+    low, high = victim.bounds
+    t = w.tanh()
+    return low + (high - low) * (t + 1) / 2, (high - low) / 2 * (1 - t.square())
+
+
+def _inverse(victim: Victim, x: Tensor, shrink: float) -> Tensor:
+    """w of x; ``shrink`` keeps a coordinate at a bound, whose w is infinite, from having no gradient."""
+    if victim.bounds is None:
+        return x.clone()
+    low, high = victim.bounds
+    return torch.atanh(shrink * (2 * (x - low) / (high - low) - 1))

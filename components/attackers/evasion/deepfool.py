@@ -1,0 +1,72 @@
+"""DeepFool."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.attackers.norms import NORMS
+from components.attackers.victim import Expectation, Victim
+from components.contracts.roles import Attacker, Rng
+from components.evaluation.threat import Sizes
+from components.registry import register
+
+TINY = 1e-12  # a class whose score does not change with the input is never the nearest
+
+
+@register("attacker", "deepfool")
+class DeepFool(Attacker):
+    """DeepFool: steps to the nearest boundary of the linearised classifier until the class changes, capped at ε.
+
+    With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and g_k = f_k − f_y:  l = argmin_k |g_k|/‖w_k‖_q,
+    r = |g_l|/‖w_l‖₂² w_l (L2, q = 2) or |g_l|/‖w_l‖₁ sign(w_l) (L∞, q = 1),  x_{i+1} = clip(x_i + r);
+    x' = clip(x + Π_{‖·‖≤ε}((1 + η) Σ_i r_i)).  Differences of log-probabilities of a softmax are those of its logits.  Rows
+    that are misclassified already stay.  Of several tasks, the nearest boundary of any.  x [B, D], y [B, T].
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+
+    eps: Sizes
+    norm: Literal["linf", "l2"]
+    steps: PositiveInt
+    overshoot: Annotated[float, Field(ge=0)]
+    expectation: Expectation
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        if eps == 0:
+            return x.clone()
+        total = torch.zeros_like(x)  # Σ r
+        rows = torch.arange(len(x), device=x.device)
+        for _ in range(self.steps):
+            beyond = victim.clip(x[rows] + (1 + self.overshoot) * total[rows])
+            rows = rows[~victim.broken(beyond, y[rows], rng.attack)]
+            if len(rows) == 0:
+                break
+            at = victim.clip(x[rows] + total[rows])
+            total[rows] = at - x[rows] + self._step(victim, at, y[rows], rng.attack)
+        return victim.clip(x + NORMS[self.norm].project((1 + self.overshoot) * total, eps))
+
+    def _step(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """r [B, D] to the nearest of the linearised boundaries of all tasks and classes."""
+        f, slope = victim.jacobian(x, generator)  # [B, T, C], [B, T, C, D]
+        label = y.clamp_min(0).unsqueeze(-1)  # [B, T, 1]
+        g = f - f.gather(-1, label)
+        w = slope - slope.gather(2, label.unsqueeze(-1).expand(-1, -1, -1, slope.shape[-1]))
+        length = w.norm(dim=-1) if self.norm == "l2" else w.abs().sum(-1)  # ‖w‖_q [B, T, C]
+        other = torch.ones_like(g, dtype=torch.bool).scatter(-1, label, False) & (y >= 0).unsqueeze(-1)
+        distance = torch.where(other & (length > TINY), g.abs() / length.clamp_min(TINY), torch.inf).flatten(1)
+        best, nearest = distance.min(1)
+        w = w.flatten(1, 2)[torch.arange(len(x), device=x.device), nearest]  # [B, D]
+        direction = w / w.norm(dim=1, keepdim=True).clamp_min(TINY) if self.norm == "l2" else w.sign()
+        return torch.where(best.isfinite(), best, 0.0).unsqueeze(1) * direction

@@ -1,0 +1,32 @@
+"""The fast gradient sign method."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from components.attackers.evasion.ascent import GradientAscent
+from components.contracts.roles import Attacker
+from components.registry import register
+
+
+@register("attacker", "fgsm")
+class FGSM(GradientAscent, Attacker):
+    """Fast gradient sign method: the one step of size ε that lowers log p(y|x) fastest to first order.
+
+    x' = clip(x − ε u(∇_x log p(y|x))), u = sign for the norm L∞ and the steepest direction of the others; p(y|x) is the
+    posterior predictive, the mean over the victim's own draws, and its parameters are held fixed.  x [B, D], y [B, T]
+    class numbers (negative: missing), ε in the units of x.  Another ``criterion`` takes the place of log p(y|x).
+
+    Raises:
+        Misfit: the victim has no gradient in its input (a random forest).
+
+    Source: Goodfellow et al. (2015), section 4; Gallego (2021), section 3.5.1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+    steps: ClassVar[int] = 1
+    step_size: ClassVar[float] = 1.0
+    stop_when_broken: ClassVar[bool] = False

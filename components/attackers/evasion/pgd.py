@@ -1,0 +1,34 @@
+"""Projected gradient descent."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.contracts.roles import Attacker
+from components.registry import register
+
+
+@register("attacker", "pgd")
+class PGD(GradientAscent, Attacker, Steps):
+    """Projected gradient descent from random points of the ball, the strongest first-order attack known.
+
+    x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε; of ``restarts`` the
+    one that breaks a row, else the one of its largest loss, is kept.  Another ``criterion`` takes the place of log p(y|x).
+    x [B, D], y [B, T].
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Madry et al. (2018), section 2.1; Gallego (2021), section 3.3.2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+
+    random_start: bool
+    restarts: PositiveInt

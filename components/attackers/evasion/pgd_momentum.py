@@ -1,0 +1,34 @@
+"""Projected gradient descent with momentum."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, PositiveInt
+
+from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.contracts.roles import Attacker
+from components.registry import register
+
+
+@register("attacker", "pgd_momentum")
+class PGDMomentum(GradientAscent, Attacker, Steps):
+    """Projected gradient descent along a running sum of normalised gradients (momentum iterative method).
+
+    m_{t+1} = μ m_t + g_t/‖g_t‖₁,  x_{t+1} = clip(Π_{B(x)}(x_t + α u(m_{t+1}))),  g = −∇_x log p(y|x),  α = step_size · ε.
+    Another ``criterion`` takes the place of log p(y|x).
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Dong et al. (2018), Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+
+    momentum: Annotated[float, Field(gt=0, le=1)]
+    random_start: bool
+    restarts: PositiveInt

@@ -1,0 +1,47 @@
+"""Random noise, the control of every gradient attack."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.attackers.norms import NORMS, NormName
+from components.attackers.victim import Victim
+from components.contracts.roles import Attacker, Rng
+from components.evaluation.threat import Sizes
+from components.registry import register
+
+
+@register("attacker", "random_noise")
+class RandomNoise(Attacker):
+    """Points drawn uniformly from the ball, the control that every attack with a gradient has to beat.
+
+    x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); of ``repeats`` draws a row keeps the first that is misclassified, else the last.
+    It asks for predicted labels alone, one query a draw.  x [B, D], y [B, T].
+
+    Source: Carlini et al. (2019), section 4.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = False
+    knowledge: ClassVar[Literal["black box"]] = "black box"
+
+    eps: Sizes
+    norm: NormName
+    repeats: PositiveInt
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        found, left = x.clone(), torch.arange(len(x), device=x.device)
+        for repeat in range(self.repeats):
+            # Noise for all rows: what a row is given does not depend on which others are broken already.
+            delta = NORMS[self.norm].start(x, eps, rng.attack)
+            found[left] = victim.clip(x[left] + delta[left])
+            if repeat + 1 < self.repeats:
+                left = left[~victim.broken(found[left], y[left], rng.attack)]
+                if len(left) == 0:
+                    break
+        return found

@@ -1,0 +1,72 @@
+"""Langevin sampling of adversarial examples."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from torch import Tensor
+
+from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.attackers.norms import NormName
+from components.attackers.victim import Expectation, Victim
+from components.contracts.roles import Attacker, Probability, Rng
+from components.evaluation.threat import Sizes
+from components.registry import register
+
+
+@register("attacker", "sgld_attack")
+class SGLDAttack(Attacker):
+    """Samples perturbations from regions of large loss by noisy sign steps of uncertain size, number and kind.
+
+    x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws α = step_size · ε · Beta(a, b),
+    T ~ Poisson(steps) and J = log p(y|x) or, with probability ``margin``, the logits' margin of Carlini and Wagner.  With
+    ``project`` every x_t is held inside ‖x_t − x‖ ≤ ε.  τ = 1 is (3.14) as printed, whose α is called ε there.
+    x [B, D], y [B, T].
+
+    Raises:
+        Misfit: the victim has no gradient in its input.
+
+    Source: Gallego (2021), eq. (3.14)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+
+    eps: Sizes
+    norm: NormName
+    steps: PositiveFloat
+    step_size: PositiveFloat
+    beta_a: PositiveFloat
+    beta_b: PositiveFloat
+    temperature: NonNegativeFloat
+    margin: Probability
+    project: bool
+    expectation: Expectation
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        if eps == 0:
+            return x.clone()
+        steps, alpha, margin = self.draw(x, rng.attack, eps)
+        return langevin(
+            victim,
+            x,
+            y,
+            rng.attack,
+            step_size=alpha.unsqueeze(1),
+            steps=steps,
+            temperature=self.temperature,
+            radius=eps if self.project else None,
+            norm=self.norm,
+            margin=margin,
+        )
+
+    def draw(self, x: Tensor, generator: torch.Generator, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        """What each row of x is uncertain about: T [B], α [B] and whether it follows the margin [B] bool."""
+        steps = poisson_steps(x, self.steps, generator).to(x.dtype)
+        alpha = beta_sizes(x, self.step_size * eps, [self.beta_a, self.beta_b], generator)[:, 0]
+        u = torch.rand(len(x), generator=generator, dtype=x.dtype, device=x.device)
+        return steps, alpha, u < self.margin

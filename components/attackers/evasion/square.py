@@ -1,0 +1,102 @@
+"""The square attack."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.attackers.victim import Victim, margins
+from components.contracts.roles import Attacker, Rng
+from components.evaluation.threat import Sizes
+from components.registry import register
+
+HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of 10,000 queries: where the squares' area halves
+
+
+@register("attacker", "square")
+class Square(Attacker):
+    """Square attack: random squares of ±ε, kept where they lower the margin of the true class; queries alone, no gradient.
+
+    δ_0 = ±ε in vertical stripes; at query i a square of side h, h² = p(i) H W, at a random place gets δ = ±ε of one random
+    sign per channel, and stays if log p(y) − max_c log p(c) falls (rises, for a target).  p halves by a schedule over
+    ``queries``.  Where the inputs are no images, a stretch of p(i) D neighbouring inputs takes the square's place.  A
+    broken row asks no more.  x [B, D], y [B, T].
+
+    Source: Andriushchenko et al. (2020), Algorithms 1 and 2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
+    follows_gradient: ClassVar[bool] = False
+    knowledge: ClassVar[Literal["black box"]] = "black box"
+    norm: ClassVar[Literal["linf"]] = "linf"
+
+    eps: Sizes
+    queries: PositiveInt
+    p: Annotated[float, Field(gt=0, le=1)]
+    target: NonNegativeInt | None
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        if eps == 0:
+            return x.clone()
+        labels = y if self.target is None else torch.where(y >= 0, self.target, y)
+        channels, height, width = _shape(victim, x.shape[1])
+        g = rng.attack
+
+        def signs(*shape: int) -> Tensor:
+            return 2.0 * torch.randint(2, shape, generator=g, device=x.device).to(x) - 1
+
+        stripes = signs(len(x), channels, 1, width).expand(-1, -1, height, -1).flatten(1)
+        best, value = x.clone(), self._margin(victim, x, labels, g)  # a query too: what is broken stays as it is
+        rows = (value >= 0).nonzero()[:, 0]
+        value[rows] = torch.inf  # the stripes are where the search starts, better or not
+        down, across = torch.arange(height, device=x.device)[:, None], torch.arange(width, device=x.device)
+        for query in range(self.queries - 1):
+            if len(rows) == 0:
+                break
+            if query == 0:
+                candidate = victim.clip((x + eps * stripes)[rows])
+            else:
+                h, w = _window(self.p * 0.5 ** _halvings(query, self.queries), height, width)
+                # Places for all rows: what a row is given does not depend on which others are broken already.
+                top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[rows]
+                left = torch.randint(width - w + 1, (len(x), 1, 1), generator=g, device=x.device)[rows]
+                sign = signs(len(x), channels, 1, 1)[rows]
+                inside = (down >= top) & (down < top + h) & (across >= left) & (across < left + w)  # [b, H, W]
+                inside = inside.unsqueeze(1).expand(-1, channels, -1, -1).flatten(1)
+                moved = x[rows] + eps * sign.expand(-1, -1, height, width).flatten(1)
+                candidate = victim.clip(torch.where(inside, moved, best[rows]))
+            now = self._margin(victim, candidate, labels[rows], g)
+            better = now < value[rows]
+            best[rows[better]], value[rows[better]] = candidate[better], now[better]
+            rows = rows[value[rows] >= 0]
+        return best
+
+    def _margin(self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """The margin that has to fall below zero [B]: the true class's, or minus the target's."""
+        with torch.no_grad():
+            margin = margins(victim.answers(x, generator), y)
+        return margin if self.target is None else -margin
+
+
+def _shape(victim: Victim, inputs: int) -> tuple[int, int, int]:
+    """Channels, height and width of a row; a flat row is an image one high."""
+    shape = victim.image_shape
+    if shape is None:
+        return 1, 1, inputs
+    return (1, *shape) if len(shape) == 2 else tuple(shape)  # type: ignore[return-value]
+
+
+def _halvings(query: int, queries: int) -> int:
+    return sum(query * 10_000 / queries > at for at in HALVINGS)
+
+
+def _window(p: float, height: int, width: int) -> tuple[int, int]:
+    """Height and width of a window with the share p of the area, at least one input large."""
+    if height == 1:
+        return 1, max(1, round(p * width))
+    side = max(1, round((p * height * width) ** 0.5))
+    return min(side, height), min(side, width)

@@ -1,0 +1,1 @@
+"""Players whom the decision maker meets in a game."""

@@ -1,0 +1,49 @@
+"""Dalvi's minimum-cost attack."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.attackers.victim import Victim
+from components.attackers.words.changes import Against, WordSizes, malicious, random_changes
+from components.attackers.words.integer_programme import minimum_cost_attack
+from components.contracts.roles import Attacker, Domain, Rng
+from components.registry import register
+
+
+@register("attacker", "dalvi")
+class Dalvi(Attacker):
+    """Minimum-cost evasion of naive Bayes: the cheapest changes of words after which a spam mail passes for innocent.
+
+    min Σ_i C(x_i, x'_i) δ_i  s.t.  Σ_i [log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2)] δ_i ≥ gap(x), δ ∈ {0, 1}^D,
+    Σ_i δ_i ≤ ε, gap(x) = log p(y_1|x)/p(y_2|x): the log odds that have to go.  A mail that cannot be made to pass within ε
+    changes stays as it is.  The attacker faces naive Bayes itself, not what defends it.  x [B, D] in {0, 1}, y [B, 1].
+
+    Raises Misfit for a classifier that is not naive Bayes.
+
+    Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    domain: ClassVar[Domain] = "binary"
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+    against: ClassVar[Against] = "undefended"
+
+    eps: WordSizes
+    insertion_cost: PositiveFloat
+    removal_cost: PositiveFloat | None
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        spam, out = malicious(y), x.clone()
+        if eps > 0 and bool(spam.any()):
+            out[spam] = minimum_cost_attack(victim.posterior, x[spam], self.insertion_cost, self.removal_cost, int(eps))
+        return out
+
+    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
+        """The control: as many words chosen at random."""
+        return random_changes(x, y, int(eps), "insertion" if self.removal_cost is None else "flip", generator)

@@ -1,0 +1,29 @@
+"""Flips of words."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from components.attackers.words.changes import Direction
+from components.attackers.words.search import WordSearch
+from components.contracts.roles import Attacker, Domain
+from components.registry import register
+
+
+@register("attacker", "word_flip")
+class WordFlip(WordSearch, Attacker):
+    """Word flips: adds to a spam mail, or takes from it, the few words whose change makes it look most innocent.
+
+    x' = argmin_{z ∈ Z(x)} p_C(y_1|z), Z(x) all mails that differ from x in at most ε words: the attacker
+    knows the classifier, which leaves no uncertainty in (3.11).  Every set of at most ``exact`` words is tried, further
+    words are added greedily.  Mails of class 0 are left alone (integrity violation).  x [B, D] in {0, 1}, y [B, 1],
+    ε = 0, 1, 2, … changed words.
+
+    Source: Gallego (2021), eq. (3.11) and section 3.6.1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    action: ClassVar[Literal["evasion"]] = "evasion"
+    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    domain: ClassVar[Domain] = "binary"
+    knowledge: ClassVar[Literal["white box"]] = "white box"
+    direction: ClassVar[Direction] = "flip"

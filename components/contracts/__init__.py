@@ -1,0 +1,1 @@
+"""What the parts of a run ask of each other: roles, capabilities, posteriors, problems, random streams."""

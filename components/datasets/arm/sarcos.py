@@ -1,0 +1,111 @@
+"""SARCOS inverse dynamics: the published files, the test file alone, or a simulated arm in their place."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from scipy.io import loadmat
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.datasets.arm.protocol import JOINTS, Array, partly_labelled, some_rows
+from components.datasets.arm.simulation import simulated_rows
+from components.datasets.files import locate, why_unavailable
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import DataUnavailable, SimulatedData
+
+INPUTS = 21
+TRAIN_ROWS, TEST_ROWS = 44_484, 4_449
+TEST_OF_TEST_FILE = 1_000
+FILES = {
+    "official": ("sarcos/sarcos_inv.mat", "sarcos/sarcos_inv_test.mat"),
+    "test_file": ("sarcos/sarcos_inv_test.mat",),
+    "simulated": (),
+}
+NAMES = {"official": "sarcos", "test_file": "sarcos-test-file", "simulated": "sarcos-sim"}
+
+
+@functools.lru_cache(maxsize=2)
+def _read(path: Path) -> tuple[Array, Array]:
+    """Inputs [N, 21] (7 positions, 7 velocities, 7 accelerations) and torques [N, 7] of a published file."""
+    rows = loadmat(path)[path.stem]
+    return rows[:, :INPUTS], rows[:, INPUTS:]
+
+
+@register("dataset", "sarcos")
+class Sarcos(Dataset):
+    """Torques of the seven joints of the SARCOS arm from their positions, velocities and accelerations.
+
+    N training rows, one label each uniformly at random (``labels_per_row`` of the 7), inputs and labels standardised by
+    them, tested on all 7 labels; scores are in standardised units.  ``split`` official: the training rows from the
+    published training file, the test rows from the published test file, which is known to overlap with it.  test_file:
+    1,000 test rows and the training pool from the 4,449 rows of the test file alone, named ``sarcos-test-file``.
+    simulated: the arm of ``sarcos_sim``, named ``sarcos-sim``, which also takes the place of files that cannot be had,
+    with a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
+
+    Raises DataUnavailable (files that cannot be had), DamagedFile (a file whose checksum does not fit).
+
+    Source: Boustati (2021), section 3.5.2, appendix A.1.2; Vijayakumar, D'Souza, Shibata, Conradt & Schaal (2002)."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    split: Literal["official", "test_file", "simulated"]
+    offline: Literal["simulate", "error"]
+    n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
+    n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None
+    labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]
+    batch_size: Annotated[int, Field(ge=1)] | None
+
+    @model_validator(mode="after")
+    def _enough_rows(self) -> Sarcos:
+        pool = TEST_ROWS - (self._test_rows or 0)
+        if self.split == "test_file" and self.n_train > pool:
+            raise ValueError(
+                f"n_train={self.n_train}: split=test_file leaves {pool} of its {TEST_ROWS} rows for training; set "
+                f"dataset.n_train to at most {pool}, or lower dataset.n_test, or choose dataset.split=official"
+            )
+        return self
+
+    @property
+    def _test_rows(self) -> int | None:
+        return TEST_OF_TEST_FILE if self.split == "test_file" and self.n_test is None else self.n_test
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the files cannot be had and ``offline`` is error."""
+        why = why_unavailable(Path(data_dir), tuple(FILES[self.split]), offline)
+        if why is None:
+            return NAMES[self.split]
+        if self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated arm")
+        return NAMES["simulated"]
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        name = self.identity(setting.data_dir, setting.offline)
+        if name == NAMES["simulated"]:
+            if self.split != "simulated":
+                why = why_unavailable(setting.data_dir, tuple(FILES[self.split]), setting.offline)
+                warnings.warn(
+                    f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
+                    f"place; everything is recorded as {name} and compares with no published number ({why})",
+                    SimulatedData,
+                    stacklevel=1,  # from this file: the runner shows what components warn of
+                )
+            rows = simulated_rows(setting.data_dir)
+            train, test = (rows.x_train, rows.y_train), (rows.x_test, rows.y_test)
+        else:
+            paths = [locate(setting.data_dir, path, setting.offline) for path in FILES[self.split]]
+            train, test = _read(paths[0]), _read(paths[-1])
+        if name == NAMES["test_file"]:
+            x, y = some_rows(test, TEST_ROWS, rng)
+            n = self._test_rows or 0
+            train, test = (x[n:], y[n:]), (x[:n], y[:n])
+        else:
+            test = some_rows(test, self._test_rows, rng)
+        return partly_labelled(name, train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting)

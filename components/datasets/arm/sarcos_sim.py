@@ -1,0 +1,46 @@
+"""Inverse dynamics of a simulated seven-joint arm, in the shape of SARCOS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.datasets.arm.protocol import JOINTS, partly_labelled, some_rows
+from components.datasets.arm.simulation import simulated_rows
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("dataset", "sarcos_sim")
+class SarcosSim(Dataset):
+    """Torques of a simulated seven-joint arm from its joints' positions, velocities and accelerations.
+
+    y = M(q) q̈ + C(q, q̇) q̇ + g(q) + b q̇ + c tanh(q̇/v) + ε, rigid-body dynamics by the recursive Newton–Euler algorithm
+    with viscous and Coulomb friction, along smooth random motions; sensor noise on positions (rad), velocities (rad/s),
+    accelerations (rad/s²) and torques (N m).  44,484 training rows and 4,449 test rows from motions that are not in
+    training: one fixed world, invented but of realistic size (``arm/seven_joint.yaml``), the same for every seed.  A
+    run draws N training rows and ``labels_per_row`` of the 7 labels of each, and standardises by them.  x [N, 21],
+    y [N, 7].
+
+    Source: Boustati (2021), appendix A.1.2; Craig (2005), eqs (6.45)–(6.53)."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    n_train: Annotated[int, Field(ge=1, le=44_484)]
+    n_test: Annotated[int, Field(ge=1, le=4_449)] | None
+    labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]
+    batch_size: Annotated[int, Field(ge=1)] | None
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        return "sarcos-sim"
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        rows = simulated_rows(setting.data_dir)
+        test = some_rows((rows.x_test, rows.y_test), self.n_test, rng)
+        train = (rows.x_train, rows.y_train)
+        return partly_labelled(
+            "sarcos-sim", train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting
+        )

@@ -1,0 +1,1 @@
+"""Target densities whose moments are known."""

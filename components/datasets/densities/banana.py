@@ -1,0 +1,63 @@
+"""A Gaussian bent into the shape of a banana."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.figures.marginal_2d import marginal_2d
+from components.figures.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+
+@register("dataset", "banana")
+class Banana(Dataset):
+    """Twisted Gaussian, whose second coordinate is bent along a parabola of the first.
+
+    z ~ N(0, diag(s², 1, …, 1)), θ_1 = z_1, θ_2 = z_2 − b (z_1² − s²), θ_j = z_j; the twist has Jacobian 1, so that
+    log π(θ) = log N(z(θ)).  E[θ] = 0, E[θ_1²] = s², E[θ_2²] = 1 + 2b²s⁴, E[θ_j²] = 1.
+
+    Source: Haario, Saksman & Tamminen (1999), section 3."""
+
+    kind: ClassVar[Kind] = "density"
+    dim: Annotated[int, Field(ge=2)]
+    scale: PositiveFloat
+    twist: float
+    start_sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        device, dtype, s, b = setting.device, setting.dtype, self.scale, self.twist
+
+        def log_density(theta: Tensor) -> Tensor:
+            first = theta[:, 0]
+            second = theta[:, 1] + b * (first.square() - s**2)  # z_2
+            square = (first / s).square() + second.square() + theta[:, 2:].square().sum(1)
+            return -0.5 * square - math.log(s) - 0.5 * theta.shape[1] * math.log(2 * math.pi)  # [K]
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=dtype)
+            return self.start_sd * z.to(device)
+
+        def exact(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
+            return torch.stack([s * z[:, 0], z[:, 1] - b * s**2 * (z[:, 0].square() - 1)], 1)
+
+        second_moment = torch.ones(self.dim, device=device, dtype=dtype)
+        second_moment[:2] = torch.tensor([s**2, 1 + 2 * b**2 * s**4])
+        bent = -b * ((3.2 * s) ** 2 - s**2), b * s**2  # z_2 = 0 at |θ_1| = 3.2 s, and at 0
+        return Density(
+            name=self.name,
+            names=[f"x{j + 1}" for j in range(self.dim)],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=torch.zeros(self.dim, device=device, dtype=dtype),
+            second_moment=second_moment,
+            box=[(-3.5 * s, 3.5 * s), (min(bent) - 4, max(bent) + 4)] + [(-4.0, 4.0)] * (self.dim - 2),
+            figures=[marginal_2d(log_density, exact), trace],  # of the first two: the others are independent of them
+        )

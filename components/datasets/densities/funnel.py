@@ -1,0 +1,63 @@
+"""Neal's funnel: a scale and what it scales, which no single step size suits."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.figures.marginal_2d import marginal_2d
+from components.figures.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+
+@register("dataset", "funnel")
+class Funnel(Dataset):
+    """Neal's funnel, the joint density of a log variance and of the variables that have it.
+
+    v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] = exp(s²/2), which few draws of
+    large v make up: estimates of it need very long chains.
+
+    Source: Neal (2003), section 8."""
+
+    kind: ClassVar[Kind] = "density"
+    dim: Annotated[int, Field(ge=2)]
+    scale: PositiveFloat
+    start_sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        device, dtype, s = setting.device, setting.dtype, self.scale
+        log_2pi = math.log(2 * math.pi)
+
+        def log_density(theta: Tensor) -> Tensor:
+            v, x = theta[:, 0], theta[:, 1:]
+            own = -0.5 * (v / s).square() - math.log(s)
+            return own - 0.5 * (x.square().sum(1) * (-v).exp() + x.shape[1] * v + theta.shape[1] * log_2pi)  # [K]
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=dtype)
+            return self.start_sd * z.to(device)
+
+        def exact(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
+            return torch.stack([s * z[:, 0], (0.5 * s * z[:, 0]).exp() * z[:, 1]], 1)
+
+        def per_parameter(of_v: float, of_x: float) -> Tensor:
+            return torch.tensor([of_v] + [of_x] * (self.dim - 1), device=device, dtype=dtype)
+
+        reach = 3 * math.exp(s)  # three standard deviations of x where v is two of its own above 0
+        return Density(
+            name=self.name,
+            names=["v", *(f"x{i}" for i in range(1, self.dim))],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=per_parameter(0.0, 0.0),
+            second_moment=per_parameter(s**2, math.exp(s**2 / 2)),
+            box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
+            figures=[marginal_2d(log_density, exact), trace],  # of (v, x_1): the funnel of two dimensions
+        )

@@ -1,0 +1,77 @@
+"""A multivariate Gaussian as a target: the one for which every moment of a sampler can be checked."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.figures.particles_2d import particles_2d
+from components.figures.trace import trace
+from components.figures.trajectories_2d import trajectories_2d
+from components.problems.density import Density
+from components.registry import register
+
+
+@register("dataset", "gaussian")
+class Gaussian(Dataset):
+    """A Gaussian target of any dimension, every pair of its coordinates equally correlated.
+
+    π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² + σ_j².  Lists give one number
+    to each coordinate, a number the same to all.  Samplers start at N(start_mean, start_sd² I).
+
+    Source: Gallego (2021), section 2.3.1."""
+
+    kind: ClassVar[Kind] = "density"
+    dim: PositiveInt
+    mean: float | list[float]
+    sd: PositiveFloat | list[PositiveFloat]
+    correlation: float
+    start_mean: float | list[float]
+    start_sd: PositiveFloat
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Gaussian:
+        for key in ("mean", "sd", "start_mean"):
+            value = getattr(self, key)
+            if isinstance(value, list) and len(value) != self.dim:
+                raise ValueError(
+                    f"{key}: {len(value)} numbers for dim={self.dim}; give {self.dim}, or one number for all"
+                )
+        lowest = -1 / (self.dim - 1) if self.dim > 1 else -1.0
+        if not lowest < self.correlation < 1:
+            raise ValueError(f"correlation: {self.correlation:g} has no covariance; use a value in ({lowest:.3g}, 1)")
+        return self
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
+        mean, sd, start = (
+            torch.as_tensor(v, **like).expand(self.dim) for v in (self.mean, self.sd, self.start_mean)
+        )  # [P] each
+        unit = torch.full((self.dim, self.dim), self.correlation, **like).fill_diagonal_(1)
+        factor = torch.linalg.cholesky(sd.unsqueeze(1) * unit * sd)  # Σ = F Fᵀ
+        log_constant = -0.5 * self.dim * torch.log(torch.tensor(2 * torch.pi, **like)) - factor.diagonal().log().sum()
+
+        def log_density(theta: Tensor) -> Tensor:
+            white = torch.linalg.solve_triangular(factor, (theta - mean).T, upper=False)  # [P, K]
+            return log_constant - 0.5 * white.square().sum(0)  # [K]
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype)
+            return start + self.start_sd * z.to(setting.device)
+
+        low = torch.minimum(mean - 3.5 * sd, start - 2.5 * self.start_sd)
+        high = torch.maximum(mean + 3.5 * sd, start + 2.5 * self.start_sd)
+        return Density(
+            name=self.name,
+            names=[f"x{j + 1}" for j in range(self.dim)],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=mean,
+            second_moment=mean.square() + sd.square(),
+            box=list(zip(low.tolist(), high.tolist(), strict=True)),
+            figures=[trajectories_2d, particles_2d, trace],
+        )

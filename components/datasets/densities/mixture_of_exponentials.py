@@ -1,0 +1,62 @@
+"""A mixture of exponential distributions: a positive parameter, sampled by its logarithm."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, model_validator
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.figures.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+
+@register("dataset", "mixture_of_exponentials")
+class MixtureOfExponentials(Dataset):
+    """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which samplers move.
+
+    p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y: y is the log-Jacobian |dz/dy| = eʸ.
+    E[zⁿ] = Σ_i π_i n!/λ_iⁿ; y [K, 1], z [K, 1].  Samplers start at y ~ N(start_mean, start_sd²).
+
+    Source: Gallego (2021), section 2.3.3."""
+
+    kind: ClassVar[Kind] = "density"
+    rates: Annotated[list[PositiveFloat], Field(min_length=1)]
+    weights: Annotated[list[PositiveFloat], Field(min_length=1)]
+    start_mean: float
+    start_sd: PositiveFloat
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MixtureOfExponentials:
+        if len(self.weights) != len(self.rates):
+            raise ValueError(f"weights: {len(self.weights)} numbers for {len(self.rates)} rates; give one to each")
+        return self
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
+        rates, weights = torch.tensor(self.rates, **like), torch.tensor(self.weights, **like)  # [M] each
+        weights = weights / weights.sum()
+        constants = (weights * rates).log()
+
+        def log_density(y: Tensor) -> Tensor:
+            return torch.logsumexp(constants - rates * y.exp(), 1) + y[:, 0]  # [K, 1] -> [K]
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, 1, generator=generator, device=generator.device, dtype=setting.dtype)
+            return self.start_mean + self.start_sd * z.to(setting.device)
+
+        mean = (weights / rates).sum().reshape(1)
+        return Density(
+            name=self.name,
+            names=["z"],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=mean,
+            second_moment=2 * (weights / rates.square()).sum().reshape(1),
+            box=[(0.0, 6 * float(mean))],
+            constrain=torch.exp,
+            figures=[trace],
+        )

@@ -1,0 +1,123 @@
+"""Posteriors of posteriordb, whose reference draws say what a sampler should find."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.datasets.files import locate, why_unavailable
+from components.datasets.posteriordb_densities import DENSITIES
+from components.datasets.posteriordb_densities.simulated_regression import simulated_regression
+from components.figures.trace import trace
+from components.problems.density import Density
+from components.registry import register
+from components.trouble import DataUnavailable, SimulatedData
+
+SIMULATED = "linear-regression-sim"
+
+
+def paths(posterior: str) -> tuple[str, str, str, str]:
+    """Data, reference draws, reference means and reference means of squares, inside the data folder."""
+    folder, data = "posteriordb", posterior.split("-")[0]
+    return (
+        f"{folder}/data/{data}.json.zip",
+        f"{folder}/draws/{posterior}.json.zip",
+        f"{folder}/mean/{posterior}.json",
+        f"{folder}/mean_squared/{posterior}.json",
+    )
+
+
+def read(path: Path) -> Any:
+    """The content of a JSON file, or of a zip archive that holds one."""
+    if path.suffix != ".zip":
+        return json.loads(path.read_text(encoding="utf-8"))
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read(archive.namelist()[0]))
+
+
+@register("dataset", "posteriordb")
+class Posteriordb(Dataset):
+    """Eleven posteriors of posteriordb with 10,000 reference draws each, among them a hidden Markov model and a GARCH(1, 1).
+
+    ``mean`` and ``second_moment`` are those of the reference draws, with their Monte-Carlo errors; the densities are
+    written out again over unconstrained θ [K, P], with log-Jacobians.  Where the files cannot be had, and for
+    ``posterior: linear-regression-sim``, a simulated regression with exact moments stands in, under that name and, in the
+    first case, with a ``SimulatedData`` warning.
+
+    Raises DataUnavailable (files that cannot be had, ``offline`` being error), DamagedFile (a checksum does not fit).
+
+    Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities are those of its models."""
+
+    kind: ClassVar[Kind] = "density"
+    posterior: Literal[
+        "sblri-blr",
+        "kidiq-kidscore_momiq",
+        "kilpisjarvi_mod-kilpisjarvi",
+        "mesquite-logmesquite",
+        "nes2000-nes",
+        "arK-arK",
+        "eight_schools-eight_schools_noncentered",
+        "low_dim_gauss_mix-low_dim_gauss_mix",
+        "hmm_example-hmm_example",
+        "garch-garch11",
+        "gp_pois_regr-gp_regr",
+        "linear-regression-sim",
+    ]
+    offline: Literal["simulate", "error"]
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the posterior that ``load`` would use; may download its files.
+
+        Raises:
+            DataUnavailable: they cannot be had and ``offline`` is error."""
+        if self.posterior == SIMULATED:
+            return SIMULATED
+        why = why_unavailable(Path(data_dir), paths(self.posterior), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to sample a simulated regression")
+        return self.posterior if why is None else SIMULATED
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        name = self.identity(setting.data_dir, setting.offline)
+        if name == SIMULATED:
+            if self.posterior != SIMULATED:
+                why = why_unavailable(setting.data_dir, paths(self.posterior), setting.offline)
+                warnings.warn(
+                    f"SIMULATED DATA: dataset.posterior={self.posterior} cannot be had, a simulated linear regression takes "
+                    f"its place; everything is recorded as {name} ({why})",
+                    SimulatedData,
+                    stacklevel=1,  # from this file: the runner shows what components warn of
+                )
+            return simulated_regression(name, setting.dtype, setting.device)
+        data, draws, mean, second = (
+            read(locate(setting.data_dir, path, setting.offline)) for path in paths(self.posterior)
+        )
+        density = DENSITIES[name](data, setting.dtype, setting.device)
+
+        def tensor(numbers: Any) -> Tensor:
+            return torch.tensor(numbers, dtype=setting.dtype, device=setting.device)
+
+        reference = tensor([[chain[k] for k in density.names] for chain in draws]).mT  # [10, 1000, P']
+        middle, sd = reference.mean((0, 1)), reference.std((0, 1))
+        return Density(
+            name=name,
+            names=list(density.names),
+            log_density=density.log_density,
+            sample_prior=density.start,
+            mean=tensor(mean["mean_value"]),
+            second_moment=tensor(second["mean_squared_value"]),
+            box=[(float(m - 5 * s), float(m + 5 * s)) for m, s in zip(middle, sd, strict=True)],
+            constrain=density.constrain,
+            free=density.dim,
+            figures=[trace],
+            mean_error=tensor(mean["mcse_mean"]),
+            second_moment_error=tensor(second["mcse_mean"]),
+            reference_draws=reference,
+        )

@@ -1,0 +1,1 @@
+"""Games between the decision maker and her opponents."""

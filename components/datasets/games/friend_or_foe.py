@@ -1,0 +1,47 @@
+"""The stateless friend-or-foe game."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.figures import rewards
+from components.problems.game import Game
+from components.registry import register
+
+
+@register("dataset", "friend_or_foe")
+class FriendOrFoe(Dataset):
+    """Friend or foe without states: she opens one of the boxes among which the adversary hid the good one.
+
+    r_A(a, b) = +reward if a = b, else −reward, where b is the target in which he put the positive reward; the rewards
+    he is believed to get make it a zero-sum game, r_B = −r_A.  One state, so s' = s.
+
+    Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017)."""
+
+    kind: ClassVar[Kind] = "game"
+    vectorised: ClassVar[bool] = True
+
+    episodes: PositiveInt
+    targets: Annotated[int, Field(ge=2)]
+    reward: PositiveFloat
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]  # [1, A, B]
+        reward_a = self.reward * (2 * same - 1)
+        return Game(
+            name=self.name,
+            reward_a=reward_a,
+            reward_b=-reward_a,
+            transition=torch.zeros_like(reward_a, dtype=torch.long),
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

@@ -1,0 +1,70 @@
+"""Handwritten digits of 8 × 8 pixels that ship with scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from sklearn.datasets import load_digits
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.figures.calibration import calibration
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+IMAGES = 1_797
+
+
+@register("dataset", "digits")
+class Digits(Dataset):
+    """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; needs no download.
+
+    Pixels are scaled to [0, 1] (they come as 0 … 16).  A random permutation drawn from the seed puts ``n_test`` images
+    aside; training takes the first ``n_train`` of the others, so that training sets of different sizes are nested and
+    share their test images.
+
+    Raises:
+        ValueError: n_train + n_test exceed 1,797.
+
+    Source: Alpaydin and Kaynak (1998), UCI optical recognition of handwritten digits, as shipped by scikit-learn."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "classes"
+    n_train: PositiveInt | None
+    n_test: Annotated[int, Field(ge=1, lt=IMAGES)]
+    batch_size: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _enough_images(self) -> Digits:
+        left = IMAGES - self.n_test
+        if self.n_train is not None and self.n_train > left:
+            raise ValueError(
+                f"n_train: only {left} of the {IMAGES} images are not test images; lower dataset.n_train or "
+                "dataset.n_test"
+            )
+        return self
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        data = load_digits()
+        x = torch.from_numpy(data.data / 16.0).to(setting.dtype)  # [1797, 64]
+        y = torch.from_numpy(data.target).long()[:, None]  # [1797, 1]
+        n_train = IMAGES - self.n_test if self.n_train is None else self.n_train
+        order = torch.randperm(len(x), generator=rng.data)
+
+        def batch(rows: torch.Tensor) -> Batch:
+            mask = torch.ones(len(rows), 1, dtype=torch.bool, device=setting.device)
+            return Batch(x[rows].to(setting.device), y[rows].to(setting.device), mask, 1.0)
+
+        return Supervised(
+            name=self.name,
+            target="classes",
+            train=batch(order[self.n_test : self.n_test + n_train]),
+            test=batch(order[: self.n_test]),
+            batch_size=self.batch_size,
+            n_classes=10,
+            task_names=["digits"],
+            bounds=(0.0, 1.0),
+            image_shape=(8, 8),
+            figures=[calibration],
+        )

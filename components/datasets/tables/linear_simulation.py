@@ -1,0 +1,51 @@
+"""Labels that are linear in correlated inputs, with known coefficients and noise."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("dataset", "linear_simulation")
+class LinearSimulation(Dataset):
+    """Linear regression with correlated inputs, whose coefficients and noise variance are known.
+
+    x ~ N(0, C), C_jk = ρ^|j−k|; y = xᵀβ + N(0, σ²).  ρ near 1 makes XᵀX ill-conditioned.  Nothing is standardised and there
+    is no intercept.  Each replicate draws inputs and labels anew; ``truth`` of the problem holds β and σ².  x [N, D].
+
+    Source: Tibshirani (1996), section 7.2, example 1."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    beta: Annotated[list[float], Field(min_length=1)]
+    correlation: Annotated[float, Field(ge=0, lt=1)]
+    noise: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        beta = torch.tensor(self.beta, dtype=setting.dtype)
+        D = len(beta)
+        place = torch.arange(D, dtype=setting.dtype)
+        C = self.correlation ** (place[:, None] - place).abs()
+        root = torch.linalg.cholesky(C)
+
+        def rows(n: int) -> Batch:
+            x = torch.randn(n, D, generator=rng.data, dtype=setting.dtype) @ root.T
+            y = x @ beta + self.noise**0.5 * torch.randn(n, generator=rng.data, dtype=setting.dtype)
+            seen = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            return Batch(x.to(setting.device), y[:, None].to(setting.device), seen, 1.0)
+
+        truth: dict[str, Tensor] = {
+            "beta": beta.to(setting.device),
+            "noise": torch.tensor(self.noise, dtype=setting.dtype, device=setting.device),
+        }
+        train, test = rows(self.n_train), rows(self.n_test)
+        return Supervised(self.name, "real", train, test, batch_size=None, task_names=["y"], truth=truth)

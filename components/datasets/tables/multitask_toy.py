@@ -1,0 +1,95 @@
+"""Two functions of one input that share a process in a non-linear way."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.figures.calibration import calibration
+from components.figures.hinton import hinton
+from components.figures.toy_fit import toy_fit
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+def g(x: Tensor) -> Tensor:
+    """g(x) = −sin(8π(x+1))/(2x+1) − x⁴, the shared process."""
+    return -torch.sin(8 * math.pi * (x + 1)) / (2 * x + 1) - x**4
+
+
+def f1(x: Tensor) -> Tensor:
+    """f₁(x) = cos²(g(x)) + h₁(x), h₁(x) = sin(3x)."""
+    return torch.cos(g(x)) ** 2 + torch.sin(3 * x)
+
+
+def f2(x: Tensor) -> Tensor:
+    """f₂(x) = sin(10x) g²(x) + h₂(x), h₂(x) = 3x."""
+    return torch.sin(10 * x) * g(x) ** 2 + 3 * x
+
+
+def truth(x: Tensor) -> Tensor:
+    """Both functions at x [B], in the units of the labels -> [B, 2]."""
+    return torch.stack([f1(x), f2(x)], -1)
+
+
+@register("dataset", "multitask_toy")
+class MultitaskToy(Dataset):
+    """Toy regression of two tasks that combine a shared and a private process non-linearly.
+
+    yᵗ = fᵗ(x) + ε, ε ~ N(0, noise²), x uniform on [0, 1], with f₁ = cos²(g) + sin(3x) and f₂ = sin(10x) g² + 3x where
+    g(x) = −sin(8π(x+1))/(2x+1) − x⁴.  When asymmetric, each task has its own inputs, so that every row carries one
+    label; otherwise every row carries both.  Labels are standardised per task by the training labels; inputs are left
+    in [0, 1].  The test rows are an even grid with both labels: the functions themselves, or noisy observations of
+    them.  The thesis gives neither the number of points nor the noise; those are ours.
+
+    Source: Boustati (2021), section 3.1."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    noise: NonNegativeFloat
+    asymmetric: bool
+    noisy_test: bool
+    batch_size: PositiveInt | None
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        n, tasks = self.n_train, 2
+        x = torch.rand(n * tasks if self.asymmetric else n, generator=rng.data, dtype=torch.float64)
+        y = truth(x) + self.noise * torch.randn(x.shape[0], tasks, generator=rng.data, dtype=torch.float64)
+        mask = torch.ones_like(y, dtype=torch.bool)
+        if self.asymmetric:
+            mask = torch.arange(tasks).repeat_interleave(n)[:, None] == torch.arange(tasks)  # [2N, 2]
+        x_test = torch.linspace(0, 1, self.n_test, dtype=torch.float64)
+        y_test = truth(x_test)
+        if self.noisy_test:
+            y_test = y_test + self.noise * torch.randn(y_test.shape, generator=rng.data, dtype=torch.float64)
+
+        count = mask.sum(0)
+        y_mean = (y * mask).sum(0) / count
+        y_std = (((y - y_mean) ** 2 * mask).sum(0) / count).sqrt()
+        y_std = torch.where(y_std > 0, y_std, torch.ones_like(y_std))  # a single label per task has no spread
+        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+
+        def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
+            x, y = x[:, None].to(setting.device, setting.dtype), y.to(setting.device, setting.dtype)
+            return Batch(x, y, mask.to(setting.device), 1.0)
+
+        return Supervised(
+            name=self.name,
+            target="real",
+            train=batch(x, y, mask),
+            test=batch(x_test, (y_test - y_mean) / y_std, torch.ones_like(y_test, dtype=torch.bool)),
+            batch_size=self.batch_size,
+            task_names=["task 1", "task 2"],
+            y_mean=y_mean.to(setting.device, setting.dtype),
+            y_std=y_std.to(setting.device, setting.dtype),
+            bounds=(0.0, 1.0),
+            figures=[partial(toy_fit, truth=truth), hinton, calibration],
+        )

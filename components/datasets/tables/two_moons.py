@@ -1,0 +1,54 @@
+"""Two interleaved half circles."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.figures.calibration import calibration
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("dataset", "two_moons")
+class TwoMoons(Dataset):
+    """Two half circles of radius 1, one hooked into the other, under Gaussian noise; one class each, equally likely.
+
+    t ~ U(0, π), y ~ Bernoulli(½), e ~ N(0, s² I):  x = (cos t, sin t) + e of class 0,
+    x = (1 − cos t, ½ − sin t) + e of class 1.  Built in; test points are new draws in every replicate.  Inputs are not
+    bounded.  x [N, 2], y [N, 1].
+
+    Source: Pedregosa et al. (2011), ``make_moons``, here with random angles and classes."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    noise: NonNegativeFloat
+    batch_size: PositiveInt | None
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        def batch(n: int) -> Batch:
+            t = math.pi * torch.rand(n, generator=rng.data, dtype=torch.float64)
+            y = torch.randint(2, (n,), generator=rng.data)
+            sign, shift = 1 - 2 * y, torch.stack([y, y / 2], 1)  # class 1 is class 0 turned by π and moved by (1, ½)
+            x = sign[:, None] * torch.stack([t.cos(), t.sin()], 1) + shift
+            x = x + self.noise * torch.randn(n, 2, generator=rng.data, dtype=torch.float64)
+            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            return Batch(x.to(setting.device, setting.dtype), y[:, None].to(setting.device), mask, 1.0)
+
+        test = batch(self.n_test)  # first: training sets of other sizes are tested on the same points
+        return Supervised(
+            name=self.name,
+            target="binary",
+            train=batch(self.n_train),
+            test=test,
+            batch_size=self.batch_size,
+            n_classes=2,
+            task_names=["moon"],
+            figures=[calibration],
+        )

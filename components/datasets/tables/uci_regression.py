@@ -1,0 +1,189 @@
+"""The regression sets of the UCI repository on which Bayesian neural networks are compared, with their standard splits."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import NonNegativeInt, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.datasets.checksums import numbers
+from components.datasets.files import find, locate, verify_as, why_unavailable
+from components.figures.calibration import calibration
+from components.figures.predictions import predictions
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import DataUnavailable, Misfit, SimulatedData
+
+Array = NDArray[np.float64]
+Name = Literal["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine_red", "yacht"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows, inputs (the first columns; the next is the target) and standard splits of a set."""
+
+    rows: int
+    inputs: int
+    splits: int = 20
+
+
+SHAPES: dict[str, Shape] = {
+    "boston": Shape(506, 13),  # median value of owner-occupied homes, 1000 $
+    "concrete": Shape(1030, 8),  # compressive strength, MPa
+    "energy": Shape(768, 8),  # heating load, kW h/m²
+    "kin8nm": Shape(8192, 8),  # distance of a robot arm's end from a target
+    "naval": Shape(11934, 16),  # decay coefficient of a gas turbine's compressor; two inputs are constant
+    "power": Shape(9568, 4),  # net hourly electrical output, MW
+    "protein": Shape(45730, 9, 5),  # RMSD of a decoy from the native structure, Å
+    "wine_red": Shape(1599, 11),  # quality, 0 to 10
+    "yacht": Shape(308, 6),  # residuary resistance per weight of displacement
+}
+
+
+def split_rows(rows: int, split: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """Training and test rows of a standard split: nine tenths and one tenth of a permutation.
+
+    The permutations are those of Hernández-Lobato & Adams, which Gal & Ghahramani published with the data: successive
+    draws of numpy's legacy generator with seed 1."""
+    state = np.random.RandomState(1)
+    for _ in range(split + 1):
+        order = state.permutation(rows)
+    end = round(0.9 * rows)
+    return order[:end], order[end:]
+
+
+@functools.lru_cache(maxsize=2)
+def _read(path: Path) -> Array:
+    return numbers(path)
+
+
+def simulated_rows(name: str) -> Array:
+    """Rows of the shape of a set, [rows, inputs + 1]: a random network of ten tanh units of correlated inputs, and noise."""
+    shape = SHAPES[name]
+    rng = np.random.default_rng([*name.encode()])
+    x = rng.normal(size=(shape.rows, shape.inputs)) @ rng.normal(size=(shape.inputs, shape.inputs))
+    x /= x.std(0)
+    f = np.tanh(x @ rng.normal(size=(shape.inputs, 10)) / math.sqrt(shape.inputs) * 2) @ rng.normal(size=10)
+    y = 20 + 5 * (f / f.std() + 0.3 * rng.normal(size=shape.rows))
+    return np.concatenate([x, y[:, None]], 1)
+
+
+class RawUnits(Supervised):
+    """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
+
+    def score(self, posterior, rng: Rng) -> dict[str, Tensor | float]:
+        """Those of ``Supervised``: RMSE times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
+        assert self.y_std is not None
+        scores, scale = super().score(posterior, rng), float(self.y_std)
+        nlpp = scores["nlpp"] + math.log(scale)
+        return scores | {"rmse": scores["rmse"] * scale, "nlpp": nlpp, "log_likelihood": -nlpp}
+
+
+@register("dataset", "uci_regression")
+class UciRegression(Dataset):
+    """UCI regression sets of the Bayesian-neural-network literature, each with its 20 (protein: 5) standard splits.
+
+    ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised by the training rows, a
+    constant input by its mean alone; RMSE and log-likelihood are scored in the units of the target.  Where the files
+    cannot be had a random network of the same shape, named ``uci-sim``, takes their place with a ``SimulatedData``
+    warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+
+    Raises DataUnavailable (files that cannot be had), DamagedFile (numbers whose checksum does not fit), Misfit (more
+    replicates than splits).
+
+    Source: Hernández-Lobato & Adams (2015), section 5; Gal & Ghahramani (2016), section 5.2."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    set: Name
+    split: NonNegativeInt | None
+    simulated: bool
+    offline: Literal["simulate", "error"]
+    batch_size: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _split_exists(self) -> UciRegression:
+        if self.split is not None and self.split >= SHAPES[self.set].splits:
+            raise ValueError(f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split")
+        return self
+
+    @property
+    def _text(self) -> str:
+        return f"uci_bnn/{self.set}.txt"  # what is downloaded
+
+    def _packed(self, data_dir: Path) -> Path | None:
+        return find(data_dir, f"uci_bnn/{self.set}.npz")  # the same numbers in another form, used where it lies
+
+    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
+        return None if self._packed(data_dir) else why_unavailable(data_dir, (self._text,), offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
+        return "uci-sim" if self.simulated or why is not None else "uci"
+
+    def rows(self, data_dir: Path, offline: bool) -> Array:
+        """The whole set, one row per observation: inputs, then the target (and what else the file has)."""
+        why = None if self.simulated else self._why_unavailable(data_dir, offline)
+        if why is not None:
+            warnings.warn(
+                f"SIMULATED DATA: dataset.set={self.set} cannot be had, a random network of the same shape takes its "
+                f"place; everything is recorded as uci-sim and compares with no published number ({why})",
+                SimulatedData,
+                stacklevel=1,  # from this file: the runner shows what components warn of
+            )
+        if self.simulated or why is not None:
+            return simulated_rows(self.set)
+        packed = self._packed(data_dir)
+        if packed is None:
+            return _read(locate(data_dir, self._text, offline))
+        verify_as(packed, self._text)
+        return _read(packed)
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        shape, split = SHAPES[self.set], rng.replicate if self.split is None else self.split
+        if split >= shape.splits:
+            raise Misfit(
+                f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
+            )
+        name = self.identity(setting.data_dir, setting.offline)
+        data = self.rows(setting.data_dir, setting.offline)
+        kept, scored = split_rows(len(data), split)
+        x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
+        x_mean, x_std = x[kept].mean(0), x[kept].std(0, correction=0)
+        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+        constant = x_std <= 1e-12 * x_mean.abs()  # rounding may leave a constant a deviation
+        x_std = torch.where(constant, torch.ones_like(x_std), x_std)
+
+        def batch(rows: NDArray[np.int_]) -> Batch:
+            xb, yb = (x[rows] - x_mean) / x_std, (y[rows] - y_mean) / y_std
+            mask = torch.ones(len(rows), 1, dtype=torch.bool, device=setting.device)
+            return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
+
+        return RawUnits(
+            name=name,
+            target="real",
+            train=batch(kept),
+            test=batch(scored),
+            batch_size=self.batch_size,
+            task_names=[self.set],
+            y_mean=y_mean.to(setting.device, setting.dtype),
+            y_std=y_std.to(setting.device, setting.dtype),
+            figures=[predictions, calibration],
+            evaluation_chunk=100,  # a posterior may hold thousands of networks
+        )

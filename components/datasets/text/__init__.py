@@ -1,0 +1,1 @@
+"""Mails and messages as sets of words."""

@@ -1,0 +1,125 @@
+"""What sets of mails share: the file or the simulated corpus in its place, the hold-out, the problem of binary words."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.roles import Dataset, Domain, Kind, Setting, Target
+from components.datasets.files import find, locate, verify_as, why_unavailable
+from components.figures.calibration import calibration
+from components.problems.supervised import Batch, Supervised
+from components.trouble import DataUnavailable, SimulatedData
+
+Offline = Literal["simulate", "error"]
+
+
+@dataclass(frozen=True)
+class MailFile:
+    """One text file of the catalogue, or a compressed copy of it, under the name ``genuine``; or a simulated corpus."""
+
+    genuine: str
+    stand_in: str
+    text: str
+    packed: str
+    simulated: bool  # asked for, whatever is there
+    offline: Offline
+
+    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
+        return None if find(data_dir, self.packed) else why_unavailable(data_dir, (self.text,), offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that would be used; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated corpus")
+        return self.stand_in if self.simulated or why is not None else self.genuine
+
+    def path(self, data_dir: Path, offline: bool) -> Path | None:
+        """Where the file lies, its content checked; None: simulate, which is announced where nobody asked for it.
+
+        Raises:
+            DamagedFile: it is there and not what it should be."""
+        if self.simulated:
+            return None
+        why = self._why_unavailable(data_dir, offline)
+        if why is not None:
+            warnings.warn(
+                f"SIMULATED DATA: dataset={self.genuine} cannot be had, a simulated corpus of the same size takes its "
+                f"place; everything is recorded as {self.stand_in} and compares with no published number ({why})",
+                SimulatedData,
+                stacklevel=1,  # from this file: the runner shows what components warn of
+            )
+            return None
+        packed = find(data_dir, self.packed)
+        if packed is None:
+            return locate(data_dir, self.text, offline)
+        verify_as(packed, self.text)
+        return packed
+
+
+def held_out(n: int, test_share: float, n_train: int | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows to train on and to test on of a random permutation: ``test_share`` put aside, and the first ``n_train`` of the
+    others (None: all), so that training sets of different sizes are nested."""
+    n_test = min(max(1, round(test_share * n)), n - 1)
+    order = torch.randperm(n, generator=generator)
+    return order[n_test:] if n_train is None else order[n_test : n_test + n_train], order[:n_test]
+
+
+def problem_of_words(
+    name: str, x: Tensor, y: Tensor, rows: tuple[Tensor, Tensor], batch_size: int | None, setting: Setting
+) -> Supervised:
+    """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train on and to test on."""
+
+    def batch(chosen: Tensor) -> Batch:
+        mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
+        return Batch(x[chosen].to(setting.device, setting.dtype), y[chosen, None].to(setting.device), mask, 1.0)
+
+    return Supervised(
+        name=name,
+        target="binary",
+        train=batch(rows[0]),
+        test=batch(rows[1]),
+        batch_size=batch_size,
+        n_classes=2,
+        task_names=["spam"],
+        bounds=(0.0, 1.0),
+        domain="binary",
+        figures=[calibration],
+    )
+
+
+class MailDataset(Dataset):
+    """A set of mails as binary words, one file of the catalogue or the simulated corpus ``stand_in``."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    domain: ClassVar[Domain] = "binary"
+    stand_in: ClassVar[str]
+    text: ClassVar[str]
+    packed: ClassVar[str]
+    test_share: Annotated[float, Field(gt=0, lt=1)]
+    n_train: PositiveInt | None
+    simulated: bool
+    offline: Offline
+    batch_size: PositiveInt | None
+
+    @property
+    def file(self) -> MailFile:
+        return MailFile(self.name, self.stand_in, self.text, self.packed, self.simulated, self.offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        return self.file.identity(data_dir, offline)

@@ -1,0 +1,1 @@
+"""Defences: inference that calls an attacker, or expects one."""

@@ -1,0 +1,64 @@
+"""Adversarial classification by adversarial risk analysis."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.attackers.words.beliefs import attack_frequencies
+from components.attackers.words.changes import Direction
+from components.contracts.roles import Inference, Info, Probability, Rng
+from components.inference.defences.origins import Aware, Origins, Utilities, aware
+from components.inference.point.fit import Fit
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+BELIEFS = 1 << 22  # random beliefs held at once
+
+
+@register("inference", "acra")
+class ACRA(Inference):
+    """ACRA: a generative classifier that averages over the mails which a random attacker may have turned into x'.
+
+    y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  X' holds the x
+    that at most ``changes`` words part from x';  p̂(x'|x, y_1) is the share of K draws in which x' is the argmin_z of
+    P^A_z ~ Beta with mean p_C(y_1|z) and variance ``variance`` · v(r).  With variance 0 the attacker is known, and the
+    classifier that of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
+
+    Raises Misfit (dataset.batch_size is not null).
+
+    Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"generative"})
+
+    changes: PositiveInt
+    direction: Direction
+    variance: Probability
+    draws: PositiveInt
+    candidates: PositiveInt
+    idle: Probability
+    utilities: Utilities
+
+    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        return Fit(name="fit").init(model, problem, rng)
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        return Fit(name="fit").step(state, batch, rng)
+
+    def posterior(self, state: dict[str, Any]) -> Aware:
+        return aware(state, self.utilities, self.attack, direction=self.direction, most=self.changes, idle=self.idle)
+
+    def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
+        """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look least malicious."""
+        odds, which = pairs.odds.topk(min(self.candidates, pairs.odds.shape[1]), 1, largest=False)  # [P, m]
+        here = which == pairs.sent[:, None]
+        rows = here.any(1).nonzero()[:, 0]
+        p = torch.zeros_like(pairs.log_p)
+        for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
+            frequencies = attack_frequencies(odds[part], self.variance, self.draws, generator)
+            p[part] = (frequencies * here[part]).sum(1)
+        return p

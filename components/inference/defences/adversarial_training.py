@@ -1,0 +1,57 @@
+"""Adversarial training of a network."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat
+
+from components.contracts.capabilities import Network
+from components.contracts.roles import Attacker, Inference, Info, Rng
+from components.inference.defences.training_threat import Mixture, Threat, mixed
+from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.inference.point.map import PointEstimate
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("inference", "adversarial_training")
+class AdversarialTraining(Inference):
+    """Adversarial training: one network fitted to inputs that the attacker has moved as far as ``train_eps`` lets him.
+
+    θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step ``training_attacker``, or else the
+    experiment's own attacker, solves the inner problem against θ as it is now, at ε = ``train_eps``, and Adam or gradient
+    descent takes one step of the outer one.  Where ``mixture`` is half, each minibatch of B rows is joined by its B
+    attacked ones.  An attack that stops at the first success is told to go on.  ε = 0 is ``map``.
+
+    Raises:
+        Misfit: the attacker is not one of evasion, or ``train_eps`` is not in the units of the inputs.
+
+    Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network"})
+    attacks: ClassVar[bool] = True
+
+    train_eps: NonNegativeFloat
+    training_attacker: Attacker | None
+    mixture: Mixture
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        parameters = model.parameters()  # type: ignore[attr-defined]
+        optimizer = optimizer_of(parameters, self.optimizer, self.lr, self.momentum)
+        return {
+            "network": model,
+            "optimizer": optimizer,
+            "threat": Threat(problem, self.train_eps, rng, self.training_attacker),
+        }
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        attacked = state["threat"].attacked(PointEstimate(state["network"]), batch, rng)  # the network itself, no copy
+        return state, descend(state["network"], state["optimizer"], mixed(batch, attacked, self.mixture), None)
+
+    def posterior(self, state: dict[str, Any]) -> PointEstimate:
+        return PointEstimate(frozen(state["network"]))

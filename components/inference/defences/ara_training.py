@@ -1,0 +1,112 @@
+"""Training against an attacker of whom nobody is sure: adversarial risk analysis with particles."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.chains import State, untrained
+from components.inference.defences.particles import OwnRows, Particles, kicked, own_gradient
+from components.inference.defences.training_threat import Mixture, Threat, labels, mixed
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+@register("inference", "ara_training")
+class ARATraining(Inference):
+    """Adversarial risk analysis by K particles: SGLD over the parameters, on inputs that SGLD over x has attacked.
+
+    For every particle i, x_i ~ p_C(x'|x) and then
+        v_i := μ v_i + η ∇(N/B Σ log p(y|x_i, β_i) + log p(β_i)) + N(0, 2 (1 − μ) η τ I),   β_i := β_i + v_i,
+    η = lr/N, so that ``lr`` acts on the mean loss of a row, as it does in training by gradient descent, and at τ = 1 the
+    noise is that of the posterior of N rows: N(0, 2 lr I) as (3.15) would have it with a mean loss drowns any network.
+    μ = 0 is SGLD, μ > 0 SGHMC.  The rows x_i and the clean ones count 1:1 where ``mixture`` is half.
+
+    The two uncertainties are switched apart.  ``defender_uncertainty``, hers over the attack: x_i is a draw of (3.14),
+    noise included, with ε ~ attack_step · train_eps · Beta for each row and T ~ Poisson for each step, held within
+    ``train_eps`` of x in L∞; without it the experiment's own attacker takes x_i to ``train_eps``.
+    ``attacker_uncertainty``, his over her parameters: he faces draws of their posterior, each x_i attacks β_i; without
+    it τ = 0.  Without either, one particle is ``adversarial_training`` by gradient descent; ``train_eps`` = 0 is SGLD.
+    β, v [K, P].
+
+    Raises:
+        Misfit: the attacker is not one of evasion, ``train_eps`` is not in the units of the inputs, or (3.14) is to
+            attack binary ones.
+        NumericalTrouble: a particle leaves the finite numbers.
+
+    Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    attacks: ClassVar[bool] = True
+
+    chains: PositiveInt
+    train_eps: NonNegativeFloat
+    mixture: Mixture
+    attacker_uncertainty: bool
+    defender_uncertainty: bool
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    temperature: NonNegativeFloat
+    attack_step: PositiveFloat
+    attack_beta: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
+    attack_steps: PositiveFloat
+    attack_temperature: NonNegativeFloat
+
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
+        threat = Threat(problem, self.train_eps, rng)
+        if self.defender_uncertainty and problem.domain == "binary":
+            raise Misfit(
+                f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
+                "false, which trains against the experiment's attacker"
+            )
+        state = untrained(model, problem, self.chains, rng)
+        return state | {"velocity": torch.zeros_like(state["theta"]), "threat": threat}
+
+    def attacked(self, state: State, batch: Batch, rng: Rng) -> Tensor:
+        """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
+        model, betas, threat = state["model"], state["theta"].split(1), state["threat"]
+        if not self.defender_uncertainty:
+            return torch.stack([threat.attacked(Particles(model, beta), batch, rng) for beta in betas])
+        x = batch.x.repeat(len(betas), 1)  # [K B, D]
+        T = poisson_steps(
+            x[:1], self.attack_steps, rng.attack
+        )  # one number for a step of training: none waits for others
+        attacked = langevin(
+            threat.victim(OwnRows(model, state["theta"])),
+            x,
+            labels(batch).repeat(len(betas), 1),
+            rng.attack,
+            step_size=beta_sizes(x, self.attack_step * threat.eps, self.attack_beta, rng.attack),
+            steps=T.expand(len(x)),
+            temperature=self.attack_temperature,
+            radius=threat.eps,
+        )
+        return attacked.unflatten(0, (len(betas), -1))
+
+    def step(self, state: State, batch: Batch, rng: Rng) -> tuple[State, Info]:
+        theta = state["theta"]
+        attacked = self.attacked(state, batch, rng)
+        value, gradient = own_gradient(state["model"], theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
+        n = batch.scale * len(batch.x)
+        temperature = self.temperature if self.attacker_uncertainty else 0.0
+        theta, velocity = kicked(
+            theta, state["velocity"], gradient, self.lr / n, self.momentum, temperature, rng.noise, state["t"] + 1
+        )
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "attack_size": (attacked - batch.x).abs().amax(-1).mean(),
+        }
+        return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
+
+    def posterior(self, state: State) -> Particles:
+        """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
+        return Particles(state["model"], state["theta"])

@@ -1,0 +1,72 @@
+"""The game-theoretic classifier of Dalvi et al."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.attackers.words.changes import Direction
+from components.contracts.roles import Inference, Info, Probability, Rng
+from components.inference.defences.origins import Aware, Origins, Utilities, aware
+from components.inference.point.fit import Fit
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("inference", "dalvi")
+class Dalvi(Inference):
+    """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) for sure and undoes it.
+
+    y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  a(x) is the
+    cheapest change of at most ``changes`` words after which naive Bayes takes x for innocent (3.4), of equals the one
+    that looks least malicious, and x itself where there is none or none is needed; or, with
+    ``attack: least_malicious``, a(x) = argmin_z p(y_1|z).  Class 1 is y_1; x' [B, D] in {0, 1}.
+
+    Raises Misfit (dataset.batch_size is not null).
+
+    Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"generative"})
+
+    changes: PositiveInt
+    attack: Literal["minimum_cost", "least_malicious"]
+    insertion_cost: PositiveFloat
+    removal_cost: PositiveFloat | None
+    idle: Probability
+    utilities: Utilities
+
+    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        return Fit(name="fit").init(model, problem, rng)
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        return Fit(name="fit").step(state, batch, rng)
+
+    def posterior(self, state: dict[str, Any]) -> Aware:
+        direction: Direction = "insertion" if self.removal_cost is None else "flip"
+        least = self.attack == "least_malicious"
+        attack = least_malicious if least else self.cheapest
+        return aware(state, self.utilities, attack, direction=direction, most=self.changes, idle=self.idle)
+
+    def cheapest(self, pairs: Origins, generator: torch.Generator) -> Tensor:
+        """1 where the minimum-cost attack on x leads to x', else 0, [P]."""
+        added = (pairs.sets < pairs.absent.shape[1]).to(pairs.odds)  # [M, k]
+        padded = torch.cat([pairs.absent, torch.zeros_like(pairs.absent[:, :1])], 1)  # [P, D + 1]
+        n_added = padded[:, pairs.sets].sum(-1).to(pairs.odds)  # [P, M]
+        cost = self.insertion_cost * n_added
+        if self.removal_cost is not None:
+            cost = cost + self.removal_cost * (added.sum(1) - n_added)
+        passes = pairs.odds <= 0
+        cost = cost.masked_fill(~passes, torch.inf)
+        cheap = passes & (cost <= cost.amin(1, keepdim=True) * (1 + 1e-9))
+        choice = pairs.odds.masked_fill(~cheap, torch.inf).argmin(1)
+        choice = torch.where((pairs.odds[:, 0] <= 0) | ~passes.any(1), 0, choice)  # set 0 changes nothing
+        return (choice == pairs.sent).to(pairs.log_p)
+
+
+def least_malicious(pairs: Origins, generator: torch.Generator) -> Tensor:
+    """1 where argmin_z p(y_1|z) of x is x', else 0, [P]."""
+    return (pairs.odds.argmin(1) == pairs.sent).to(pairs.log_p)

@@ -1,0 +1,128 @@
+"""What ``acra`` and ``dalvi`` share: a generative classifier that sums over the mails which may lie behind the one it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from pydantic import AfterValidator
+from torch import Tensor
+
+from components.attackers.words.changes import Direction, change_sets, changed, possible
+from components.attackers.words.integer_programme import falls
+from components.contracts.capabilities import Generative
+from components.inference.point.fit import Fitted
+from components.posteriors.predictive import Categorical
+
+LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
+PAIRS = 1 << 21  # candidates of origins held at once
+Attack = Callable[["Origins", torch.Generator], Tensor]
+
+
+def _right_is_better(u: list[list[float]]) -> list[list[float]]:
+    if len(u) != 2 or any(len(row) != 2 for row in u) or u[0][0] <= u[1][0] or u[1][1] <= u[0][1]:
+        raise ValueError(
+            f"utilities: must be [[u_00, u_01], [u_10, u_11]], u_ij of saying i of class j, with u_00 > u_10 and "
+            f"u_11 > u_01 (a right answer is better than a wrong one), not {u}"
+        )
+    return u
+
+
+Utilities = Annotated[list[list[float]], AfterValidator(_right_is_better)]
+
+
+def utility_sensitive(model: Generative, fitted: dict[str, Tensor], u: list[list[float]]) -> Fitted:
+    """The classifier whose largest p(y|x) is the decision of largest expected utility (3.2).
+
+    1 is said when (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so that utilities act as weights of the classes; with 0–1
+    utilities nothing changes.
+
+    Source: Gallego (2021), eqs (3.2) and (3.3)."""
+    log_class = model.log_class(fitted)
+    gains = log_class.new_tensor([u[0][0] - u[1][0], u[1][1] - u[0][1]])
+    return Fitted(model, {**fitted, "log_class": (log_class + gains.log()).log_softmax(0)})
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Pairs of a mail x' that was seen and an x ∈ X' that may have become it, and all that x could have become."""
+
+    mail: Tensor  # row of x' [P]
+    sent: Tensor  # set of words that leads from x to x', a row of the sets [P]
+    log_p: Tensor  # log p_C(x|y_1) [P]
+    absent: Tensor  # words that x has not [P, D] bool
+    sets: Tensor  # [M, k]
+    odds: Tensor  # log odds of r(z) for the z that each set makes of x; ∞ where it makes none [P, M]
+
+
+def origins(classifier: Fitted, x: Tensor, sets: Tensor, direction: Direction) -> Origins:
+    """X' of each x' [B, D]: the mails that at most k changes turn into it (words were added: take some of its words away).
+
+    Log odds of naive Bayes add up over words, so that those of all candidates of all origins are sums of k terms."""
+    model, fitted = classifier.estimator, classifier.fitted
+    back = possible(1 - x if direction == "insertion" else x, sets, direction)
+    mail, sent = back.nonzero(as_tuple=True)
+    origin = changed(x[mail], sets[sent])  # [P, D]
+    joint = model.log_conditional(fitted, origin)
+    own = joint + model.log_class(fitted)
+    gain = torch.cat([-falls(model, fitted, origin), torch.zeros_like(origin[:, :1])], 1)  # [P, D + 1]
+    odds = (own[:, 1] - own[:, 0])[:, None] + sum(gain[:, column] for column in sets.T)  # [P, M]
+    odds = odds.masked_fill(~possible(origin, sets, direction), torch.inf)
+    return Origins(mail, sent, joint[:, 1], origin < 0.5, sets, odds)
+
+
+@dataclass(frozen=True)
+class Aware:
+    """A classifier that is aware of an adversary: p(y_i) p(X' = x'|y_i), the sum over origins of (3.9)."""
+
+    undefended: Fitted  # utility-sensitive naive Bayes, unaware
+    attack: Attack  # p_C(x'|x, y_1) of each pair of Origins [P]
+    direction: Direction
+    most: int  # words changed, k
+    idle: float
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """p(y_2) p(x'|y_2) against p(y_1) Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1), for x' [B, D].
+
+        Odds end at e^±700, so that a mail which no origin can have become has a finite log-probability.
+
+        Source: Gallego (2021), eq. (3.9) and Algorithm 3.1."""
+        model, fitted = self.undefended.estimator, self.undefended.fitted
+        sets = change_sets(x.shape[1], self.most).to(x.device)
+        log_class = model.log_class(fitted)
+        innocent = log_class[0] + model.log_conditional(fitted, x)[:, 0]
+        malicious = torch.cat([self._seen(part, sets, generator) for part in self._parts(x, sets)])
+        logits = torch.stack([innocent, log_class[1] + malicious], -1)  # [B, 2]
+        return Categorical(logits.maximum(logits.amax(-1, keepdim=True) - LARGEST_ODDS)[None, :, None])
+
+    def _parts(self, x: Tensor, sets: Tensor) -> list[Tensor]:
+        """Rows whose pairs of origins and candidates are few enough to be held at once."""
+        words = x if self.direction == "insertion" else torch.ones_like(x)
+        n = words.sum(1)
+        pairs = torch.stack([_choose(n, size) for size in range(self.most + 1)]).sum(0) * len(sets)
+        part = (pairs.cumsum(0) / PAIRS).long()
+        return list(x.split(torch.unique_consecutive(part, return_counts=True)[1].tolist()))
+
+    def _seen(self, x: Tensor, sets: Tensor, generator: torch.Generator) -> Tensor:
+        """log Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1) of x' [b, D], [b]."""
+        pairs = origins(self.undefended, x, sets, self.direction)
+        p = (1 - self.idle) * self.attack(pairs, generator) + self.idle * (pairs.sent == 0)  # set 0 changes nothing
+        term = p.log() + pairs.log_p  # [P]
+        most = x.new_full((len(x),), -torch.inf).scatter_reduce(0, pairs.mail, term, "amax")
+        most = most.nan_to_num(neginf=0.0)
+        return x.new_zeros(len(x)).index_add(0, pairs.mail, (term - most[pairs.mail]).exp()).log() + most
+
+
+def _choose(n: Tensor, size: int) -> Tensor:
+    """n!/size!(n − size)! of small sizes."""
+    out = torch.ones_like(n)
+    for i in range(size):
+        out = out * (n - i) / (i + 1)
+    return out
+
+
+def aware(state: dict[str, Any], utilities: list[list[float]], attack: Attack, **how: Any) -> Aware:
+    """The aware classifier on what ``fit`` learnt."""
+    return Aware(utility_sensitive(state["estimator"], state["fitted"], utilities), attack, **how)

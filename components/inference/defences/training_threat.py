@@ -1,0 +1,83 @@
+"""What the defences share: the attack that they train against, and the minibatch of clean and attacked rows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from components.attackers.victim import Victim
+from components.contracts.roles import Attacker, Rng
+from components.problems.supervised import Batch, Supervised
+from components.trouble import Misfit
+
+Mixture = Literal["half", "attacked"]  # rows behind a step: as many clean as attacked, or the attacked ones alone
+
+
+class Threat:
+    """The problem's evasion attacker, or another to train against, at one size ``eps``, and the bounds of the inputs.
+
+    ``rng`` is what an attacker learns with who has to.  All of it is made anew from the config by ``init``, so that a
+    checkpoint keeps nothing of it.
+
+    Raises:
+        Misfit: the attacker is of another kind, or ``eps`` is not in the units of the inputs.
+    """
+
+    def __init__(
+        self, problem: Supervised, eps: float, rng: Rng | None = None, training_attacker: Attacker | None = None
+    ):
+        attacker = training_attacker or problem.attacker
+        if attacker is None or attacker.action != "evasion":
+            name = "none" if attacker is None else attacker.name
+            key = "attacker" if training_attacker is None else "inference.training_attacker"
+            raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")
+        bounds = problem.bounds
+        if bounds is not None and eps > bounds[1] - bounds[0] and getattr(attacker, "norm", None) == "linf":
+            raise Misfit(
+                f"inference.train_eps: {eps:g} exceeds the range {list(bounds)} of an input of {problem.name}; "
+                f"it is in the units of the inputs, below {bounds[1] - bounds[0]:g}"
+            )
+        if problem.domain == "binary" and eps != int(eps):
+            raise Misfit(
+                f"inference.train_eps: {eps:g} is not a number of changed inputs of {problem.name}, which are binary; "
+                "use a whole one, such as 2"
+            )
+        if rng is not None:
+            attacker = attacker.informed(problem, rng)
+        self.attacker: Attacker = attacker.relentless()  # a defence wants the worst input, not the first that errs
+        self.bounds, self.eps, self.image_shape = bounds, eps, problem.image_shape
+
+    def victim(self, posterior: Any) -> Victim:
+        return Victim(posterior, self.bounds, image_shape=self.image_shape).facing(self.attacker)
+
+    def attacked(self, posterior: Any, batch: Batch, rng: Rng) -> Tensor:
+        """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""
+        with torch.no_grad():
+            x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)  # type: ignore[attr-defined]
+        return x.detach()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, _: dict[str, Any]) -> None:
+        return None
+
+
+def labels(batch: Batch) -> Tensor:
+    """Class numbers [B, T], negative where missing, as attackers read them."""
+    return torch.where(batch.mask, batch.y, -1)
+
+
+def mixed(batch: Batch, attacked: Tensor, mixture: Mixture) -> Batch:
+    """The attacked rows [..., B, D] with the labels of the clean ones, and the clean ones 1:1 where ``mixture`` is half.
+
+    2B rows have half the scale, so that clean and attacked data together weigh as much as the N rows there are.
+
+    Source: Gallego (2021), section 3.5.1."""
+    if mixture == "attacked":
+        return Batch(attacked, batch.y, batch.mask, batch.scale)
+    x = torch.cat([batch.x.expand(attacked.shape), attacked], -2)
+    y, mask = (torch.cat(pair) for pair in ((batch.y, batch.y), (batch.mask, batch.mask)))
+    return Batch(x, y, mask, batch.scale / 2)

@@ -1,0 +1,55 @@
+"""The bootstrap particle filter made robust by the β-divergence."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.roles import Inference, Info, Probability, Rng
+from components.inference.filtering import generalised_particle_filter as filter_
+from components.posteriors.filtered import Filtered
+from components.problems.sequence import Observation, Sequence
+from components.registry import register
+
+
+def log_beta_likelihood(model: Any, batch: Observation, x: Tensor, beta: float) -> Tensor:
+    """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R, N].
+
+    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself and not infinity.
+
+    Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
+    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
+    if beta == 0:
+        return log_g
+    integral = model.log_power_integral(x, batch.t, 1 + beta)  # [R, N] or []
+    return torch.expm1(beta * log_g) / beta - torch.expm1(integral) / (1 + beta)
+
+
+@register("inference", "beta_bootstrap_filter")
+class BetaBootstrapFilter(Inference):
+    """Bootstrap particle filter with the likelihood of the β-divergence, which bounds what an outlier can do.
+
+    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫ g(y'|x)^{β+1} dy'/(β+1)), then
+    resampling as in the bootstrap filter, which is the case β = 0.  Particles are [R, N, dx].  The log normaliser is
+    that of the generalised posterior and no evidence.  Raises NumericalTrouble when all weights of a replicate are zero.
+
+    Source: Boustati (2021), eq. (6.6) and Algorithm 7."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
+    particles: PositiveInt
+    resample_below: Probability
+    beta: Probability
+
+    def init(self, model: Any, problem: Sequence, rng: Rng) -> dict[str, Any]:
+        return filter_.start(model, problem, self.particles, rng)
+
+    def step(self, state: dict[str, Any], batch: Observation, rng: Rng) -> tuple[dict[str, Any], Info]:
+        return filter_.advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
+
+    def posterior(self, state: dict[str, Any]) -> Filtered:
+        return state["filtered"]

@@ -1,0 +1,81 @@
+"""The generalised particle filter with the transition as proposal, for R replicates of N particles at once.
+
+An inference chooses the potential G_t(y_t | x_t); the likelihood gives the bootstrap filter.
+
+Source: Boustati (2021), Algorithm 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import StateSpace
+from components.contracts.roles import Info, NumericalTrouble, Rng
+from components.maths.order_statistics import quantiles
+from components.maths.resampling import effective_sample_size, systematic_ancestors
+from components.posteriors.filtered import Filtered
+from components.problems.sequence import Observation, Sequence
+
+Potential = Callable[[Any, Observation, Tensor], Tensor]  # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
+
+
+def start(model: StateSpace, problem: Sequence, n: int, rng: Rng) -> dict[str, Any]:
+    """N equally weighted draws of x_0 for each replicate."""
+    x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
+    return {
+        "model": model,
+        "particles": x,
+        "log_w": torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype),  # normalised [R, N]
+        "filtered": Filtered.allocate(problem.observations, x.shape[-1]),
+    }
+
+
+def advance(
+    state: dict[str, Any], batch: Observation, rng: Rng, potential: Potential, resample_below: float
+) -> tuple[dict[str, Any], Info]:
+    """Sample, weight, summarise, and resample where the effective sample size is at most ``resample_below`` · N.
+
+    Mean and variance are those of the weighted particles: the expectation, given the particles, of the resampled mean that
+    (D.6) takes.  Quantiles are those of resampled particles, as in (D.7).
+
+    Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
+    model, filtered, log_w = state["model"], state["filtered"], state["log_w"]
+    n = log_w.shape[1]
+    x = model.transition(state["particles"], batch.t, rng.noise)  # Sample  # [R, N, dx]
+    prior_w = log_w.exp().unsqueeze(1)
+    predicted = (prior_w @ model.observation_mean(x, batch.t)).squeeze(1)  # [R, dy]
+
+    log_w = log_w + potential(model, batch, x)  # Weight  # [R, N]
+    log_normaliser = torch.logsumexp(log_w, 1)  # [R]
+    if not torch.isfinite(log_normaliser).all():
+        lost = (~torch.isfinite(log_normaliser)).nonzero().flatten().tolist()
+        raise NumericalTrouble(
+            f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}",
+            "raise inference.particles",
+        )
+    log_w = log_w - log_normaliser.unsqueeze(1)
+    w = log_w.exp()
+    ess = effective_sample_size(w)  # [R]
+    mean = w.unsqueeze(1) @ x  # [R, 1, dx]
+    variance = w.unsqueeze(1) @ (x - mean).square()  # centred first: positions are 10³ times their spread
+
+    rows = systematic_ancestors(w, rng.noise)  # Resample  # [R·N]
+    resampled = x.flatten(0, 1).index_select(0, rows).view_as(x)
+    lower, upper = quantiles(resampled, (0.05, 0.95))  # [R, dx]
+    equal = torch.full_like(log_w, -math.log(n))
+    if resample_below < 1:
+        stay = (ess > resample_below * n).unsqueeze(1)  # [R, 1]
+        resampled, equal = torch.where(stay.unsqueeze(2), x, resampled), torch.where(stay, log_w, equal)
+
+    now = batch.t - 1
+    filtered.mean[:, now], filtered.variance[:, now] = mean.squeeze(1), variance.squeeze(1)
+    filtered.lower[:, now], filtered.upper[:, now] = lower, upper
+    filtered.predicted[:, now] = predicted
+    filtered.log_normaliser += log_normaliser
+    filtered.t = batch.t
+    return state | {"particles": resampled, "log_w": equal}, {"log_normaliser": log_normaliser, "ess": ess}

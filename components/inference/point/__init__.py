@@ -1,0 +1,1 @@
+"""One network or a few at modes of the posterior, and estimators that fit themselves."""

@@ -1,0 +1,60 @@
+"""Deep ensembles: several networks, trained apart, that predict together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import nn
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, NumericalTrouble, Rng
+from components.inference.chains import untrained
+from components.inference.defences.particles import Particles
+from components.inference.log_joint import value_and_gradient
+from components.inference.point.descent import Descent, optimizer_of
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@register("inference", "deep_ensemble")
+class DeepEnsemble(Inference):
+    """Deep ensemble: M networks at modes of the posterior, each from a start of its own, whose predictives are averaged.
+
+    θ_m = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ) for m = 1 … M, by Adam or gradient descent with momentum on the
+    minibatch estimate divided by N;  p(y*|x*) = M⁻¹ Σ_m p(y*|x*, θ_m).  The members are one tensor θ [M, P].  They see
+    the same minibatches and are not trained against attacks: they differ by where they begin, which Lakshminarayanan et
+    al. found to be what matters.  M = 1 is ``map``.
+
+    Raises:
+        NumericalTrouble: a member leaves the finite numbers.
+
+    Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+
+    members: PositiveInt
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        theta = untrained(model, problem, self.members, rng)["theta"]
+        weights = nn.ParameterDict({"theta": theta})  # a module: a checkpoint is read into what the optimizer holds
+        optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
+        return {"model": model, "weights": weights, "optimizer": optimizer}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        theta = state["weights"]["theta"]  # [M, P]
+        value, gradient = value_and_gradient(state["model"], theta, batch)  # [M], [M, P]
+        theta.grad = -gradient / (batch.scale * len(batch.x))
+        state["optimizer"].step()
+        if not bool(torch.isfinite(theta.detach().sum())):
+            raise NumericalTrouble("members of the ensemble left the finite numbers", "lower inference.lr")
+        return state, {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).mean()}
+
+    def posterior(self, state: dict[str, Any]) -> Particles:
+        """The M networks as they are, equally weighted."""
+        return Particles(state["model"], state["weights"]["theta"].detach().clone())

@@ -1,0 +1,41 @@
+"""What ``map`` and ``mc_dropout`` share: one descent step on minus the log joint of a network."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from components.contracts.roles import Info
+from components.problems.supervised import Batch
+
+Descent = Literal["adam", "sgd"]
+
+
+def optimizer_of(parameters: Any, descent: Descent, lr: float, momentum: float) -> Optimizer:
+    """Adam (one fused pass over the parameters) or stochastic gradient descent with momentum."""
+    if descent == "adam":
+        return torch.optim.Adam(parameters, lr=lr, fused=True)
+    return torch.optim.SGD(parameters, lr=lr, momentum=momentum, fused=True)
+
+
+def descend(network: Any, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
+    """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
+
+    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
+    log_likelihood = batch.scale * network.log_prob(network(batch.x, generator), batch).sum()
+    penalty = network.penalty()
+    loss = (penalty - log_likelihood) / (batch.scale * len(batch.x))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return {"loss": loss.detach(), "log_likelihood": log_likelihood.detach(), "penalty": penalty.detach()}
+
+
+def frozen(network: Any) -> Any:
+    """A copy that training leaves alone and whose parameters take no gradient, as attacks want it."""
+    assert isinstance(network, nn.Module)
+    return copy.deepcopy(network).requires_grad_(False)

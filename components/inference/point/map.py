@@ -1,0 +1,54 @@
+"""Maximum a posteriori estimation of a network's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.capabilities import Network
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.posteriors.predictive import Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """δ(θ − θ̂): one deterministic network."""
+
+    network: Any
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Predictive of the one network at x [B, D], S = 1; differentiable in x."""
+        return self.network.predictive(self.network(x)[None])
+
+
+@register("inference", "map")
+class MAP(Inference):
+    """Maximum a posteriori: one network at a mode of its posterior, by Adam or gradient descent with momentum.
+
+    θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B; dropout is off.
+
+    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network"})
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        parameters = model.parameters()  # type: ignore[attr-defined]
+        return {"network": model, "optimizer": optimizer_of(parameters, self.optimizer, self.lr, self.momentum)}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        return state, descend(state["network"], state["optimizer"], batch, None)
+
+    def posterior(self, state: dict[str, Any]) -> PointEstimate:
+        return PointEstimate(frozen(state["network"]))

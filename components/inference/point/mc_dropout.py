@@ -1,0 +1,68 @@
+"""Dropout kept on at prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import Network
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.posteriors.draws import redrawn
+from components.posteriors.predictive import Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+@dataclass(frozen=True)
+class DropoutPosterior:
+    """The networks that dropout leaves: each mask of hidden units is one posterior draw."""
+
+    network: Any
+    n_predict: int
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Mixture over S stochastic passes at x [B, D]; differentiable in x."""
+        return self.network.predictive(self.network(x, generator, self.n_predict))
+
+    def some(self, n: int, generator: torch.Generator | None) -> Any:
+        """n masks of every row behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
+
+
+@register("inference", "mc_dropout")
+class MCDropout(Inference):
+    """MC dropout: a network trained with dropout, whose predictive is the mixture of S passes with dropout left on.
+
+    p(y*|x*) ≈ S⁻¹ Σ_s p(y*|x*, θ̂ ∘ m_s), m_s ~ Bernoulli(1 − p) on the hidden units; θ̂ minimises the minibatch
+    estimate of −Σ_n log p(y_n|x_n, θ ∘ m) − log p(θ).
+
+    Raises:
+        ValueError: the model has no dropout, which would leave nothing random.
+
+    Source: Gal and Ghahramani (2016), section 4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network"})
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    n_predict: PositiveInt
+
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        if not getattr(model, "dropout", 1.0) > 0:
+            raise Misfit("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
+        parameters = model.parameters()  # type: ignore[attr-defined]
+        return {"network": model, "optimizer": optimizer_of(parameters, self.optimizer, self.lr, self.momentum)}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        return state, descend(state["network"], state["optimizer"], batch, rng.noise)
+
+    def posterior(self, state: dict[str, Any]) -> DropoutPosterior:
+        return DropoutPosterior(frozen(state["network"]), self.n_predict)

@@ -1,0 +1,73 @@
+"""Adam with the noise that makes it a sampler."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.chains import State, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.sgmcmc.preconditioner import Preconditioning
+from components.inference.sgmcmc.step_sizes import StepSizes
+from components.posteriors.draws import Draws
+from components.registry import register
+
+
+@register("inference", "adam_noise")
+class AdamNoise(Inference, StepSizes, GradientEstimates, Preconditioning):
+    """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
+
+        v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ
+        m_{t+1} = β₁ m_t + (1 − β₁) (ĝ(θ_t) + N(0, (2/ε_t) M_t))
+        θ_{t+1} = θ_t + ε_t m_{t+1} / M_t
+
+    coordinate by coordinate, θ, m [K, P], m_0 = 0.  With h = √(ε (1 − β₁)), γ = (1 − β₁)/h and r = m/γ this is one step of
+    size h of the recipe of Ma et al. for z = (θ, r), H = −log p(θ, y) + ½ rᵀ M⁻¹ r, D = [0 0; 0 γM], Q = [0 −I; I 0] and
+    Γ = 0, θ by the new r: Gallego's Q and (but for the signs printed) H, with the friction that β₁ < 1 is and the noise that it
+    asks for.  β₁ = 0 is ``psgld`` without Γ.  Biased are the step, at first order in ε, and, while M follows the chain, ∇H,
+    which lacks ½ ∇_θ (log|M| + rᵀ M⁻¹ r) because M is taken to be constant: π is invariant (whole data, ε → 0) only once
+    ``adapt``: burn_in has fixed M.  Gradients of variance V heat the chain by about ε V / 2M, relatively.
+
+    Adam's correction of m for its start is left out: it belongs to burn-in.
+    Raises NumericalTrouble when a chain leaves the finite numbers.
+
+    Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq. (5)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    beta1: Annotated[float, Field(ge=0, lt=1)]
+    beta2: Annotated[float, Field(ge=0, lt=1)]
+    thinning: PositiveInt
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        state = started(model, problem, self.chains, rng)
+        zero = torch.zeros_like(state["theta"])
+        return self.referred(state | {"v": zero, "m": zero}, problem)
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        theta = state["theta"]
+        eps = self.step_size_at(state["t"])
+        state = self.refreshed(state)
+        value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
+        v, v_hat = self.squared(state, gradient, self.beta2)
+        M = v_hat.sqrt() + self.damping  # [K, P]
+        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        m = self.beta1 * state["m"] + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
+        theta = theta + eps * m / M
+        state = moved(state, theta, self.burn_in, self.thinning) | {"v": v, "m": m}
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "preconditioner": (1 / M).mean(),
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [K, N, P]

@@ -1,0 +1,70 @@
+"""Gradient steps with momentum as a sampler: Hamiltonian dynamics whose momenta are drawn anew now and then."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.chains import State, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.sgmcmc.step_sizes import StepSizes
+from components.posteriors.draws import Draws
+from components.registry import register
+
+
+@register("inference", "sgd_momentum")
+class SGDMomentum(Inference, StepSizes, GradientEstimates):
+    """Stochastic gradient descent with momentum as a sampler, without friction or added noise, parallel chains.
+
+        m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t) with probability 1/n, ξ_t ~ N(0, I);   m_{t+½} = m_{t−½} + ε_t ĝ(θ_t) otherwise
+        θ_{t+1} = θ_t + ε_t m_{t+½}
+
+    The recipe of Ma et al. with z = (θ, m), H = −log p(θ, y) + ½ mᵀm, D = 0, Q = [0 −I; I 0] and Γ = 0; θ, m [K, P].  D = 0
+    alone never leaves a level set of H.  Each chain therefore draws its momentum anew every n = ``resample_every`` steps on
+    average, at times of its own, for fixed ones may resonate with the target.  That is all that makes it random, where
+    ``sghmc`` has friction and noise at every step.  m is kept at half steps (leapfrog): printed are both lines from time t,
+    an Euler step that gains energy each time.  The bias is of order ε²: on N(0, σ²) the stationary variance is
+    σ²/(1 − ε²/4σ²), and n = 1 is ``sgld`` with step ε²/2.  Nothing takes up the noise of minibatches: gradients of variance V
+    heat the chain by n ε² V or so, relatively.
+
+    Raises NumericalTrouble when a chain leaves the finite numbers.
+
+    Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    resample_every: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        state = started(model, problem, self.chains, rng)
+        theta = state["theta"]
+        m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        return self.referred(state | {"m": m}, problem)
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        state = self.refreshed(state)
+        theta = state["theta"]
+        eps = self.step_size_at(state["t"])
+        value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
+        xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        anew = torch.rand((len(theta), 1), generator=rng.noise, device=theta.device) < 1 / self.resample_every
+        m = torch.where(anew, xi + 0.5 * eps * gradient, state["m"] + eps * gradient)
+        theta = theta + eps * m
+        state = moved(state, theta, self.burn_in, self.thinning) | {"m": m}
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [K, N, P]

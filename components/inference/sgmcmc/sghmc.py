@@ -1,0 +1,106 @@
+"""Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, and the noise that balances it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.chains import State, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.sgmcmc.step_sizes import StepSizes
+from components.posteriors.draws import Draws
+from components.registry import register
+from components.trouble import Misfit
+
+
+@register("inference", "sghmc")
+class SGHMC(Inference, StepSizes, GradientEstimates):
+    """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
+
+        θ_{t+1} = θ_t + ε_t r_t
+        r_{t+1} = r_t + ε_t ĝ(θ_{t+1}) − ε_t C r_t + N(0, ε_t (2C − ε_t V̂)),   r_0 ~ N(0, I)
+
+    The recipe of Ma et al. with z = (θ, r), H = −log p(θ, y) + ½ rᵀr, D = [0 0; 0 C I], Q = [0 −I; I 0] and Γ = 0, r by
+    the new θ as in Chen's Algorithm 2.  θ, r [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a
+    bias of order ε (ε² on a Gaussian).  The gradient's own noise, of covariance V, heats the chain by about ε V / 2C,
+    relatively; with ``noise_estimate`` its variances V̂ come off the noise that is added: (1 − B/N) (ĝ₁ − ĝ₂)²/4 of two
+    halves of each minibatch, coordinate by coordinate, averaged over about ``noise_window`` steps, at most 2C/ε of it.  An
+    odd row is then left out.
+
+    Info: ``uncovered``, share of coordinates whose gradient noise exceeds what friction can take; more of it needs more
+    friction, smaller steps or larger batches.
+    Raises Misfit when ``noise_estimate`` has no batch to halve, NumericalTrouble when a chain leaves the finite numbers.
+
+    Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    friction: PositiveFloat
+    noise_estimate: bool
+    noise_window: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    @model_validator(mode="after")
+    def _stable(self) -> SGHMC:
+        if self.step_size * self.friction > 1:
+            raise ValueError(
+                f"friction: step_size × friction = {self.step_size * self.friction:g} turns the momentum round at each step; "
+                "keep it at 1 or below"
+            )
+        return self
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        if self.noise_estimate and (problem is None or problem.kind != "supervised"):
+            raise Misfit("inference.noise_estimate: a density has no gradient noise; use false")
+        state = started(model, problem, self.chains, rng)
+        theta = state["theta"]
+        r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        return self.referred(state | {"r": r, "V": torch.zeros_like(theta)}, problem)
+
+    def _halved(self, state: State, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
+        half = len(batch.x) // 2
+        if half == 0:
+            raise Misfit(
+                "inference.noise_estimate: a batch of 1 row has no halves; raise dataset.batch_size or use false"
+            )
+        n = batch.scale * len(batch.x)
+        one, two = (
+            self.estimated(state, theta, batch.part(rows, n / half)) for rows in (slice(half), slice(half, 2 * half))
+        )
+        variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
+        return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        t, r, V, C = state["t"], state["r"], state["V"], self.friction
+        eps = self.step_size_at(t)
+        state = self.refreshed(state)
+        theta = state["theta"] + eps * r
+        if self.noise_estimate:
+            value, gradient, variance = self._halved(state, theta, batch)
+            V = V + (variance - V) / min(t + 1, self.noise_window)
+        else:
+            value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
+        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
+        r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
+        state = moved(state, theta, self.burn_in, self.thinning) | {"r": r, "V": V}
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        if self.noise_estimate:
+            info["uncovered"] = (eps * V > 2 * C).to(V.dtype).mean()
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [K, N, P]

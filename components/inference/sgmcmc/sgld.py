@@ -1,0 +1,58 @@
+"""Stochastic gradient Langevin dynamics with parallel chains."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.chains import State, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.sgmcmc.step_sizes import StepSizes
+from components.posteriors.draws import Draws
+from components.registry import register
+
+
+@register("inference", "sgld")
+class SGLD(Inference, StepSizes, GradientEstimates):
+    """Stochastic gradient Langevin dynamics, L parallel chains at once.
+
+    θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
+    same step with ε_t/2 and N(0, ε_t I).  It is the recipe of Ma et al. with D = I, Q = 0 and Γ = 0.  On N(0, σ²) with a
+    constant step the chain is autoregressive, and its stationary variance is σ² / (1 − ε/(2σ²)).  After ``burn_in`` steps
+    every ``thinning``-th state is kept.
+
+    Raises NumericalTrouble when a chain leaves the finite numbers.
+
+    Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+        return self.referred(started(model, problem, self.chains, rng), problem)
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        state = self.refreshed(state)
+        theta = state["theta"]
+        eps = self.step_size_at(state["t"])
+        value, gradient = self.estimated(state, theta, batch)  # [L], [L, P]
+        noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
+        state = moved(state, theta, self.burn_in, self.thinning)
+        info = {
+            "log_joint": value.mean(),
+            "grad_norm": gradient.norm(dim=1).mean(),
+            "step_size": eps,
+            "draws": len(state["kept"]),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> Draws:
+        return collected(state)  # [L, N, P]

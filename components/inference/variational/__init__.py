@@ -1,0 +1,1 @@
+"""Optimisation of a variational bound."""

@@ -1,0 +1,214 @@
+"""Limited-memory BFGS on the whole data set, one iteration a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt
+from torch import Tensor, nn
+
+from components.contracts.roles import Inference, Info, NumericalTrouble, Rng, State
+from components.inference.variational.dsvi import VariationalPosterior
+from components.maths.strong_wolfe import Trial, strong_wolfe
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+CURVATURE_FLOOR = 1e-10  # pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
+
+
+class TrainingSet(nn.Module):
+    """The whole training set, as part of a state whose checkpoints leave it out: its buffers are not persistent."""
+
+    x: Tensor
+    y: Tensor
+    mask: Tensor
+
+    def __init__(self, batch: Batch):
+        super().__init__()
+        for name in ("x", "y", "mask"):
+            self.register_buffer(name, getattr(batch, name), persistent=False)
+
+    def batch(self) -> Batch:
+        return Batch(self.x, self.y, self.mask, scale=1.0)
+
+
+def flat(parameters: list[Tensor]) -> Tensor:
+    """Parameters as one vector θ [P]."""
+    return torch.cat([p.detach().reshape(-1) for p in parameters])
+
+
+@torch.no_grad()
+def assign(parameters: list[Tensor], theta: Tensor) -> None:
+    """The inverse of ``flat``, in place."""
+    for p, part in zip(parameters, theta.split([p.numel() for p in parameters]), strict=True):
+        p.copy_(part.view_as(p))
+
+
+def direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
+    """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest first.
+
+    Source: Nocedal and Wright (2006), Algorithm 7.4."""
+    q, K = -gradient, S.shape[0]
+    rho = 1 / (S * Y).sum(1)  # [K]
+    alpha = [torch.zeros(())] * K
+    for i in reversed(range(K)):
+        alpha[i] = rho[i] * (S[i] @ q)
+        q = torch.addcmul(q, -alpha[i], Y[i])
+    if K:
+        q = q / (rho[-1] * (Y[-1] @ Y[-1]))  # eq. (7.20)
+    for i in range(K):
+        q = torch.addcmul(q, alpha[i] - rho[i] * (Y[i] @ q), S[i])
+    return q
+
+
+@register("inference", "lbfgs")
+class LBFGS(Inference):
+    """Limited-memory BFGS with a strong-Wolfe line search on the ELBO of the whole data, for shallow Gaussian processes.
+
+        θ ← θ − α H ∇f(θ),   f = −ELBO,   H from the last ``memory`` pairs (Δθ, Δ∇f)
+
+    f is of the whole training set, whatever the batches of the data set.  Monte-Carlo noise, where a likelihood needs
+    any, is drawn once and kept, so that f is a function.  One step of the runner is one iteration of every restart; what
+    has converged is left alone, and the best restart is the posterior.
+    Info: the best restart's elbo and terms in nats, grad_norm (largest |∂f/∂θ|), step_size, evaluations so far of all
+    restarts, converged (1 when all have).
+
+    Source: Nocedal and Wright (2006), Algorithms 7.5, 3.5 and 3.6; Boustati (2021), A.1.2.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
+
+    memory: PositiveInt
+    tolerance: NonNegativeFloat
+    gradient_tolerance: NonNegativeFloat
+    max_evaluations: PositiveInt
+    restarts: PositiveInt
+    restart_scale: NonNegativeFloat
+    n_samples: PositiveInt
+    n_predict: PositiveInt
+
+    # ---- the start ---------------------------------------------------------------------------------------------------
+    def _starts(self, module: Any, rng: Rng) -> list[Tensor]:
+        """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale) plus normal noise."""
+        parameters = list(module.parameters())
+        first = flat(parameters)
+        starts = [first]
+        if self.restarts > 1 and not hasattr(module, "hyperparameters"):
+            raise Misfit(
+                f"inference.restarts={self.restarts}: {type(module).__name__} does not say which parameters to draw "
+                "anew; use inference.restarts=1"
+            )
+        for _ in range(1, self.restarts):
+            with torch.no_grad():
+                for p in module.hyperparameters():
+                    p += self.restart_scale * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device)
+            starts.append(flat(parameters))
+            assign(parameters, first)
+        return starts
+
+    def init(self, model: Any, problem: Supervised, rng: Rng) -> State:
+        """
+        Raises:
+            ValueError: several restarts of a model that does not say which parameters to draw anew.
+        """
+        noise = model.draw_noise(problem.train, self.n_samples, rng.noise)
+        starts = self._starts(model, rng)
+        return {
+            "module": model,
+            "data": TrainingSet(problem.train),
+            "noise": noise,
+            "runs": [
+                {
+                    "theta": theta,
+                    "value": float("inf"),
+                    "gradient": torch.zeros_like(theta),
+                    "S": theta.new_zeros(0, theta.numel()),
+                    "Y": theta.new_zeros(0, theta.numel()),
+                    "terms": {},
+                    "iteration": 0,
+                    "evaluations": 0,
+                    "step_size": 0.0,
+                    "converged": False,
+                }
+                for theta in starts
+            ],
+        }
+
+    # ---- one iteration -----------------------------------------------------------------------------------------------
+    def _iterate(
+        self, run: dict[str, Any], evaluate: Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]
+    ) -> None:
+        """Replaces a run's θ by the next; sets ``converged`` when f or its gradient stops changing."""
+        if run["iteration"] == 0:
+            run["value"], run["gradient"], run["terms"] = evaluate(run["theta"])
+            run["evaluations"] += 1
+        run["iteration"] += 1
+        theta, value, gradient = run["theta"], run["value"], run["gradient"]
+        if float(gradient.abs().max()) <= self.gradient_tolerance:
+            run["converged"] = True
+            return
+        along = direction(gradient, run["S"], run["Y"])
+        slope = float(gradient @ along)
+        fresh = run["S"].shape[0] == 0
+        if not slope < 0:  # rounding has spoilt the curvature pairs: start again from the gradient
+            along, slope, fresh = -gradient, -float(gradient @ gradient), True
+            run["S"], run["Y"] = run["S"][:0], run["Y"][:0]
+
+        def phi(step: float) -> Trial:
+            try:
+                f, g, terms = evaluate(theta + step * along)
+            except NumericalTrouble:  # too far: the line search comes back
+                return Trial(step, float("inf"), float("nan"))
+            return Trial(step, f, float(g @ along), (g, terms))
+
+        first = min(1.0, 1.0 / float(gradient.norm())) if fresh else 1.0
+        trial, evaluations = strong_wolfe(phi, Trial(0.0, value, slope), first, self.max_evaluations)
+        run["evaluations"] += evaluations
+        if trial is None:
+            # No decrease along −H ∇f: forget H; along −∇f itself there is none to be had in this arithmetic.
+            run["converged"] = fresh
+            run["S"], run["Y"] = run["S"][:0], run["Y"][:0]
+            return
+        new_gradient, run["terms"] = trial.found
+        s, y = trial.step * along, new_gradient - gradient
+        if float(s @ y) > CURVATURE_FLOOR * float(s.norm() * y.norm()):
+            # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at an aligned one.
+            oldest = max(run["S"].shape[0] - self.memory + 1, 0)
+            run["S"], run["Y"] = torch.cat([run["S"][oldest:], s[None]]), torch.cat([run["Y"][oldest:], y[None]])
+        run["theta"], run["value"], run["gradient"] = theta + trial.step * along, trial.value, new_gradient
+        run["step_size"] = trial.step
+        scale = max(abs(value), abs(trial.value), 1.0)
+        run["converged"] = value - trial.value <= self.tolerance * scale
+
+    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+        module = state["module"]
+        parameters, data = list(module.parameters()), state["data"].batch()
+
+        def evaluate(theta: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+            """f, ∇f and the terms of the bound at θ."""
+            assign(parameters, theta)
+            terms = module.elbo(data, state["noise"])
+            gradients = torch.autograd.grad(-terms["elbo"], parameters, allow_unused=True, materialize_grads=True)
+            kept = {name: value.detach() for name, value in terms.items()}
+            return -float(kept["elbo"]), flat(list(gradients)), kept
+
+        for run in state["runs"]:
+            if not run["converged"]:
+                self._iterate(run, evaluate)
+        best = min(state["runs"], key=lambda run: run["value"])
+        assign(parameters, best["theta"])
+        info: Info = {
+            **best["terms"],
+            "grad_norm": best["gradient"].abs().max(),
+            "step_size": best["step_size"],
+            "evaluations": float(sum(run["evaluations"] for run in state["runs"])),
+            "converged": float(all(run["converged"] for run in state["runs"])),
+        }
+        return state, info
+
+    def posterior(self, state: State) -> VariationalPosterior:
+        return VariationalPosterior(state["module"], self.n_predict)

@@ -1,0 +1,129 @@
+"""Mean-field variational inference for the weights of a network (Bayes by backprop)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.roles import Inference, Info, Rng
+from components.inference.point.descent import frozen
+from components.posteriors.draws import redrawn
+from components.posteriors.predictive import Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+class MeanField(nn.Module):
+    """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is where q starts."""
+
+    def __init__(self, network: Any, initial_std: float):
+        super().__init__()
+        self.network = network
+        self.log_std = nn.Parameter(torch.full_like(network.theta.detach(), math.log(initial_std)))
+
+    def kl(self) -> Tensor:
+        """KL(q ‖ p) = Σ_p ½(σ² + μ²)/s² − ½ − log σ/s for the prior N(0, s²)."""
+        prior_std: Tensor = self.network.prior_std
+        log_ratio = self.log_std - prior_std.log()  # log σ/s
+        square = (2 * log_ratio).exp() + (self.network.theta / prior_std) ** 2
+        return (0.5 * (square - 1) - log_ratio).sum()
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ_s = μ + σ ∘ ε_s, [n, P]."""
+        mean = self.network.theta
+        noise = torch.randn(n, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
+        return torch.addcmul(mean, self.log_std.exp(), noise)
+
+    def local(self, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+        """f [n, B, T, C] by local reparameterisation: a pre-activation is drawn where its weights would be.
+
+        a = h W_μᵀ + b_μ + √(h² W_σ²ᵀ + b_σ²) ∘ ε, ε [n, B, out]: every row has its own weights, which makes the rows'
+        contributions to the gradient independent (Kingma, Salimans and Welling 2015, eq. 6)."""
+        means = self.network.layers(self.network.theta)
+        variances = self.network.layers((2 * self.log_std).exp())
+
+        def affine(layer: int, h: Tensor) -> Tensor:
+            centre, variance = F.linear(h, *means[layer]), F.linear(h**2, *variances[layer])
+            shape = (n, *centre.shape[-2:])
+            noise = torch.randn(shape, generator=generator, dtype=h.dtype, device=h.device)
+            return torch.addcmul(centre, variance.sqrt(), noise)
+
+        return self.network.propagate(x, affine)
+
+
+@dataclass(frozen=True)
+class MeanFieldPosterior:
+    """q(θ), from which every prediction draws anew."""
+
+    q: Any
+    n_predict: int
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Mixture over S whole networks drawn from q, at x [B, D]; differentiable in x."""
+        network = self.q.network
+        return network.predictive(network.outputs(self.q.draw(self.n_predict, generator), x))
+
+    def some(self, n: int, generator: torch.Generator | None) -> Any:
+        """n networks behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
+
+
+@register("inference", "mean_field_vi")
+class MeanFieldVI(Inference):
+    """Mean-field variational inference of a network's weights: independent Gaussians, by stochastic gradients (Adam).
+
+    L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q reparameterised; the observation noise
+    σ² is a point estimate.  κ = ``kl_scale`` = 1 makes L a lower bound on log p(y).
+
+    Raises:
+        Misfit: noise on pre-activations (``estimator`` local) is asked of convolutions, whose pixels share their weights.
+
+    Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
+
+    lr: PositiveFloat
+    estimator: Literal["local", "weights"]
+    n_samples: PositiveInt
+    n_predict: PositiveInt
+    kl_scale: PositiveFloat
+    initial_std: PositiveFloat
+
+    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+        if self.estimator == "local" and getattr(model, "front", None) is not None:
+            raise Misfit(
+                "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "
+                "a convolution's share; use weights"
+            )
+        q = MeanField(model, self.initial_std)
+        return {"q": q, "optimizer": torch.optim.Adam(q.parameters(), lr=self.lr, fused=True)}
+
+    def elbo(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
+        """Unbiased estimates of the bound and of its two terms, each []."""
+        if self.estimator == "local":
+            f = q.local(batch.x, self.n_samples, generator)
+        else:
+            f = q.network.outputs(q.draw(self.n_samples, generator), batch.x)
+        log_likelihood = (batch.scale / self.n_samples) * q.network.log_prob(f, batch).sum()
+        kl = q.kl()
+        elbo = log_likelihood - self.kl_scale * kl + q.network.hyperprior()
+        return {"elbo": elbo, "log_likelihood": log_likelihood, "kl": kl}
+
+    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+        terms = self.elbo(state["q"], batch, rng.noise)
+        optimizer = state["optimizer"]
+        optimizer.zero_grad()
+        (-terms["elbo"] / (batch.scale * len(batch.x))).backward()
+        optimizer.step()
+        return state, {name: value.detach() for name, value in terms.items()}
+
+    def posterior(self, state: dict[str, Any]) -> MeanFieldPosterior:
+        return MeanFieldPosterior(frozen(state["q"]), self.n_predict)

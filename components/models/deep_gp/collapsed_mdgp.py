@@ -1,0 +1,88 @@
+"""Multi-task deep GP with its top layer integrated out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+
+from components.contracts.roles import Model
+from components.maths.kernels import Shape
+from components.models.deep_gp.build import chosen, linear_map
+from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
+from components.models.deep_gp.likelihoods import Gaussian
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.labels import by_task
+from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.registry import register
+
+if TYPE_CHECKING:
+    from components.contracts.roles import Rng
+    from components.problems.supervised import Supervised
+
+
+@register("model", "collapsed_mdgp")
+class CollapsedMultiTaskDGP(Model):
+    """Multi-task deep GP with an exact top layer: shared inner functions under independent or coregionalised GPs.
+
+        λ(x) = (g_1(x) … g_I(x) [, x]),   f^t ~ GP(0, σ_t² κ(Σ_i ω_i^t (λ_i − λ'_i)²)) or ICM,   y^t = f^t(λ(x)) + N(0, σ_t²)
+
+    With functions whose mean is the identity and whose variance is small it starts as the exact GP of each task (igp),
+    or as the ICM (cgp), and learns from all tasks how to warp the inputs.  Real labels, the whole training set at each
+    step: O(Σ_t N_t³) with independent tops, O(N³) with a coregionalised one.
+
+    Source: Boustati (2021), section 3.3.2, eqs. (3.13) to (3.15), with the top layer integrated out as in Titsias (2009).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+
+    inner_dim: PositiveInt | None
+    inner_kernel: Shape
+    inner_lengthscale: PositiveFloat
+    inner_variance: PositiveFloat
+    inner_mean: Literal["zero", "linear"]
+    inner_q_scale: PositiveFloat
+    inner_q_mean: NonNegativeFloat
+    n_inducing: PositiveInt
+    inducing: Literal["rows", "kmeans"]
+    pass_inputs: bool
+    top: Literal["independent", "coregionalised"]
+    top_kernel: Shape
+    top_lengthscale: PositiveFloat
+    top_variance: PositiveFloat
+    rank: PositiveInt
+    noise_variance: PositiveFloat
+    hyperprior: PositiveFloat | None
+    jitter: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
+        """The module on the training labels of a problem."""
+        x, T = problem.train.x, problem.n_tasks
+        Z = chosen(x, self.n_inducing, self.inducing, rng.init)
+        dim = self.inner_dim or x.shape[1]
+        draw = torch.randn(dim, Z.shape[0], generator=rng.init, dtype=x.dtype).to(x.device)
+        inner = InnerFunctions(
+            Z,
+            dim,
+            shape=self.inner_kernel,
+            lengthscale=self.inner_lengthscale,
+            variance=self.inner_variance,
+            q_mean=self.inner_q_mean * draw,
+            q_scale=self.inner_q_scale,
+            mean_weight=linear_map(x, dim) if self.inner_mean == "linear" else None,
+            jitter=self.jitter,
+        )
+        labels, likelihood = by_task(problem.train), Gaussian(T, self.noise_variance, x)
+        like = x.new_zeros(1, dim + (x.shape[1] if self.pass_inputs else 0))
+        first = (self.top_kernel, "own", self.top_lengthscale, self.top_variance)
+        if self.top == "independent":
+            covariance: Independent | Coregionalised = Independent(*first, T, like)  # type: ignore[arg-type]
+        else:
+            covariance = Coregionalised(first[0], True, *first[2:], self.rank, T, like, rng.init)  # type: ignore[misc]
+            labels = labels.together()
+        mean = MeanFunction("zero", T, like)
+        top = ExactGP(mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter)
+        return CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)

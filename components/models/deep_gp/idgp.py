@@ -1,0 +1,29 @@
+"""Independent deep GPs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.contracts.roles import Model, Rng
+from components.models.deep_gp.build import Specific, shared_and_specific
+from components.models.deep_gp.module import MultiTaskDGP
+from components.models.deep_gp.settings import DeepGPSettings
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("model", "idgp")
+class IDGP(Model, DeepGPSettings):
+    """Independent deep GPs: one deep GP for each task, nothing shared; all of them are one batch.
+
+        λ_n^t = (h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_j ω_j^t (λ_j − λ'_j)²)),   y_n^t ~ p(y | f^t(λ_n^t))
+
+    Source: Boustati (2021), section 3.5 (iDGP); Salimbeni and Deisenroth (2017).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+
+    def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
+        specific = Specific(self.inner_dim, self.inner_lengthscale, self.inner_variance)
+        return shared_and_specific(self, problem, rng, n_shared=0, specific=specific)

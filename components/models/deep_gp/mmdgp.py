@@ -1,0 +1,36 @@
+"""Multiprocess multi-task deep GP."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import NonNegativeInt, PositiveFloat
+
+from components.contracts.roles import Model, Rng
+from components.models.deep_gp.build import Specific, shared_and_specific
+from components.models.deep_gp.module import MultiTaskDGP
+from components.models.deep_gp.settings import DeepGPSettings
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("model", "mmdgp")
+class MMDGP(Model, DeepGPSettings):
+    """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP for each task.
+
+        λ_n^t = (g_1(x_n) … g_I(x_n), h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²))
+
+    With no task-specific processes it is sMDGP, with no shared ones iDGP.
+
+    Source: Boustati (2021), sections 3.3.1 and 3.3.2 (mMDGP), eqs. (3.3) to (3.15).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    specific_dim: NonNegativeInt
+    specific_lengthscale: PositiveFloat | None
+    specific_variance: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
+        specific = Specific(self.specific_dim, self.specific_lengthscale, self.specific_variance)
+        return shared_and_specific(self, problem, rng, self.inner_dim, specific if self.specific_dim else None)

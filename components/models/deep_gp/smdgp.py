@@ -1,0 +1,30 @@
+"""Shared multi-task deep GP."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.contracts.roles import Model, Rng
+from components.models.deep_gp.build import shared_and_specific
+from components.models.deep_gp.module import MultiTaskDGP
+from components.models.deep_gp.settings import DeepGPSettings
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("model", "smdgp")
+class SMDGP(Model, DeepGPSettings):
+    """Shared multi-task deep GP: latent processes shared by all tasks under one ARD GP for each task.
+
+        λ_n = (g_1(x_n) … g_I(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²)),   y_n^t ~ p(y | f^t(λ_n))
+
+    The weights ω^t segment the shared latent space softly between the tasks.
+
+    Source: Boustati (2021), section 3.3.2 (sMDGP), eqs. (3.14) and (3.15).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+
+    def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
+        return shared_and_specific(self, problem, rng, n_shared=self.inner_dim, specific=None)

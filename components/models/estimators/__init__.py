@@ -1,0 +1,1 @@
+"""Estimators that fit themselves in one go."""

@@ -1,0 +1,223 @@
+"""One random forest per task."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import StratifiedKFold
+from torch import Tensor, nn
+
+from components.contracts.roles import Model, Rng
+from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+TINY = 1e-6  # smallest residual variance: no prediction is certain
+FOLDS = 5  # of the cross-validation whose predictions a calibration is fitted to
+Calibration = Literal["none", "sigmoid", "isotonic"]
+
+
+class Forests(nn.Module):
+    """T independent forests whose trees, once grown by scikit-learn, are kept and walked as tensors."""
+
+    def __init__(self, options: dict[str, Any], problem: Supervised, smoothing: float, calibrated: Calibration):
+        super().__init__()
+        self.options, self.smoothing, self.calibrated = options, smoothing, calibrated
+        self.target, self.n_tasks, self.n_classes = problem.target, problem.n_tasks, problem.n_classes
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+        """Grows a forest on the observed labels of each task; trees are padded to the largest.
+
+        Raises:
+            Misfit: a task has no label at all, or too few of a class to calibrate.
+        """
+        x = batch.x.detach().cpu().numpy()
+        kind = RandomForestRegressor if self.target == "real" else RandomForestClassifier
+        forests, noise, curves = [], [], []
+        for t in range(self.n_tasks):
+            seen = batch.mask[:, t].cpu().numpy()
+            if not seen.any():
+                raise Misfit(f"task {t}: no training label, a forest needs one; raise dataset.n_train")
+            y = batch.y[:, t].detach().cpu().numpy()[seen]
+            forest = kind(bootstrap=True, random_state=seed + t, n_jobs=1, **self.options)
+            if self.calibrated == "none":
+                forest.fit(x[seen], y)
+            else:
+                forest, curve = _calibrated(forest, x[seen], y, self.calibrated, self.n_classes, t)
+                curves.append(curve)
+            forests.append(forest)
+            noise.append(_residual_variance(forest, x[seen], y) if self.target == "real" else 0.0)
+        n_trees, values = self.options["n_estimators"], self.n_classes
+        size = max(tree.tree_.node_count for forest in forests for tree in forest.estimators_)
+        shape = (self.n_tasks, n_trees, size)
+        child, feature = np.zeros((2, *shape), np.int64), np.zeros(shape, np.int64)
+        threshold, value = np.full(shape, np.inf), np.zeros((*shape, values))
+        for t, forest in enumerate(forests):
+            # A class that a task never showed has no column in its forest's votes.
+            columns = slice(None) if self.target == "real" else forest.classes_.astype(int)
+            for k, estimator in enumerate(forest.estimators_):
+                tree, here = estimator.tree_, (t, k, slice(estimator.tree_.node_count))
+                leaf = tree.children_left < 0
+                own = np.arange(tree.node_count)
+                child[(0, *here)] = np.where(leaf, own, tree.children_left)  # a leaf leads to itself
+                child[(1, *here)] = np.where(leaf, own, tree.children_right)
+                feature[here] = np.where(leaf, 0, tree.feature)
+                threshold[here] = np.where(leaf, np.inf, tree.threshold)
+                value[here][:, columns] = tree.value[:, 0]
+        depth = max(tree.tree_.max_depth for forest in forests for tree in forest.estimators_)
+        like = batch.x
+        knots = max((curve.shape[-1] for curve in curves), default=0)  # each curve's last one is repeated
+        padded = [np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves]
+        return {
+            "left": torch.from_numpy(child[0]).to(like.device),  # [T, K, nodes]
+            "right": torch.from_numpy(child[1]).to(like.device),
+            "feature": torch.from_numpy(feature).to(like.device),
+            "threshold": torch.from_numpy(threshold).to(like.device),  # float64: scikit-learn compares in it
+            "value": torch.from_numpy(value).to(like),  # [T, K, nodes, C]
+            "noise": like.new_tensor(noise),  # residual variance, [T]
+            "depth": torch.tensor(depth),
+            "curves": torch.from_numpy(np.stack(padded) if padded else np.zeros(0)).to(like.device),
+        }
+
+    def votes(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+        """What each tree says of x [B, D]: its leaf's mean, or class frequencies, [K, B, T, C]."""
+        tasks = []
+        rows = x.float().double()  # scikit-learn's trees see inputs in single precision
+        for t in range(self.n_tasks):
+            left, right, feature, threshold = (fitted[k][t] for k in ("left", "right", "feature", "threshold"))
+            node = torch.zeros(len(left), len(x), dtype=torch.long, device=x.device)  # [K, B]
+            for _ in range(int(fitted["depth"])):
+                at = rows.T.gather(0, feature.gather(1, node))
+                node = torch.where(at <= threshold.gather(1, node), left.gather(1, node), right.gather(1, node))
+            value = fitted["value"][t]
+            tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))
+        return torch.stack(tasks, 2)
+
+    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
+        """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean of the votes,
+        calibrated before."""
+        votes = self.votes(fitted, x)
+        if self.target == "real":
+            mu = votes[..., 0]
+            return GaussianMixture(mu.mean(0)[None], (mu.var(0, correction=0) + fitted["noise"])[None])
+        counts = votes.sum(0)
+        if self.calibrated != "none":
+            counts = len(votes) * _calibrate(fitted["curves"], votes.mean(0), self.calibrated)
+        counts = counts + self.smoothing
+        return Categorical((counts / counts.sum(-1, keepdim=True)).log()[None])
+
+
+def _calibrated(
+    forest: RandomForestClassifier, x: np.ndarray, y: np.ndarray, method: Calibration, n_classes: int, task: int
+) -> tuple[RandomForestClassifier, np.ndarray]:
+    """The forest of all rows, and each class's curve from its votes to its probability, fitted to the votes of forests
+    that have not seen a row: (a, b) of a sigmoid [C, 2, 1], or knots of an isotonic regression [C, 2, n].
+
+    Raises:
+        Misfit: some class has fewer rows than there are folds.
+    """
+    found, counts = np.unique(y, return_counts=True)
+    if len(found) < 2 or counts.min() < FOLDS:
+        raise Misfit(
+            f"model.calibrated: task {task} has a class with {counts.min() if len(found) > 1 else 0} training labels, "
+            f"{FOLDS} folds need as many; raise dataset.n_train or use none"
+        )
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=forest.random_state)
+    (fitted,) = (
+        CalibratedClassifierCV(forest, method=method, cv=folds, ensemble=False).fit(x, y).calibrated_classifiers_
+    )
+    if method == "sigmoid":
+        curves = [np.array([[c.a_], [c.b_]]) for c in fitted.calibrators]
+        other = [np.array([[c.a_], [-c.a_ - c.b_]]) for c in fitted.calibrators]  # of 1 − p
+        never = np.array([[0.0], [np.inf]])
+    else:
+        curves = [np.stack([c.X_thresholds_, c.y_thresholds_]) for c in fitted.calibrators]
+        other = [1 - curve[:, ::-1] for curve in curves]
+        never = np.zeros((2, 1))
+    if len(found) == 2:  # one curve, of the second class, serves both
+        curves = [other[0], curves[0]]
+    knots = max(curve.shape[1] for curve in curves)
+    out = np.stack([np.pad(never, ((0, 0), (0, knots - 1)), mode="edge")] * n_classes)
+    for c, curve in zip(found.astype(int), curves, strict=True):
+        out[c] = np.pad(curve, ((0, 0), (0, knots - curve.shape[1])), mode="edge")
+    return fitted.estimator, out
+
+
+def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
+    """Probabilities [B, T, C] of mean votes [B, T, C]: each class by its own curve [T, C, 2, n], then normalised."""
+    v = votes.double().permute(1, 2, 0)  # [T, C, B]
+    first, second = curves.unbind(2)  # [T, C, n]
+    if method == "sigmoid":
+        p = torch.sigmoid(-(first * v + second))
+    else:
+        at = torch.searchsorted(first.contiguous(), v.contiguous()).clamp_max(first.shape[-1] - 1)
+        before = (at - 1).clamp_min(0)
+        x0, x1, y0, y1 = (line.gather(-1, i) for line in (first, second) for i in (before, at))
+        weight = ((v - x0) / (x1 - x0).clamp_min(torch.finfo(v.dtype).tiny)).clamp(0, 1)
+        p = y0 + weight * (y1 - y0)
+    total = p.sum(1, keepdim=True)
+    p = torch.where(total > 0, p / total.clamp_min(torch.finfo(v.dtype).tiny), 1 / p.shape[1])
+    return p.permute(2, 0, 1).to(votes)
+
+
+def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarray) -> float:
+    """Out-of-bag squared error less out-of-bag variance over trees, so that on average the two add up to the error."""
+    n, predictions = len(x), np.stack([tree.predict(x) for tree in forest.estimators_])  # [K, n]
+    out = np.ones_like(predictions, dtype=bool)
+    for k, rows in enumerate(forest.estimators_samples_):
+        out[k, rows] = False
+    count = out.sum(0)
+    use = count >= 2
+    if n < 3 or not use.any():
+        return float(max(y.var(), TINY))
+    mean = (predictions * out).sum(0)[use] / count[use]
+    variance = (((predictions[:, use] - mean) ** 2) * out[:, use]).sum(0) / count[use]
+    return float(max(((y[use] - mean) ** 2 - variance).mean(), TINY))
+
+
+@register("model", "irf")
+class IRF(Model):
+    """iRF: an independent random forest per task, on that task's own labels alone.
+
+    Real labels: N(m(x), v(x) + σ²), m and v the mean and variance over trees, σ² what the out-of-bag error has beyond
+    v.  Classes: (Σ_k p_k(x) + α) / (K + αC) over K trees.  Has no gradient in x.
+
+    ``calibrated`` puts K q_c(x), q normalised, in the place of Σ_k p_k: each class, against the others, has its curve
+    from p̄ = Σ_k p_k/K to q, fitted to out-of-fold p̄ of 5 folds: q = 1/(1 + exp(a p̄ + b)) (sigmoid, Platt) or the
+    rising steps nearest to the labels (isotonic).  The trees are those of no calibration.
+
+    Raises:
+        Misfit: a task has no training label; calibration of real labels, or of a class with fewer labels than folds.
+
+    Source: Breiman (2001); Boustati (2021), section 3.5.3; Platt (1999), section 2; Zadrozny and Elkan (2002), section 3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    differentiable: ClassVar[bool] = False
+
+    trees: PositiveInt
+    max_features: Annotated[float, Field(gt=0, le=1)]
+    min_leaf: PositiveInt
+    max_depth: PositiveInt | None
+    smoothing: PositiveFloat
+    calibrated: Calibration
+
+    def build(self, problem: Supervised, rng: Rng) -> Forests:
+        if self.calibrated != "none" and problem.target == "real":
+            raise Misfit(
+                f"model.calibrated: {self.calibrated} is of class probabilities, labels of {problem.name} are real; use none"
+            )
+        options = {
+            "n_estimators": self.trees,
+            "max_features": max(1, math.ceil(self.max_features * problem.n_inputs)),
+            "min_samples_leaf": self.min_leaf,
+            "max_depth": self.max_depth,
+        }
+        return Forests(options, problem, self.smoothing, self.calibrated)

@@ -1,0 +1,82 @@
+"""Naive Bayes for binary inputs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.roles import Model, Rng
+from components.models.linear.design import one_task
+from components.posteriors.predictive import Categorical
+from components.problems.supervised import Batch, Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+class BernoulliNaiveBayes(nn.Module):
+    """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything else is a sum."""
+
+    def __init__(self, problem: Supervised, smoothing: float):
+        super().__init__()
+        self.n_classes, self.smoothing = problem.n_classes, smoothing
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci mails of class c in which x_i = 1.
+
+        Raises:
+            Misfit: an input is neither 0 nor 1.
+        """
+        seen = batch.mask[:, 0]
+        x, y = batch.x[seen], batch.y[seen, 0]
+        if not ((x == 0) | (x == 1)).all():
+            raise Misfit("model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs")
+        member = F.one_hot(y, self.n_classes).to(x)  # [N, C]
+        n, a = member.sum(0), self.smoothing
+        theta = (member.T @ x + a) / (n + 2 * a)[:, None]  # [C, D]
+        return {
+            "log_present": theta.log(),  # log p(x_i = 1|c) [C, D]
+            "log_absent": (-theta).log1p(),  # log p(x_i = 0|c) [C, D]
+            "log_class": ((n + a) / (n.sum() + a * self.n_classes)).log(),  # log p(c) [C]
+        }
+
+    def log_class(self, fitted: dict[str, Tensor]) -> Tensor:
+        """log p(y) [C]."""
+        return fitted["log_class"]
+
+    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+        """log p(x_i|y) of every input of x [B, D], [B, C, D]."""
+        return torch.where(x[:, None] > 0.5, fitted["log_present"], fitted["log_absent"])
+
+    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+        """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B, C]."""
+        return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
+
+    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+        """p(y|x) ∝ p(y) p(x|y)."""
+        return Categorical((fitted["log_class"] + self.log_conditional(fitted, x))[None, :, None])
+
+
+@register("model", "naive_bayes")
+class NaiveBayes(Model):
+    """Naive Bayes: inputs are independent Bernoulli variables given the class, their frequencies Laplace-smoothed.
+
+    p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N + αC).  A generative
+    classifier: p(x_i|y) and p(y) can be asked for, which attacks and defences that reason about x need.  x in {0, 1}.
+
+    Raises Misfit for inputs that are not 0 or 1, or several tasks.
+
+    Source: Murphy (2012), section 3.5; Gallego (2021), section 3.2.1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
+
+    smoothing: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> BernoulliNaiveBayes:
+        one_task(problem, self.name)
+        return BernoulliNaiveBayes(problem, self.smoothing)

@@ -1,0 +1,60 @@
+"""Tables of action values."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.roles import Model, Rng
+from components.problems.game import Game
+from components.registry import register
+
+
+class Table(nn.Module):
+    """Q(s, a, b) of one player: her own actions a, the other's actions b, R replicates."""
+
+    values: Tensor  # [R, S, A, B]
+    rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
+
+    def __init__(self, values: Tensor, initial: float):
+        super().__init__()
+        replicates, states = values.shape[:2]
+        self.initial = initial
+        self.register_buffer("values", values)
+        self.register_buffer("rows", torch.arange(replicates, device=values.device) * states)
+
+    def fresh(self, own: int, other: int) -> Table:
+        """A table at its initial values for a player with ``own`` actions against ``other`` ones."""
+        replicates, states = self.values.shape[:2]
+        return Table(self.values.new_full((replicates, states, own, other), self.initial), self.initial)
+
+    def q(self, s: Tensor) -> Tensor:
+        """s [R] -> Q(s, ·, ·) [R, A, B]."""
+        return self.values.flatten(0, 1).index_select(0, self.rows + s)
+
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float) -> None:
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b and target are [R]."""
+        own, other = self.values.shape[2:]
+        cell = ((self.rows + s) * own + a) * other + b
+        flat = self.values.view(-1)
+        flat.index_copy_(0, cell, torch.lerp(flat.take(cell), target, rate))
+
+
+@register("model", "q_table")
+class QTable(Model):
+    """A table of action values Q(s, a, b), one cell for each state and pair of actions.
+
+    All cells start at ``initial``.  Shape [R, S, A, B] for R replicates.
+
+    Source: Gallego (2021), section 4.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+
+    initial: float
+
+    def build(self, problem: Game, rng: Rng) -> Table:
+        shape = (problem.replicates, problem.n_states, problem.n_actions, problem.n_threats)
+        return Table(torch.full(shape, self.initial, device=problem.device, dtype=problem.dtype), self.initial)

@@ -1,0 +1,62 @@
+"""A small convolutional network for images."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
+
+from components.contracts.roles import Model, Rng
+from components.models.networks.convolutions import Downsampling
+from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+def _odd(kernel: int) -> int:
+    if kernel % 2 == 0:
+        raise ValueError(f"kernel: must be odd, so that it has a middle, not {kernel}; use {kernel + 1}")
+    return kernel
+
+
+@register("model", "cnn")
+class CNN(Model):
+    """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior on all of its weights.
+
+    h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or without pool where the window moves by two pixels (``downsampling``), and h_0 =
+    (x − m)/s with the mean m and standard deviation s of the training pixels, so that inputs keep the dataset's units;
+    f(x) = W a(… V h_L + c …) + b; θ ~ N(0, s²) independently; softmax(f_t).  Also a log-density over flat parameters
+    [K, P], for samplers and particles.  x [B, D] -> f [B, T, C].
+
+    Raises:
+        Misfit: the inputs are no images, or pooling would leave nothing of them.
+
+    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015), section 2 (stride)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "log_joint"})
+
+    channels: Annotated[list[PositiveInt], Field(min_length=1)]
+    kernel: Annotated[PositiveInt, AfterValidator(_odd)]
+    downsampling: Downsampling
+    widths: list[PositiveInt]
+    activation: Activation
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
+        return FeedForward(
+            problem,
+            rng,
+            widths=self.widths,
+            activation=self.activation,
+            dropout=self.dropout,
+            prior_std=self.prior_std,
+            noise=1.0,  # of real labels, which it does not model
+            noise_init=1.0,
+            noise_spread=None,
+            channels=self.channels,
+            kernel=self.kernel,
+            downsampling=self.downsampling,
+        )

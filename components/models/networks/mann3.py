@@ -1,0 +1,23 @@
+"""Multi-head network of three layers with dropout."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.contracts.roles import Model
+from components.models.networks.multi_task import Dropped
+from components.registry import register
+
+
+@register("model", "mann3")
+class MANN3(Dropped, Model):
+    """mANN3: multi-head feed-forward network of three layers, with dropout and L2 regularisation.
+
+    The two shared hidden layers are the first two, the heads are the third, one for each task.  ReLU; Glorot
+    initialisation; L2 adds λ Σ θ² to the mean over rows of −log p(y|x, θ), the same as a prior θ ~ N(0, 1/(2λN)).  Its
+    uncertainty is that of inference=mc_dropout.
+
+    Source: Boustati (2021), section 3.5 and appendix A.1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})

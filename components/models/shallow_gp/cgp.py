@@ -1,0 +1,54 @@
+"""One Gaussian process over all tasks: intrinsic coregionalisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import PositiveInt
+from torch import nn
+
+from components.contracts.roles import Model
+from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
+from components.models.shallow_gp.prior import Coregionalised
+from components.registry import register
+
+if TYPE_CHECKING:
+    from components.contracts.roles import Rng
+    from components.problems.supervised import Supervised
+
+
+@register("model", "cgp")
+class CGP(Model, ShallowGPSettings):
+    """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance between tasks.
+
+    Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0, σ_t²).  Exact over
+    all observed (row, task) labels, or with inducing pairs (z, t) and q(u) = N(m, C Cᵀ), whitened.  ``hyperprior``: as
+    in igp, for ln ℓ, ln κ and ln σ²; W ~ N(0, variance/(2 R)).
+
+    Source: Bonilla, Chai and Williams (2007), eqs. (1) to (3); Goovaerts (1997).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+
+    ard: Literal["none", "shared"]
+    rank: PositiveInt
+
+    def build(self, problem: Supervised, rng: Rng) -> nn.Module:
+        """``ExactGP`` or ``SparseGP`` on the training labels.
+
+        Raises:
+            ValueError: an exact posterior of labels that are not real.
+        """
+        covariance = Coregionalised(
+            self.kernel,
+            self.ard == "shared",
+            self.lengthscale,
+            self.variance,
+            self.rank,
+            problem.n_tasks,
+            problem.train.x,
+            rng.init,
+        )
+        return shallow_gp(self, problem, covariance, rng)

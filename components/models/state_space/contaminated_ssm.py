@@ -1,0 +1,68 @@
+"""The state-space model that knows how its observations are contaminated: the oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.roles import Model, Rng
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, factor
+from components.problems.sequence import Sequence
+from components.registry import register
+
+
+class ContaminatedModule(nn.Module):
+    """``StateSpace`` with the linear Gaussian dynamics and a mixture of Gaussians as observation noise."""
+
+    whiten: Tensor  # [C, dy, dy]
+    log_weight: Tensor  # [C]
+
+    def __init__(self, dynamics: LinearGaussianModule, weights: Tensor, covariances: Tensor):
+        super().__init__()
+        self.dynamics = dynamics
+        factors = torch.stack([factor(c, "a mixture covariance") for c in covariances])  # [C, dy, dy]
+        self.register_buffer("whiten", torch.linalg.inv(factors))
+        log_det = 2 * factors.diagonal(dim1=1, dim2=2).log().sum(1)
+        self.register_buffer(
+            "log_weight", weights.log() - 0.5 * (log_det + len(covariances[0]) * math.log(2 * math.pi))
+        )
+
+    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        return self.dynamics.init(shape, generator)
+
+    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
+        return self.dynamics.transition(x, t, generator)
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+        return self.dynamics.observation_mean(x, t)
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+        total = x.new_full((), -math.inf)
+        for whiten, log_weight in zip(self.whiten, self.log_weight, strict=True):
+            whitened = (y @ whiten.T).unsqueeze(-2) - x @ (whiten @ self.dynamics.H).T  # [R, N, dy]
+            total = torch.logaddexp(total, log_weight - 0.5 * whitened.square().sum(-1))
+        return total  # log Σ_c w_c N(y | Hx, Σ_c)  # [R, N]
+
+
+@register("model", "contaminated_ssm")
+class ContaminatedSSM(Model):
+    """Oracle: the linear Gaussian state-space model with the true, contaminated law of the observation noise.
+
+    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here (1 − p_c) N(H x_t, Σ) +
+    p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear Gaussian model.
+
+    Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = frozenset({"state_space"})
+
+    def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
+        Sigma = problem.system.Sigma
+        if problem.attacker is None:
+            weights, covariances = Sigma.new_ones(1), Sigma.unsqueeze(0)
+        else:
+            weights, covariances = problem.attacker.mixture(Sigma)  # type: ignore[attr-defined]
+        return ContaminatedModule(LinearGaussianModule(problem.system), weights, covariances)

@@ -1,0 +1,1 @@
+"""What inference hands back, and what can be asked of it."""

@@ -1,0 +1,266 @@
+"""Decision rules: losses that a posterior can be asked to minimise, the actions that do, and what they are expected to cost.
+
+    belief = samples_of(draws)                      # or a predictive, which needs no sampling
+    loss = Pinball(0.9)
+    action = loss.act(belief)                       # the Bayes action a* = argmin_a E[L(a, s)]
+    cost = loss.expected(action, belief)            # E[L(a*, s)], the posterior expected loss
+
+The expectation is over what is believed of the unknown s (a parameter, a new label, the index of a model) given the data:
+weighted draws (``Samples``), a ``GaussianMixture`` or a ``Categorical``.  L(a, s) = −u(a(s)) in the notation of the notes.
+
+Source: Bardenet (2021), Figure 2.1 and eq. (2.4).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.posteriors.draws import Draws
+from components.posteriors.predictive import Categorical, GaussianMixture
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A distribution by weighted draws; every coordinate of ``values`` is an unknown of its own."""
+
+    values: Tensor  # [S, ...]
+    weights: Tensor  # [S], sum to 1
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.tensordot(self.weights, self.values, 1)
+
+    @property
+    def variance(self) -> Tensor:
+        return torch.tensordot(self.weights, (self.values - self.mean) ** 2, 1)
+
+    def quantile(self, level: float) -> Tensor:
+        """The smallest draw at which the cumulative weight reaches ``level``, coordinate by coordinate."""
+        ordered, order = self.values.sort(0)
+        reached = self.weights.double()[order].cumsum(0) >= level - 1e-12  # the sum of S weights is not exactly 1
+        reached[-1] = True
+        return ordered.gather(0, reached.long().argmax(0, keepdim=True))[0]
+
+
+def samples_of(draws: Draws) -> Samples:
+    """What a sampler's draws say of its parameters [C·N, P']; importance weights are kept."""
+    return Samples(draws.values.flatten(0, 1), draws.weights)
+
+
+Belief = Samples | GaussianMixture
+
+
+def shortfall(belief: Belief, a: Tensor) -> Tensor:
+    """E[(a − s)₊], of which every piecewise linear loss is made."""
+    if isinstance(belief, Samples):
+        return torch.tensordot(belief.weights, (a - belief.values).clamp_min(0), 1)
+    scale = belief.v.sqrt()
+    z = (a - belief.mu) / scale
+    density = (-0.5 * z**2).exp() / math.sqrt(2 * math.pi)
+    return (scale * (z * torch.special.ndtr(z) + density)).mean(0)
+
+
+# ---- regression and point estimation ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Squared:
+    """L = (s − a)²: the mean.
+
+    Source: Bardenet (2021), Figure 2.1, regression and point estimation."""
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return (s - action) ** 2
+
+    def act(self, belief: Belief) -> Tensor:
+        return belief.mean
+
+    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+        return belief.variance + (belief.mean - action) ** 2
+
+
+@dataclass(frozen=True)
+class Pinball:
+    """L = τ (s − a)₊ + (1 − τ) (a − s)₊: the quantile of level τ; twice it at τ = ½ is the absolute loss.
+
+    Source: Koenker and Bassett (1978), section 2."""
+
+    level: float  # τ, in (0, 1)
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return torch.maximum(self.level * (s - action), (self.level - 1) * (s - action))
+
+    def act(self, belief: Belief) -> Tensor:
+        return belief.quantile(self.level)
+
+    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+        return shortfall(belief, action) - self.level * (action - belief.mean)
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """L = |s − a|: the median.
+
+    Source: Bardenet (2021), section 1.2."""
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return (s - action).abs()
+
+    def act(self, belief: Belief) -> Tensor:
+        return belief.quantile(0.5)
+
+    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+        return 2 * Pinball(0.5).expected(action, belief)
+
+
+@dataclass(frozen=True)
+class NormPower:
+    """L_α = ‖s − a‖^α of a whole vector s: the mean for α = 2, the geometric median for α = 1.
+
+    Between them the action is found by iteratively reweighted means, a ← Σ w_s ‖s − a‖^{α−2} s / Σ w_s ‖s − a‖^{α−2},
+    from the mean (Weiszfeld's iteration for α = 1, where an action that meets a draw moves on only if the draw does not
+    hold it).
+
+    Source: Bardenet (2021), section 1.2; Vardi and Zhang (2000)."""
+
+    alpha: float  # in [1, 2]
+    iterations: int = 500
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return (s - action).norm(dim=-1) ** self.alpha
+
+    def act(self, belief: Samples) -> Tensor:
+        s, a = belief.values, belief.mean  # [S, d], [d]
+        tiny = torch.finfo(s.dtype).eps * s.abs().amax().clamp_min(1e-300)
+        for _ in range(self.iterations):
+            distance = (s - a).norm(dim=-1)
+            met = distance <= tiny
+            pull = torch.where(met, 0.0, belief.weights * distance.clamp_min(tiny) ** (self.alpha - 2))
+            target = (pull @ s) / pull.sum()
+            held = belief.weights[met].sum()
+            if self.alpha == 1 and held > 0:
+                force = (pull @ (s - a)).norm()
+                target = a + (1 - held / force).clamp_min(0) * (target - a) if force > 0 else a
+            if (target - a).norm() <= tiny:
+                break
+            a = target
+        return a
+
+    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+        return belief.weights @ self(action, belief.values)
+
+
+@dataclass(frozen=True)
+class Missed:
+    """L = 1{|s − a| > r}, the 0–1 loss on the line: the middle of the 2r that hold most, which tends to the mode as r → 0.
+
+    Source: Robert (2007), section 4.1."""
+
+    radius: float
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return ((s - action).abs() > self.radius * (1 + 1e-12)).to(s.dtype)  # a draw on the edge is not missed
+
+    def act(self, belief: Samples) -> Tensor:
+        ordered, order = belief.values.flatten(1).T.contiguous().sort(1)  # [d, S]: an optimal window begins at a draw
+        before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
+        end = torch.searchsorted(ordered, ordered + 2 * self.radius, right=True)
+        held = before.gather(1, end) - before[:, :-1]
+        best = held.argmax(1, keepdim=True)
+        last = ordered.gather(1, end.gather(1, best) - 1)
+        return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
+
+    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+        return torch.tensordot(belief.weights, self(action, belief.values), 1)
+
+
+# ---- interval estimation: actions [2, ...] are lower and upper ends ---------------------------------------------------
+@dataclass(frozen=True)
+class CentralInterval:
+    """L = (u − l) + (2/δ) ((l − s)₊ + (s − u)₊): the interval between the quantiles of level δ/2 and 1 − δ/2.
+
+    Source: Gneiting and Raftery (2007), eq. (43)."""
+
+    delta: float  # what stays outside, in (0, 1)
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        low, high = action
+        return (high - low) + (2 / self.delta) * ((low - s).clamp_min(0) + (s - high).clamp_min(0))
+
+    def act(self, belief: Belief) -> Tensor:
+        return torch.stack([belief.quantile(self.delta / 2), belief.quantile(1 - self.delta / 2)])
+
+    def expected(self, action: Tensor, belief: Belief) -> Tensor:
+        low, high = action
+        above = shortfall(belief, high) - (high - belief.mean)  # E[(s − u)₊]
+        return (high - low) + (2 / self.delta) * (shortfall(belief, low) + above)
+
+
+@dataclass(frozen=True)
+class DensestInterval:
+    """L = γ |I| − 1{s ∈ I}: the interval that leaves no more to gain than γ per unit length, a highest-density one.
+
+    Printed with the utility r₁ + γ r₂, r₂ = |I|, which rewards length unless γ < 0; here γ > 0 and length costs.
+
+    Source: Bardenet (2021), Figure 2.1, interval estimation."""
+
+    gamma: float  # γ > 0, the density below which length is not worth its price
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        low, high = action
+        return self.gamma * (high - low) - ((s >= low) & (s <= high)).to(s.dtype)
+
+    def act(self, belief: Samples) -> Tensor:
+        ordered, order = belief.values.flatten(1).sort(0)  # [S, d]
+        inside = belief.weights[order].cumsum(0)
+        # Max over i ≤ j of (W_j − γ s_j) − (W_{i−1} − γ s_i), in one pass: the best start so far goes with each end.
+        opening = self.gamma * ordered - (inside - belief.weights[order])
+        best, start = opening.cummax(0)
+        end = (inside - self.gamma * ordered + best).argmax(0, keepdim=True)
+        ends = torch.cat([ordered.gather(0, start.gather(0, end)), ordered.gather(0, end)])
+        return ends.reshape(2, *belief.values.shape[1:])
+
+    def expected(self, action: Tensor, belief: Samples) -> Tensor:
+        return torch.tensordot(belief.weights, self(action, belief.values), 1)
+
+
+# ---- classification and model choice: the unknown is one of C ---------------------------------------------------------
+@dataclass(frozen=True)
+class Costs:
+    """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask somebody").
+
+    Source: Bardenet (2021), Figure 2.1, classification and model choice."""
+
+    cost: Tensor  # [A, C]
+
+    @classmethod
+    def zero_one(cls, n: int) -> Costs:
+        """1{a ≠ c}: the most probable class."""
+        return cls(1 - torch.eye(n, dtype=torch.float64))
+
+    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
+        return self.cost[action, s]
+
+    def act(self, belief: Categorical | Tensor) -> Tensor:
+        """Action numbers [...] under the probabilities [..., C] of a belief."""
+        return (_probs(belief) @ self.cost.T.to(_probs(belief))).argmin(-1)
+
+    def expected(self, action: Tensor, belief: Categorical | Tensor) -> Tensor:
+        probs = _probs(belief)
+        return (self.cost.to(probs)[action] * probs).sum(-1)
+
+
+def _probs(belief: Any) -> Tensor:
+    return belief.probs if isinstance(belief, Categorical) else belief
+
+
+def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -> Tensor:
+    """p(m|y) ∝ p(y|m) p(m) of M models [..., M]; equal prior probabilities unless they are given.
+
+    Two models under 0–1 costs: the first is chosen when the posterior odds p(1|y)/p(2|y) exceed 1.
+
+    Source: Robert (2007), chapter 7."""
+    return (log_evidence if log_prior is None else log_evidence + log_prior).softmax(-1)

@@ -1,0 +1,113 @@
+"""What a sampler hands back: draws [chain, draw, dim]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.posteriors.predictive import Predictive
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of C chains after burn-in and thinning; N may still be 0 while the chains burn in.
+
+    Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name, P' of them (a scale
+    is its exponential, not its logarithm).  ``stats`` holds what a sampler says of each draw, [C, N] each, under ArviZ's
+    names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``, ``n_steps``, ``tree_depth``, ``step_size``.
+    """
+
+    draws: Tensor  # [C, N, P]
+    start: Tensor  # [C, P] where the chains began
+    names: list[str] = field(default_factory=list)  # of the P' parameters; empty where they have none
+    model: Any = None  # the LogJoint they were drawn for: what constrains θ and predicts
+    stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
+    current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
+    log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
+
+    @property
+    def n_chains(self) -> int:
+        return self.draws.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        return self.draws.shape[1]
+
+    @property
+    def flat(self) -> Tensor:
+        """All θ of all chains, [C·N, P]."""
+        return self.draws.flatten(0, 1)
+
+    @cached_property
+    def values(self) -> Tensor:
+        """Draws of the parameters themselves, [C, N, P']."""
+        if self.model is None:
+            return self.draws
+        return self.model.constrain(self.flat).unflatten(0, self.draws.shape[:2])
+
+    @property
+    def weights(self) -> Tensor:
+        """Self-normalised weight of each draw, [C·N]; 1/(C·N) unless they come from importance sampling."""
+        if self.log_weights is None:
+            return self.draws.new_full((len(self.flat),), 1 / max(len(self.flat), 1))
+        return self.log_weights.flatten().softmax(0)
+
+    @property
+    def mean(self) -> Tensor:
+        """Estimate of the parameters' means, [P']."""
+        return self.expectation(self.values.flatten(0, 1))
+
+    @property
+    def second_moment(self) -> Tensor:
+        """Estimate of the means of the parameters' squares, [P']."""
+        return self.expectation(self.values.flatten(0, 1).square())
+
+    def expectation(self, f: Tensor) -> Tensor:
+        """Estimate of E[f] from the values f [C·N, …] at all draws."""
+        return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """Writes ``posterior.nc``, ArviZ's InferenceData, into a run's folder: the paths written."""
+        from components.posteriors.inference_data import write  # here: xarray takes a second to import
+
+        return write(self, folder)
+
+    def some(self, n: int, generator: torch.Generator | None) -> Draws:
+        """n of the draws as a chain of their own: at random with replacement, or the first n without a generator."""
+        if generator is None:
+            rows = torch.arange(min(n, len(self.flat)))
+        else:
+            rows = torch.randint(len(self.flat), (n,), generator=generator, device=generator.device)
+        chosen = self.flat[rows.to(self.draws.device)]
+        return Draws(chosen.unsqueeze(0), self.start, self.names, self.model)
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
+        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        if self.log_weights is not None and self.n_draws:  # predictives are mixtures with equal weights
+            rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
+            theta = theta[rows]
+        return self.model.predict(theta, x)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A posterior that draws anew at each prediction, held at the same draws: what a row is told depends on x alone."""
+
+    posterior: Any
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Predictive at x [B, D]; the generator is left alone."""
+        return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
+
+
+def redrawn(posterior: Any, n: int, generator: torch.Generator | None) -> Any:
+    """The same posterior with n draws behind a prediction (its ``n_predict``), new ones at each; the same ones without a
+    generator."""
+    fewer = replace(posterior, n_predict=n)
+    return Held(fewer) if generator is None else fewer

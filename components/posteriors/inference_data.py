@@ -1,0 +1,117 @@
+"""Draws as ArviZ's InferenceData (an xarray DataTree), so that users keep their own tools."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from components.posteriors.draws import Draws
+from components.trouble import Shortfall
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+FILE = "posterior.nc"
+MOST_NUMBERS = 10_000_000  # written, 80 MB in float64; more draws are thinned
+FEWEST_DRAWS = 4  # per chain, of which ArviZ makes an ESS
+_INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
+
+
+def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[int]], list[int]]]:
+    """The variables that P' named parameters make up: name -> ({dimension: its coordinates}, columns in their order).
+
+    ``theta[1]``, ``theta[2]``, … are one vector, ``w[0,0]``, … one matrix where its grid is whole; others are scalars.
+    Parameters without names are one vector, ``theta``."""
+    if not names:
+        return {"theta": ({"theta_dim_0": list(range(size))}, list(range(size)))}
+    groups: dict[str, dict[tuple[int, ...], int]] = {}
+    for column, name in enumerate(names):
+        found = _INDEXED.match(name)
+        base, index = (found[1], tuple(int(i) for i in found[2].split(","))) if found else (name, ())
+        groups.setdefault(base, {})[index] = column
+    out: dict[str, tuple[dict[str, list[int]], list[int]]] = {}
+    for base, cells in groups.items():
+        axes = [sorted(set(axis)) for axis in zip(*cells, strict=False)]  # of indices of unequal length: too few axes
+        grid = list(itertools.product(*axes))
+        if set(grid) == set(cells):
+            dims = {f"{base}_dim_{d}": axis for d, axis in enumerate(axes)}
+            out[base] = (dims, [cells[index] for index in grid])
+        else:
+            out |= {names[column]: ({}, [column]) for column in cells.values()}
+    # A slash would be a group of the file.
+    return {base.replace("/", "_"): content for base, content in out.items()}
+
+
+def inference_data(draws: Draws, index: np.ndarray | None = None) -> DataTree:
+    """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the sampler says of each draw).
+
+    ``index`` numbers the draws kept, 0 … N−1 if not given.  Log weights, where there are any, are ``log_weight`` among
+    the statistics.  Data are left out: the run's config names them."""
+    from arviz_base import from_dict  # here: it takes a second, and only the end of a run needs it
+
+    values = _numpy(draws.values)  # [C, N, P']
+    variables = _variables(draws.names, values.shape[-1])
+    posterior, dims = {}, {}
+    coords: dict[str, Any] = {"draw": np.arange(draws.n_draws) if index is None else index}
+    for name, (axes, columns) in variables.items():
+        posterior[name] = values[:, :, columns].reshape(*values.shape[:2], *(len(axis) for axis in axes.values()))
+        dims[name] = list(axes)
+        coords |= axes
+    groups = {"posterior": posterior}
+    stats = {name: _numpy(value) for name, value in draws.stats.items()}
+    if draws.log_weights is not None:
+        stats["log_weight"] = _numpy(draws.log_weights)
+    if stats:
+        groups["sample_stats"] = stats
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Found chain dimension to be longer")  # many chains are usual here
+        return from_dict(groups, coords=coords, dims=dims, attrs={"/": {"inference_library": "bayes-runner"}})
+
+
+def _numpy(value: Tensor) -> np.ndarray:
+    return value.detach().cpu().numpy()
+
+
+def write(draws: Draws, folder: Path) -> list[Path]:
+    """``posterior.nc`` in a folder, or nothing where there are no draws: the paths written.
+
+    At most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and nothing is written where fewer than four
+    draws of each would be left (P' × chains > 2.5 million); both are said in a warning."""
+    if draws.n_draws == 0:
+        return []
+    size = draws.model.constrain(draws.start[:1]).shape[-1] if draws.model is not None else draws.draws.shape[-1]
+    most = MOST_NUMBERS // (draws.n_chains * size)  # draws of a chain that fit
+    every = -(-draws.n_draws // max(most, 1))
+    if every > 1 and draws.n_draws // every < FEWEST_DRAWS:
+        _short(
+            f"{FILE} is not written: {draws.n_chains} chains of {size:,} parameters are too much for a file of 80 MB"
+        )
+        return []
+    index = np.arange(draws.n_draws)[every - 1 :: every]
+    if every > 1:
+        _short(
+            f"{FILE} holds every {every}th draw, {len(index)} of {draws.n_draws}: all of them would be more than 80 MB"
+        )
+
+    def thinned(value: Tensor) -> Tensor:
+        return value[:, every - 1 :: every]
+
+    stats = {name: thinned(value) for name, value in draws.stats.items()}
+    weights = None if draws.log_weights is None else thinned(draws.log_weights)
+    kept = dataclasses.replace(draws, draws=thinned(draws.draws), stats=stats, log_weights=weights)
+    path = folder / FILE
+    beside = folder / f".{FILE}.new"
+    inference_data(kept, index).to_netcdf(beside, engine="h5netcdf")
+    beside.replace(path)  # whole, or not at all
+    return [path]
+
+
+def _short(message: str) -> None:
+    warnings.warn(message, Shortfall, stacklevel=3)

@@ -1,0 +1,1 @@
+"""What there is: lists, pages of single components, tab completion."""

@@ -1,0 +1,253 @@
+"""``runner completion``: tab completion of commands, +experiment=, role=name and every key, for bash, zsh and fish.
+
+Each shell's script hands the line up to the cursor to ``runner completion query``, which answers from the YAML files and
+the text of the classes; neither Hydra nor torch is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from components import registry
+from runner import CONF
+from runner.catalogue.declarations import SETTINGS, component_class, declared
+from runner.catalogue.list_and_show import GROUPS, chosen, options
+from runner.mistakes import ConfigError
+from runner.yaml_comments import read_file
+
+Candidate = tuple[str, str]  # what to insert, and what it means
+
+SCRIPTS = {
+    "bash": r"""# runner: tab completion for bash; in ~/.bashrc:  eval "$(runner completion bash)"
+_runner_complete() {
+    local line=${COMP_LINE:0:COMP_POINT} word cut= candidate meaning
+    word=${line##*[[:space:]]}
+    # bash replaces only what follows the last of its word breaks, "=" among them.
+    if [[ $COMP_WORDBREAKS == *=* && $word == *=* ]]; then cut=${word%"${word##*=}"}; fi
+    COMPREPLY=()
+    while IFS=$'\t' read -r candidate meaning; do
+        COMPREPLY+=("${candidate#"$cut"}")
+    done < <("$1" completion query "$line" 2>/dev/null)
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=./] ]]; then compopt -o nospace; fi
+}
+complete -o default -F _runner_complete runner
+""",
+    "zsh": r"""#compdef runner
+# runner: tab completion for zsh; in ~/.zshrc, after compinit:  eval "$(runner completion zsh)"
+_runner_complete() {
+    local -a open open_shown closed closed_shown
+    local candidate meaning
+    while IFS=$'\t' read -r candidate meaning; do
+        if [[ $candidate == *[=./] ]]; then
+            open+=("$candidate"); open_shown+=("$candidate${meaning:+  -- $meaning}")
+        else
+            closed+=("$candidate"); closed_shown+=("$candidate${meaning:+  -- $meaning}")
+        fi
+    done < <("$words[1]" completion query "${(j: :)words[1,CURRENT-1]} $PREFIX" 2>/dev/null)
+    (( $#open )) && compadd -Q -l -S '' -d open_shown -a open
+    (( $#closed )) && compadd -Q -l -d closed_shown -a closed
+    (( $#open + $#closed )) || _files
+}
+compdef _runner_complete runner
+""",
+    "fish": r"""# runner: tab completion for fish; once:  runner completion fish > ~/.config/fish/completions/runner.fish
+function __runner_complete
+    set -l line (commandline -cp | string collect)
+    runner completion query "$line" 2>/dev/null
+end
+complete -c runner -f -a '(__runner_complete)'
+""",
+}
+FLAGS = [
+    ("--multirun", "a sweep: every combination of comma-separated values"),
+    ("-m", "a sweep"),
+    ("--cfg", "show the composed config without running it: job, hydra or all"),
+    ("--config-dir", "a folder of YAML files of your own"),
+    ("--help", "the commands and the run-level keys"),
+    ("--hydra-help", "Hydra's own flags"),
+]
+# Options of the sub-commands; a trailing "=" takes a value.
+OPTIONS = {
+    "list": ["--plugin="],
+    "resume": ["--output-dir="],
+    "compare": ["--output-dir=", "--all"],
+    "sync": ["--output-dir="],
+    "ui": ["--port=", "--output-dir="],
+    "doctor": ["--output-dir=", "--data-dir="],
+    "rerun": ["--failed"],
+}
+LAUNCHERS = {
+    "joblib": "hydra_joblib_launcher",
+    "submitit_local": "hydra_submitit_launcher",
+    "submitit_slurm": "hydra_submitit_launcher",
+    "ray": "hydra_ray_launcher",
+}
+
+
+# ---- overrides --------------------------------------------------------------------------------------------------------
+def _choices(words: list[str]) -> dict[str, str]:
+    """The components that a command line picks: by ``role=name``, or else through its experiment."""
+    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    picked: dict[str, str] = {}
+    path = CONF / "experiment" / f"{given.get('experiment')}.yaml"
+    if path.is_file():
+        picked = chosen(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return picked | {role: given[role] for role in registry.ROLES if role in given}
+
+
+def _types(role: str, name: str) -> dict[str, str]:
+    """Type of every key of a component, or of the run-level keys (role "")."""
+    if not role:
+        return declared("Settings", SETTINGS).fields
+    entry = next((e for e in registry.catalogue(role) if e.name == name), None)
+    class_name = component_class(role, name, entry.file) if entry else None
+    return declared(class_name, entry.file).fields if entry and class_name else {}
+
+
+def _keys(word: str, words: list[str]) -> list[Candidate]:
+    """Groups, run-level keys and, once a role is begun, the keys of its component."""
+    role, dot, _ = word.partition(".")
+    if dot and role in registry.ROLES:
+        name = _choices(words).get(role)
+        files = [name] if name in options(role) else options(role)
+        found: dict[str, str] = {}
+        for file in files:
+            for key in read_file(CONF / role / f"{file}.yaml")[0]:
+                if key.path != "name":
+                    found.setdefault(f"{role}.{key.path}{'.' if key.nested else '='}", f"{key.text}  {key.comment}")
+        return list(found.items())
+    out = [("+experiment=", "a whole experiment"), ("hydra/launcher=", "where jobs run"), ("hydra/sweeper=", "how a "
+            "sweep chooses values")]  # fmt: skip
+    for group in registry.ROLES:
+        out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
+    types = _types("", "")
+    out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
+    return out
+
+
+def _values(key: str, words: list[str]) -> list[Candidate]:
+    """Values of ``key=``: names of a group, the members of a choice, true and false."""
+    plain = key.lstrip("+~")
+    if plain in registry.ROLES:
+        about = {entry.name: entry.sentence for entry in registry.catalogue(plain)}
+        return [(name, about.get(name, "")) for name in options(plain)]
+    if plain in ("experiment", "published"):
+        return [(name, "") for name in options(plain)]
+    if plain in ("hydra/launcher", "hydra/sweeper"):
+        installed = [n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)]
+        names = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
+        return [(name, "") for name in sorted(names)]
+    if plain == "device":
+        return [("cpu", ""), ("cuda", "the GPU")]
+    role, dot, rest = plain.partition(".")
+    if not dot:
+        role, rest = "", plain
+    kind = _kind(role, rest, words)
+    members = kind.removesuffix(" or null")
+    out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
+    return [(value, "") for value in out + (["null"] if kind.endswith(" or null") else [])]
+
+
+def _kind(role: str, key: str, words: list[str]) -> str:
+    """Type of a key of the component chosen, or, before one is, of the first component that has such a key."""
+    if role not in ("", *registry.ROLES):
+        return ""
+    name = _choices(words).get(role)
+    names = [name] if name in options(role) else options(role) if role else [""]
+    return next((types[key] for types in (_types(role, n or "") for n in names) if key in types), "")
+
+
+def _override(word: str, words: list[str]) -> list[Candidate]:
+    if "=" not in word:
+        if word.startswith("~"):
+            return [(f"~{role}", f"leave the {role} out") for role in registry.ROLES]
+        return _keys(word, words)
+    key, _, typed = word.partition("=")
+    before = f"{key}={typed[: typed.rfind(',') + 1]}"  # a sweep: model=smdgp,mm<TAB>
+    return [(before + value, meaning) for value, meaning in _values(key, words)]
+
+
+# ---- sub-commands -----------------------------------------------------------------------------------------------------
+def _runs(words: list[str]) -> list[Candidate]:
+    """Signatures of the recorded runs."""
+    folder = Path("outputs")
+    for before, word in itertools.pairwise([*words, ""]):
+        if before == "--output-dir":
+            folder = Path(word)
+        elif before.startswith("--output-dir="):
+            folder = Path(before.split("=", 1)[1])
+    return [(path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))]
+
+
+def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
+    if word.startswith("-"):
+        return [(option.rstrip("="), "") for option in [*OPTIONS.get(command, []), "--help"]]
+    given = [w for w in words if not w.startswith("-")]
+    if command == "list":
+        return [(group, "") for group in GROUPS]
+    if command == "show":
+        if "/" not in word:
+            return [("config", "the run-level keys"), *((f"{group}/", "") for group in GROUPS)]
+        group = word.split("/")[0]
+        return [(f"{group}/{name}", "") for name in (options(group) if group in GROUPS else [])]
+    if command in ("resume", "compare", "sync"):
+        return _runs(words)
+    if command in ("study", "report", "rerun"):
+        return [(name, "") for name in options("study")]
+    if command == "completion":
+        return [(shell, "") for shell in SCRIPTS]
+    if command == "data":
+        if not given:
+            return [("list", "what is there"), ("fetch", "download"), ("verify", "check the checksums")]
+        path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
+        return [(str(name), "") for name in yaml.safe_load(path.read_text(encoding="utf-8"))]
+    return []
+
+
+def candidates(line: str) -> list[Candidate]:
+    """What may stand in place of the last word of a command line, which is empty after a space."""
+    from runner.cli import COMMANDS
+
+    words = line.split()[1:]
+    word = words.pop() if words and not line[-1:].isspace() else ""
+    found: Iterable[Candidate]
+    if words and words[0] in COMMANDS:
+        found = _argument(words[0], word, words[1:])
+    elif words and words[-1] in ("--cfg", "-c"):
+        found = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
+    elif word.startswith("-"):
+        found = FLAGS
+    else:
+        found = _override(word, words)
+        if not words and "=" not in word:
+            found = [*((name, text[23:].strip()) for name, (_, text) in COMMANDS.items()), *found]
+    return [(text, meaning) for text, meaning in found if text.startswith(word)]
+
+
+def main(argv: list[str]) -> int:
+    """Prints a shell's script, or, asked by that script, the candidates for a line."""
+    if argv[1:2] == ["query"]:
+        for text, meaning in candidates(argv[2] if len(argv) > 2 else ""):
+            print(f"{text}\t{' '.join(meaning.split())}")
+        return 0
+    parser = argparse.ArgumentParser(
+        prog="runner completion",
+        description="Prints the script that makes the tab key complete commands, experiments, components, keys and "
+        "their values. bash and zsh: put  eval \"$(runner completion bash)\"  (or zsh) in ~/.bashrc or ~/.zshrc; "
+        "fish: runner completion fish > ~/.config/fish/completions/runner.fish",
+        epilog='Hydra\'s own completion, eval "$(runner -sc install=bash)", knows overrides only and loads Hydra at '
+        "every tab; install one of the two. Exit code 0, or 2 for a shell that is not known.",
+    )  # fmt: skip
+    parser.add_argument("shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)")
+    shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
+    if shell not in SCRIPTS:
+        raise ConfigError(f"completion: {shell or 'no shell'} is not one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+    return 0

@@ -1,0 +1,189 @@
+"""What a component's class declares (types, constraints, what it fits), read from its text: torch stays unimported."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import components
+import runner
+
+SETTINGS = Path(runner.__path__[0]) / "compose" / "config.py"  # the class of the run-level keys
+_ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
+_ROLES = {"Dataset": "a", "Model": "a", "Inference": "an", "Attacker": "an"}  # a key may hold a component
+_WORDS = {
+    "int": "integer",
+    "float": "number",
+    "str": "text",
+    "bool": "true or false",
+    "None": "null",
+    "Any": "anything",
+    **{role: f"name of {article} {role.lower()}, or {{name: …, its keys}}" for role, article in _ROLES.items()},
+    "PositiveInt": "integer > 0",
+    "NonNegativeInt": "integer ≥ 0",
+    "PositiveFloat": "number > 0",
+    "NonNegativeFloat": "number ≥ 0",
+}
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+
+
+@dataclass
+class Declared:
+    """Fields of a class with their types in words, its class-level facts, and its docstring."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    docstring: str = ""
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _module_file(name: str) -> Path | None:
+    """File of a module of this project (None: somebody else's)."""
+    first, *rest = name.split(".")
+    if first not in _ROOTS:
+        return None
+    path = _ROOTS[first].joinpath(*rest)
+    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+
+
+def _find(name: str, path: Path) -> tuple[Any, Path] | None:
+    """The class or the assignment that gives a name its meaning in a module, followed through its imports."""
+    for node in _parse(path).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return node, path
+        if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
+            return node, path
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return node, path
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name and (file := _module_file(node.module)):
+                    return _find(alias.name, file)
+    return None
+
+
+def _names(target: ast.expr) -> list[str]:
+    if isinstance(target, ast.Tuple):
+        return [n.id for n in target.elts if isinstance(n, ast.Name)]
+    return [target.id] if isinstance(target, ast.Name) else []
+
+
+def _value(name: str, node: ast.stmt) -> ast.expr | None:
+    """The expression assigned to a name, also in ``A, B = 1, 2``."""
+    if isinstance(node, ast.AnnAssign):
+        return node.value
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                return dict(zip(_names(target), node.value.elts, strict=False)).get(name)
+        return node.value
+    return None
+
+
+def _constant(node: ast.expr, path: Path) -> str:
+    """A bound in words: the number behind a module's constant."""
+    if isinstance(node, ast.Name) and (found := _find(node.id, path)):
+        value = _value(node.id, found[0])
+        if value is not None:
+            return _constant(value, found[1])
+    return ast.unparse(node)
+
+
+def words(node: ast.expr, path: Path) -> str:
+    """A type annotation in words: ``Annotated[float, Field(gt=0, le=1)]`` is "number > 0, ≤ 1"."""
+    if isinstance(node, ast.Constant):
+        return "null" if node.value is None else str(node.value)
+    if isinstance(node, ast.Name):
+        if node.id in _WORDS:
+            return _WORDS[node.id]
+        found = _find(node.id, path)
+        value = _value(node.id, found[0]) if found else None
+        return words(value, found[1]) if found and value is not None else node.id
+    if isinstance(node, ast.BinOp):
+        return f"{words(node.left, path)} or {words(node.right, path)}"
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        outer = node.value.id
+        if outer == "Literal":
+            return " | ".join(ast.literal_eval(n) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner)
+        if outer == "Annotated":
+            return _annotated(inner, path)
+        if outer == "Optional":
+            return f"{words(inner[0], path)} or null"
+        if outer in ("list", "tuple"):
+            return f"list of {words(inner[0], path)}"
+        if outer == "dict":
+            return f"mapping to {words(inner[-1], path)}"
+    return ast.unparse(node)
+
+
+def _annotated(inner: list[ast.expr], path: Path) -> str:
+    base, limits = words(inner[0], path), []
+    for call in inner[1:]:
+        for keyword in call.keywords if isinstance(call, ast.Call) else []:
+            bound = _constant(keyword.value, path)
+            if keyword.arg in _SIGNS:
+                limits.append(f"{_SIGNS[keyword.arg]} {bound}")
+            elif keyword.arg == "min_length":
+                limits.append(f"at least {bound} of them")
+            elif keyword.arg == "max_length":
+                limits.append(f"at most {bound} of them")
+            elif keyword.arg == "pattern":
+                limits.append(f"matching {ast.literal_eval(keyword.value)}")
+    many = base.startswith("list of ") and limits
+    return f"{base}{', ' if many else ' '}{', '.join(limits)}".strip() if limits else base
+
+
+def _fact(node: ast.expr) -> Any:
+    """A class-level literal; ``frozenset({...})`` is its set; None when it is computed."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "frozenset":
+        return ast.literal_eval(node.args[0]) if node.args else set()
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _gather(name: str, path: Path, into: Declared) -> None:
+    found = _find(name, path)
+    if found is None or not isinstance(found[0], ast.ClassDef):
+        return
+    node, path = found
+    for base in node.bases:
+        if isinstance(base, ast.Name):
+            _gather(base.id, path, into)
+    into.docstring = ast.get_docstring(node) or into.docstring
+    for item in node.body:
+        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
+            continue
+        annotation = item.annotation
+        outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+        if isinstance(outer, ast.Name) and outer.id == "ClassVar":
+            if item.value is not None:
+                into.facts[item.target.id] = _fact(item.value)
+        elif item.target.id not in ("name", "model_config"):
+            into.fields[item.target.id] = words(annotation, path)
+
+
+def declared(class_name: str, path: Path) -> Declared:
+    """Fields, facts and docstring of a class in a file, those of its bases included."""
+    out = Declared()
+    _gather(class_name, path, out)
+    return out
+
+
+def component_class(role: str, name: str, path: Path) -> str | None:
+    """Name of the class that a file registers as ``role=name``."""
+    for node in _parse(path).body:
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(d, ast.Call) and [_fact(a) for a in d.args] == [role, name] for d in node.decorator_list
+        ):
+            return node.name
+    return None

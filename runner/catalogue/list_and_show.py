@@ -1,0 +1,248 @@
+"""``runner list`` and ``runner show``: what there is, read from YAML and docstrings without importing torch."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components import registry
+from runner import CONF
+from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
+from runner.mistakes import ConfigError, nearest
+from runner.tables import print_table
+from runner.yaml_comments import Key, Loader, read_file
+
+GROUPS = (*registry.ROLES, "experiment", "study", "published")
+CONFIG = "config"  # `runner show config`: the run-level keys
+Row = tuple[str, ...]
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+def options(group: str) -> list[str]:
+    """Names that a group offers on the command line: its YAML files."""
+    return sorted(p.stem for p in (CONF / group).glob("*.yaml"))
+
+
+def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
+    """The components that an experiment's ``defaults`` list picks, itself or through the experiments it is derived from:
+    role -> name, in the order of the roles."""
+    found: dict[str, str] = {}
+    for entry in (content or {}).get("defaults") or []:
+        if isinstance(entry, str):
+            name = entry.removeprefix("/").removeprefix("experiment/")
+            path = CONF / "experiment" / f"{name}.yaml"
+            if name not in within and path.is_file():
+                found |= chosen(yaml.load(path.read_text(encoding="utf-8"), Loader=Loader), (*within, name))
+            continue
+        for key, value in entry.items() if isinstance(entry, dict) else []:
+            role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
+            if role in registry.ROLES and isinstance(value, str):
+                found[role] = value
+    return {role: found[role] for role in registry.ROLES if role in found}
+
+
+def _described(path: Path) -> Row:
+    """Name, one line and third column of an experiment, a study or a published table."""
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    except yaml.YAMLError as error:
+        return path.stem, f"not readable: {str(error).splitlines()[0]}", ""
+    if not isinstance(content, dict):
+        return path.stem, "", ""
+    line = content.get("description") or content.get("caption") or content.get("title") or ""
+    third = ", ".join(chosen(content).values()) or ", ".join(
+        str(content[k]) for k in ("source", "where") if isinstance(content.get(k), str)
+    )
+    return path.stem, " ".join(str(line).split()), " ".join(third.split())
+
+
+def rows(group: str) -> list[Row]:
+    """(name, one line, paper or choice) of everything in a group."""
+    if group in registry.ROLES:
+        return [(entry.name, entry.sentence, entry.source) for entry in registry.catalogue(group)]
+    return [_described(CONF / group / f"{name}.yaml") for name in options(group)]
+
+
+def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
+    """What the catalogue and the class of a component say.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    entry = next((e for e in registry.catalogue(role) if e.name == name), None)
+    if entry is None:
+        raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
+    return entry, _declared(entry)
+
+
+@cache
+def _declared(entry: registry.Entry) -> Declared:
+    class_name = component_class(entry.role, entry.name, entry.file)
+    return declared(class_name, entry.file) if class_name else Declared()
+
+
+# ---- printing -------------------------------------------------------------------------------------------------------
+def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    for name, value in facts:
+        if value:
+            print(f"  {name:<9} {value}")
+
+
+def _typed(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
+    return [
+        (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
+        for key in keys
+        if key.path not in ("name", "defaults") and not key.path.startswith("hydra") and not key.nested
+    ]
+
+
+# ---- what fits what -------------------------------------------------------------------------------------------------
+def _set(value: Any) -> set[str]:
+    return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
+
+
+def _fits(dataset: Declared | None, model: Declared | None, inference: Declared | None) -> bool:
+    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes."""
+    kinds = _set(dataset.facts.get("kind")) if dataset else None
+    for part in (model, inference):
+        if part is not None and kinds is not None and not kinds <= _set(part.facts.get("kinds")):
+            return False
+    if dataset and model and (targets := _set(model.facts.get("targets"))):
+        target = dataset.facts.get("target")
+        if target and target not in targets:
+            return False
+    if model and inference:
+        shared = _set(model.facts.get("kinds")) & _set(inference.facts.get("kinds"))
+        return bool(shared) and _set(inference.facts.get("needs")) <= _set(model.facts.get("offers"))
+    return True
+
+
+def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
+    """Components of the other roles that go with one."""
+    out = []
+    for other in ("dataset", "model", "inference"):
+        if other == role or role == "attacker" or {role, other} == {"dataset", "inference"}:
+            continue
+        names = [e.name for e in registry.catalogue(other) if _fits(**_pair(role, own, other, _declared(e)))]
+        out.append((other, ", ".join(names) or "none yet"))
+    if role == "attacker":
+        kinds = _set(own.facts.get("kinds"))
+        names = [e.name for e in registry.catalogue("dataset") if _declared(e).facts.get("kind") in kinds]
+        out.append(("dataset", ", ".join(names) or "none yet"))
+    return out
+
+
+def _pair(role: str, own: Declared, other: str, theirs: Declared) -> dict[str, Declared | None]:
+    return {"dataset": None, "model": None, "inference": None} | {role: own, other: theirs}
+
+
+# ---- the commands ---------------------------------------------------------------------------------------------------
+def _show_component(role: str, name: str) -> None:
+    entry, own = describe(role, name)
+    path = CONF / role / f"{name}.yaml"
+    print(f"{role}/{name}  {entry.sentence}")
+    facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
+    shown = "; ".join(f"{k} {', '.join(sorted(_set(v)))}" for k, v in facts.items() if _set(v))
+    used = f"{role}={name}" + (f"  {role}.<key>=…" if path.exists() else "")
+    _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *_partners(role, own)])
+    _print_facts([("code", os.path.relpath(entry.file))])
+    print("\n" + inspect.cleandoc(own.docstring) + "\n")
+    if not path.exists():
+        print(f"no {role}/{name}.yaml: its defaults are not known")
+        return
+    keys, _ = read_file(path)
+    print_table("", ("key", "default", "type", "meaning"), _typed(keys, own.fields, f"{role}."))
+
+
+def _show_file(group: str, name: str) -> None:
+    if name not in options(group):
+        raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
+    path = CONF / group / f"{name}.yaml"
+    keys, content = read_file(path)
+    _, line, third = _described(path)
+    print(f"{group}/{name}  {line}")
+    use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")
+    _print_facts([("use", use), ("file", os.path.relpath(path))])
+    if group == "experiment":
+        _print_facts(chosen(content).items())
+    else:
+        _print_facts([("", third)])
+    print()
+    print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _typed(keys, {})])
+
+
+def _show_config() -> None:
+    keys, _ = read_file(CONF / "config.yaml")
+    types = declared("Settings", SETTINGS).fields
+    print("config  the run-level keys, the same for every experiment\n")
+    print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
+
+
+def show(argv: list[str]) -> int:
+    """``runner show``."""
+    parser = argparse.ArgumentParser(
+        prog="runner show",
+        description="Shows every key of a component, an experiment, a study or a published table, with its default, "
+        "type and meaning; `runner show config` shows the run-level keys.",
+        epilog="Exit code 0, or 2 for a name that does not exist. Not on a terminal, keys are tab-separated lines.",
+    )
+    parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
+    what = parser.parse_args(argv).what.strip("/").removesuffix(".yaml")
+    group, _, name = what.replace("=", "/").rpartition("/")
+    group = group.lstrip("+")
+    if what == CONFIG:
+        _show_config()
+        return 0
+    if not group:
+        found = [g for g in GROUPS if name in (registry.names(g) if g in registry.ROLES else options(g))]
+        if len(found) != 1:
+            if found:
+                raise ConfigError(f"{what}: there are {' and '.join(f'{g}/{name}' for g in found)}; say which")
+            near = nearest(name, {n for g in GROUPS for n in options(g)} | {CONFIG})
+            raise ConfigError(f"{what}: nothing has that name{near if 'mean' in near else ' (see runner list)'}")
+        group = found[0]
+    if group not in GROUPS:
+        raise ConfigError(f"{what}: no such role as {group}{nearest(group, GROUPS)}")
+    (_show_component if group in registry.ROLES else _show_file)(group, name)
+    return 0
+
+
+def list_(argv: list[str]) -> int:
+    """``runner list``."""
+    parser = argparse.ArgumentParser(
+        prog="runner list",
+        description="Lists what is registered, a line each: name, what it is, paper (experiments: what they choose).",
+        epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",
+    )
+    parser.add_argument("role", nargs="?", help=f"one of {', '.join(GROUPS)} (default: all)")
+    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help="also list what it registers")
+    given = parser.parse_args(argv)
+    if given.role is not None and given.role not in GROUPS:
+        raise ConfigError(f"{given.role}: no such role{nearest(given.role, GROUPS)}")
+    for module in given.plugin:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"--plugin {module}: {error}; is its folder on PYTHONPATH?") from None
+    for group in [given.role] if given.role else GROUPS:
+        third = "paper" if group in (*registry.ROLES, "published") else "of"
+        found = rows(group)
+        if given.role is None and not sys.stdout.isatty():
+            found = [(group, *row) for row in found]
+        if found or given.role:
+            print_table(group, (group, "what it is", third), found)
+    return 0
+
+
+def main(argv: list[str]) -> int:
+    """``list`` or ``show``, the first word of ``argv``."""
+    return {"list": list_, "show": show}[argv[0]](argv[1:])

@@ -1,0 +1,56 @@
+"""How many draws a sampler would keep of each chain, from its configuration alone, before any work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.contracts.roles import Inference
+from runner.mistakes import ConfigError
+
+FEWEST = 4  # per chain, of which ESS and R̂ can be had
+LEFT_OUT = ("warmup", "burn_in")  # keys that say how many steps keep nothing
+
+
+def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at least four draws.
+
+    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""
+    steps, inference = config.get("steps"), dict(config.get("inference") or {})
+    key = next((k for k in LEFT_OUT if isinstance(inference.get(k), int)), None)
+    if key is None or not isinstance(steps, int):
+        return config
+    if f"inference.{key}" not in explicit and inference[key] >= steps:
+        inference[key] = steps // 2
+    kept = max(1, (steps - inference[key]) // FEWEST)
+    if "inference.thinning" not in explicit and isinstance(inference.get("thinning"), int):
+        inference["thinning"] = min(inference["thinning"], kept)
+    return config | {"inference": inference}
+
+
+def check_draws(inference: Inference, settings: Any) -> list[str]:
+    """What to tell the user when few draws would be kept; nothing for an inference that is no sampler.
+
+    Raises:
+        ConfigError: none would be kept.
+    """
+    key = next((k for k in LEFT_OUT if hasattr(inference, k)), None)
+    if key is None or settings.steps is None or settings.debug == "profile":
+        return []
+    steps, before, thinning = settings.steps, getattr(inference, key), getattr(inference, "thinning", 1)
+    kept = (steps - before) // thinning
+    if before >= steps:
+        raise ConfigError(
+            f"inference.{key}={before}: no draw would be kept in steps={steps}; raise steps, or lower inference.{key}"
+        )
+    if kept == 0:
+        raise ConfigError(
+            f"inference.thinning={thinning}: no draw would be kept of the {steps - before} steps after "
+            f"inference.{key}={before}; raise steps, or lower inference.thinning"
+        )
+    if kept < FEWEST:
+        draws = "1 draw" if kept == 1 else f"{kept} draws"
+        return [
+            f"steps={steps}: {draws} of each chain would be kept (inference.{key}={before}, thinning={thinning}); "
+            f"ESS and R̂ need {FEWEST}"
+        ]
+    return []

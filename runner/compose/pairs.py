@@ -1,0 +1,118 @@
+"""Which parts fit each other, from the facts of their classes alone: refused before any data are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components import registry
+from components.contracts.roles import Attacker, Dataset, Inference, Model
+from runner.compose.parts import inside, names_inside
+from runner.mistakes import ConfigError
+
+
+def _fitting(role: str, fits: Any) -> str:
+    found = [name for name in registry.names(role) if fits(registry.get(role, name))]
+    return ", ".join(found) if found else "none yet"
+
+
+def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
+    """Refuses parts that do not fit, from class facts alone, with the names that would work.
+
+    Raises:
+        ConfigError: naming the pair.
+    """
+    kind, target = dataset.kind, dataset.target
+    if kind not in model.kinds:
+        names = _fitting("model", lambda m: kind in m.kinds)
+        raise ConfigError(
+            f"model={model.name} does not fit dataset={dataset.name} (a {kind} problem); models that do: {names}"
+        )
+    if target is not None and model.targets is not None and target not in model.targets:
+        names = _fitting("model", lambda m: kind in m.kinds and (m.targets is None or target in m.targets))
+        raise ConfigError(
+            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
+        )
+    if kind not in inference.kinds or not inference.needs <= model.offers:
+        names = _fitting("inference", lambda i: kind in i.kinds and i.needs <= model.offers)
+        lacks = ", ".join(sorted(inference.needs - model.offers)) or f"{kind} problems"
+        why = (
+            f"needs {lacks}, which model={model.name} lacks"
+            if kind in inference.kinds
+            else f"has no use for a {kind} problem"
+        )
+        raise ConfigError(f"inference={inference.name} {why}; inference that fits model={model.name}: {names}")
+    if attacker is not None:
+        check_attacker(attacker, "attacker", dataset, model)
+    for role, part in (("inference", inference), ("attacker", attacker)):
+        for path, held, holder in inside(part, role) if part is not None else ():
+            if isinstance(held, Attacker):
+                check_attacker(held, path, dataset, getattr(holder, "surrogate", model))
+            elif isinstance(held, Model):  # what an attacker trains for himself
+                check_surrogate(path, dataset, held, holder.inference)  # type: ignore[attr-defined]
+    if kind == "game" and attacker is None:
+        names = _fitting("attacker", lambda a: kind in a.kinds)
+        raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
+    if inference.attacks and attacker is None and getattr(inference, "training_attacker", None) is None:
+        raise ConfigError(
+            f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
+        )
+
+
+def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
+    """Refuses an attacker, chosen by the key ``where``, that cannot attack what it sees: a dataset and a model.
+
+    Raises:
+        ConfigError: naming the key, and attackers that would work.
+    """
+    kind, target, chosen = dataset.kind, dataset.target, f"{where}={attacker.name}"
+    if kind not in attacker.kinds or (where != "attacker" and attacker.action != "evasion"):
+        names = _fitting("attacker", lambda a: kind in a.kinds and (where == "attacker" or a.action == "evasion"))
+        raise ConfigError(
+            f"{chosen} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
+        )
+    if attacker.targets is not None and target not in attacker.targets:
+        needed = " or ".join(sorted(attacker.targets))
+        raise ConfigError(f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}")
+    if attacker.follows_gradient and not model.differentiable:
+        names = _fitting("attacker", lambda a: kind in a.kinds and not a.follows_gradient)
+        raise ConfigError(
+            f"{chosen} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
+        )
+    check_domain(attacker, chosen, dataset, dataset.name)
+    if getattr(attacker, "criterion", None) == "dlr" and target == "binary":
+        raise ConfigError(
+            f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two; use margin"
+        )
+
+
+def check_domain(attacker: Any, chosen: str, dataset: Any, name: str) -> None:
+    """Refuses an attack on inputs of another kind; attacker and dataset may be classes too, which are not built yet.
+
+    Raises:
+        ConfigError: with attackers that would work.
+    """
+    kind, domain = dataset.kind, dataset.domain
+    if attacker.action == "evasion" and isinstance(attacker.domain, str) and attacker.domain != domain:
+        names = _fitting("attacker", lambda a: a.action == "evasion" and kind in a.kinds and a.domain == domain)
+        raise ConfigError(
+            f"{chosen} attacks {attacker.domain} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
+        )
+
+
+def check_domains(role: str, values: dict[str, Any], dataset: str) -> None:
+    """``check_domain`` for every attacker inside a component's full mapping, before sizes of another kind reach it."""
+    for path, inner, name in names_inside(role, values, role):
+        if inner == "attacker":
+            check_domain(registry.get(inner, name), f"{path}={name}", registry.get("dataset", dataset), dataset)
+
+
+def check_surrogate(where: str, dataset: Dataset, model: Model, inference: Inference) -> None:
+    """Refuses a surrogate that could not be trained on a dataset.
+
+    Raises:
+        ConfigError: naming the key, then the pair as for a run's own model.
+    """
+    try:
+        check_pairs(dataset, model, inference, None)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None

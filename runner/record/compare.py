@@ -1,0 +1,207 @@
+"""``runner compare``: what differs between recorded runs, and their results side by side, from the records on disk."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from runner.mistakes import ConfigError
+from runner.record.record import find, mean_se, read, read_lines
+from runner.tables import print_table
+
+ABSENT = "—"
+Row = list[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record as it is compared: facts, flat config, and one value per replicate of every metric."""
+
+    folder: Path
+    facts: dict[str, Any]
+    config: dict[str, str]
+    result: dict[str, list[float]]
+    step: int | None  # last evaluation of a run that is not done; None: the result is final
+
+    @property
+    def label(self) -> str:
+        return self.facts["signature"][:8]
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, str]:
+    """Dotted keys and values as YAML writes them."""
+    out: dict[str, str] = {}
+    for key, value in values.items() if isinstance(values, dict) else []:
+        if isinstance(value, dict) and value:
+            out |= _flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = (
+                "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            )
+    return out
+
+
+def _last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
+    """Metrics of each replicate's last evaluation, and the step of the newest one."""
+    try:
+        lines = [line for line in read_lines(folder) if line["phase"] != "train"]
+    except OSError:
+        return {}, None
+    newest = {line["replicate"]: line for line in lines}
+    result: dict[str, list[float]] = {}
+    for _, line in sorted(newest.items()):
+        for name, value in line["metrics"].items():
+            result.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+    return result, lines[-1]["step"] if lines else None
+
+
+def load(folder: Path) -> Run:
+    """A run's record.
+
+    Raises:
+        ConfigError: its run.json or config.yaml cannot be read.
+    """
+    facts = read(folder)
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError):
+        config = None
+    if facts is None or not isinstance(config, dict):
+        raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
+    result, step = (facts["result"], None) if facts.get("result") else _last_evaluation(folder)
+    return Run(folder, facts, _flat(config), result, step)
+
+
+# ---- what differs -----------------------------------------------------------------------------------------------------
+def _code(facts: dict[str, Any]) -> str:
+    git = facts.get("git") or {}
+    return git.get("sha", "")[:8] + (" + changes" if git.get("diff") else "")
+
+
+def _duration(facts: dict[str, Any]) -> str:
+    return f"{facts.get('seconds') or 0:.1f} s"
+
+
+FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "state": lambda f: f["state"],
+    "data": lambda f: str(f.get("data")),
+    "experiment": lambda f: str(f.get("experiment")),
+    "ended": lambda f: str(f.get("ended") or ABSENT),
+    "took": _duration,
+    "code": _code,
+    "threads": lambda f: str(f.get("threads")),
+    "processor": lambda f: str((f.get("hardware") or {}).get("gpu") or (f.get("hardware") or {}).get("cpu") or ""),
+}
+ALWAYS = ("state", "data", "took")
+
+
+def fact_rows(runs: list[Run]) -> list[Row]:
+    """State, data and duration, and the other facts that differ."""
+    table = {name: [of(run.facts) for run in runs] for name, of in FACTS.items()}
+    versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
+    table |= {p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions}
+    return [[name, *values] for name, values in table.items() if name in ALWAYS or len(set(values)) > 1]
+
+
+def config_rows(runs: list[Run], everything: bool) -> list[Row]:
+    """Keys whose values differ (or all of them), in the order of the first config that has them."""
+    keys = dict.fromkeys(key for run in runs for key in run.config)
+    rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
+    return [row for row in rows if everything or len(set(row[1:])) > 1]
+
+
+# ---- results ----------------------------------------------------------------------------------------------------------
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def _cell(values: list[float] | None) -> str:
+    if not values:
+        return ABSENT
+    mean, se = mean_se(values)
+    return f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
+
+
+def _paired(a: Run, b: Run) -> bool:
+    """Whether replicate r of both runs saw the same data and the same random streams."""
+    return (a.facts["seed"], a.facts["data"]) == (b.facts["seed"], b.facts["data"]) and None is a.step is b.step
+
+
+def difference(a: list[float], b: list[float], paired: bool) -> str:
+    """b − a: mean ± SE, over pairs where replicates are paired, otherwise √(SE_a² + SE_b²)."""
+    if paired and len(a) == len(b) > 1:
+        mean, se = mean_se([y - x for x, y in zip(a, b, strict=True)])
+        return f"{_number(mean)} ± {_number(se)} (paired)"
+    (mean_a, se_a), (mean_b, se_b) = mean_se(a), mean_se(b)
+    shown = _number(mean_b - mean_a)
+    return shown if len(a) == 1 or len(b) == 1 else f"{shown} ± {_number(math.hypot(se_a, se_b))}"
+
+
+def result_rows(runs: list[Run]) -> list[Row]:
+    """Each metric's mean ± SE in every run, headline metrics first; for two runs also their difference."""
+    names = dict.fromkeys(name for run in runs for name in run.result)
+    rows = []
+    for name in sorted(names, key=lambda n: "/" in n):
+        values = [run.result.get(name) for run in runs]
+        row = [name, *(_cell(v) for v in values)]
+        if len(runs) == 2:
+            a, b = values
+            row.append(difference(a, b, _paired(*runs)) if a and b else ABSENT)
+        rows.append(row)
+    return rows
+
+
+def warnings(runs: list[Run]) -> list[str]:
+    """What makes the results not comparable as they stand."""
+    said = []
+    data = list(dict.fromkeys(run.facts["data"] for run in runs))
+    if len(data) > 1:
+        said.append(f"different data ({', '.join(data)}): the results do not compare")
+    if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
+        said.append("some are smoke runs (tiny data, few steps): the results do not compare")
+    for run in runs:
+        if run.facts["state"] != "done":
+            shown = "it has no evaluation yet" if run.step is None else f"shown is its evaluation at step {run.step}"
+            said.append(f"{run.label} is {run.facts['state']}: {shown}")
+    return said
+
+
+def main(argv: list[str]) -> int:
+    """Compares the runs named; exit code 0, or 2 when one cannot be found or read."""
+    parser = argparse.ArgumentParser(
+        prog="runner compare",
+        description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
+        "side by side: mean ± standard error over replicates, and for two runs the difference, second minus first.",
+        epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
+        "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
+    )
+    parser.add_argument("run", nargs="+", help="folder of a run, or the beginning of its signature; two or more")
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument("--all", action="store_true", help="show every key of the configurations, not the differences")
+    given = parser.parse_args(argv[1:])
+    if len(given.run) < 2:
+        raise ConfigError(f"compare: give two runs or more, not {len(given.run)}")
+    runs = [load(find(name, Path(given.output_dir))) for name in given.run]
+    labels = [run.label for run in runs]
+    config = config_rows(runs, given.all)
+    extra = ["difference"] if len(runs) == 2 else []
+    _section("run", "", labels, fact_rows(runs))
+    _section("config", "no difference" if not config else "", labels, config)
+    _section("result", "none has a result yet", [*labels, *extra], result_rows(runs))
+    for line in warnings(runs):
+        print(f"note: {line}", file=sys.stderr)
+    return 0
+
+
+def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:
+    if sys.stdout.isatty() and not rows:
+        print(f"{name}: {empty}")
+        return
+    print_table(name, ("", *labels), rows if sys.stdout.isatty() else [[name, *row] for row in rows])

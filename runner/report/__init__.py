@@ -1,0 +1,1 @@
+"""Ours beside the published numbers."""

@@ -1,0 +1,141 @@
+"""What a report says, as plain values for its templates: tables, runs, provenance, and what must not be overlooked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runner.published import shown
+from runner.report.results import Cell, Laid, pooled
+from runner.study.definition import StudyDefinition
+from runner.study.snapshot import Snapshot
+
+COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse"}
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _view(cell: Cell, digits: int) -> dict[str, Any]:
+    """What the template and Markdown show of a cell."""
+    summary, verdict, pair = cell.summary, cell.verdict, cell.against
+    view = {
+        "column": cell.column,
+        "ours": shown(summary.mean, summary.se, digits) if summary else "",
+        "exact": shown(summary.mean, summary.se, digits + 2) if summary else "",
+        "n": summary.n if summary else None,
+        "printed": cell.number.text if cell.number else "",
+        "bold": cell.bold,
+        "word": verdict.word,
+        "why": verdict.why,
+        "verdict": str(verdict),
+        "colour": COLOURS.get(verdict.word, "grey"),
+        "in_se": _signed(verdict.in_se, 1) if verdict.in_se is not None else "",
+        "difference": "",
+        "difference_in_se": "",
+    }
+    if pair is not None and pair.n > 1 and pair.se is not None:
+        view["difference"] = f"{_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
+        p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g}"
+        view["difference_in_se"] = f"{_signed(pair.in_se, 1)} SE{p}"
+    return view
+
+
+def table_view(laid: Laid) -> dict[str, Any]:
+    """A table, row by row."""
+    published, previous, rows = laid.published, None, []
+    for row, cells in laid.rows:
+        views = [_view(cell, laid.spec.digits) for cell in cells]
+        compared = any(v["difference"] for v in views)
+        first = row.printed != previous
+        rows.append({"label": row.label, "preset": row.preset, "cells": views, "first": first, "compared": compared})
+        previous = row.printed
+    columns = laid.spec.columns
+    return {
+        "name": laid.spec.name,
+        "title": laid.spec.title,
+        "columns": laid.columns,
+        "column_name": columns.split(".")[-1] if isinstance(columns, str) else "column",
+        "better": laid.spec.better,
+        "rows": rows,
+        "bold": any(c.bold for _, cells in laid.rows for c in cells),
+        "against": any(row["compared"] for row in rows),
+        "printed": f"{published.source}, {published.where}" if published else "",
+        "protocol": published.protocol if published else "",
+        "note": published.note if published else None,
+        "open": len(laid.rows) * len(laid.columns) <= 40,
+    }
+
+
+def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Every run with its state."""
+    listed = []
+    for run in snapshot.runs:
+        facts = snapshot.facts(run) or {}
+        listed.append(
+            {
+                "name": run.name,
+                "state": snapshot.state(run),
+                "seconds": f"{facts['seconds']:.0f}" if facts.get("seconds") else "",
+                "data": facts.get("data", run.data),
+                "record": f"{run.experiment}/{run.signature}" if run.signature else "",
+                "why": run.refused or facts.get("error") or "",
+                "facts": facts,
+            }
+        )
+    return listed
+
+
+def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Where the numbers come from: data, code, machine, time."""
+    if snapshot is None:
+        return [("runs", f"none yet: runner study {study.name}")]
+    done = [run["facts"] for run in runs if run["facts"]]
+
+    def each(values: Any) -> str:
+        return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
+
+    states: dict[str, int] = {}
+    for run in runs:
+        states[run["state"]] = states.get(run["state"], 0) + 1
+    hours = sum(f.get("seconds") or 0 for f in done) / 3600
+    shas = (f["git"].get("sha", "")[:10] + (" with uncommitted changes" if f["git"].get("diff") else "") for f in done)
+    versions = ({k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done)
+    return [
+        ("data", each(f["data"] for f in done)),
+        ("replicates", pooled(study, [f["replicates"] for f in done])),
+        ("runs", ", ".join(f"{n} {state}" for state, n in states.items()) + f"; {hours:.1f} h of computing"),
+        ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
+        ("overrides of this launch", " ".join(snapshot.extra) or "none"),
+        ("code", each(shas)),
+        ("versions", each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions)),
+        ("machine", each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done)),
+        ("threads of a run", each(f.get("threads") for f in done)),
+    ]
+
+
+def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]]) -> list[str]:
+    """What a reader must not overlook."""
+    said = []
+    earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
+    if earlier:
+        said.append(f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here.")
+    elif snapshot is None:
+        said.append("Nothing has been run yet: the published numbers stand alone.")
+    apart: dict[tuple[str, str], list[str]] = {}
+    for laid in tables:
+        other = [d for d in laid.data if laid.published and d != laid.published.data]
+        if other and laid.published:
+            apart.setdefault((", ".join(other), laid.published.data), []).append(laid.published.where.split(",")[0])
+    for (ours, theirs), where in apart.items():
+        said.append(
+            f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
+            "other and not compared."
+        )
+    bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]
+    if bad:
+        said.append(
+            f"{len(bad)} of {len(runs)} runs failed, diverged or could not be composed; the list below says why."
+        )
+    return said

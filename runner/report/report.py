@@ -1,0 +1,190 @@
+"""``runner report <study>``: published | ours | n | difference in SE | verdict, as HTML, Markdown, CSV and PNG."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.console import out
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_bytes, write_text
+from runner.report.context import notes, provenance, run_views, table_view
+from runner.report.earlier_scores import HEADER, EarlierScores, read_earlier
+from runner.report.evolutions import evolutions
+from runner.report.results import Laid, lay
+from runner.study import snapshot as snapshots
+from runner.study.definition import StudyDefinition, load_study
+from runner.study.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
+
+
+def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, str]]:
+    """Learning curves of what has been run: {file stem: (figure, caption)}."""
+    import pandas as pd
+
+    from components.figures.learning_curve import in_words, learning_curve
+
+    drawn = {}
+    for spec in study.figures:
+        rows: list[dict[str, Any]] = []
+        shown = study.drawn(spec)
+        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
+        names = {row.name: row.label if alike else row.name for row in shown}
+        for laid in tables:
+            across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
+            if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
+                continue
+            for row, cells in laid.rows:
+                for cell in cells:
+                    summary = cell.summary
+                    if "so far" in cell.reason:  # some of the replicates are no fair point of a curve
+                        continue
+                    if row.name in names and summary is not None and math.isfinite(summary.mean):
+                        se = math.nan if summary.se is None else summary.se
+                        rows.append(
+                            {"model": names[row.name], "n_train": float(cell.column), "mean": summary.mean, "se": se,
+                             "metric": spec.metrics[0] if across else laid.spec.metric}
+                        )  # fmt: skip
+        if rows:
+            data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
+            settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
+            titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
+            along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
+            shows = titles.get(spec.x, along)
+            caption = f"{shows}, mean ± SE{settings}; data: {data}"
+            drawn[spec.name] = (learning_curve(pd.DataFrame(rows), spec.label), caption)
+    return drawn
+
+
+def _numbers(tables: list[Laid], path: Path) -> None:
+    """Every cell as one line of CSV, with full precision."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["table", "model", "published row", "settings", "column", "metric", "published", "published mean",
+             "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
+             "paired difference", "its SE", "p worse", "runs"]
+        )  # fmt: skip
+        for laid in tables:
+            spec = laid.spec
+            for row, cells in laid.rows:
+                for c in cells:
+                    s, n, pair = c.summary, c.number, c.against
+                    metric = spec.columns[c.column] if isinstance(spec.columns, dict) else spec.metric
+                    writer.writerow(
+                        [spec.name, row.model, row.printed, row.preset, c.column, metric,
+                         *((n.text, n.mean, n.se) if n else ("",) * 3),
+                         *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
+                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse) if pair else ("",) * 3),
+                         " ".join(f"{f.parent.name}/{f.name}" for f in c.folders)]
+                    )  # fmt: skip
+
+
+def _replicates(tables: list[Laid], path: Path) -> None:
+    """Every replicate's score as one line of CSV, which ``--with`` reads."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for laid in tables:
+            for row, cells in laid.rows:
+                for c in cells:
+                    for (seed, replicate), score in sorted(c.values.items()):
+                        writer.writerow([laid.spec.name, row.name, c.column, c.data, seed, replicate, score])
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def write(
+    name: str, study: StudyDefinition, snapshot: Snapshot | None, folder: Path, earlier: EarlierScores | None = None
+) -> tuple[list[Path], list[Laid]]:
+    """Writes the report into a folder: what was written, the page first, and the tables it shows."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from runner.report.table_figure import table_figure
+
+    tables = lay(study, snapshot, earlier)
+    runs = run_views(snapshot) if snapshot else []
+    drawn = _curves(study, tables) | evolutions(study, snapshot)
+    folder.mkdir(parents=True, exist_ok=True)
+    figures, written = [], []
+    for stem, (figure, caption) in drawn.items():
+        content = _png(figure)
+        write_bytes(folder / f"{stem}.png", content)
+        figures.append({"file": f"{stem}.png", "caption": caption, "base64": base64.b64encode(content).decode()})
+        written.append(folder / f"{stem}.png")
+    for laid in tables:
+        written.append(folder / f"table_{laid.spec.name}.png")
+        write_bytes(written[-1], _png(table_figure(laid)))
+    context = {
+        "name": name,
+        "description": study.description,
+        "notes": notes(snapshot, tables, runs),
+        "tables": [table_view(laid) for laid in tables],
+        "reference": study.reference,
+        "figures": figures,
+        "provenance": provenance(study, snapshot, runs),
+        "runs": runs,
+    }
+    page = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=lambda file: str(file).endswith(".html.j2"),
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    for suffix in ("html", "md"):
+        path = folder / f"{name}.{suffix}"
+        write_text(path, page.get_template(f"template.{suffix}.j2").render(context))
+        written.append(path)
+    _numbers(tables, folder / f"{name}.csv")
+    _replicates(tables, folder / f"{name}_replicates.csv")
+    return [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"], tables
+
+
+def main(argv: list[str]) -> int:
+    """Writes the report of a study from its records; runs nothing."""
+    parser = argparse.ArgumentParser(
+        prog="runner report", description="Lays the results of a study beside the published numbers; runs nothing."
+    )
+    parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
+    parser.add_argument("--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)")
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--with",
+        dest="earlier",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
+    )
+    given = parser.parse_args(argv[1:])
+    output_dir = Path(given.output_dir).resolve()
+    name = Path(given.study).stem if given.study.endswith(".yaml") else given.study
+    snapshot = snapshots.load(name, output_dir)
+    study = snapshot.study if snapshot else load_study(given.study)
+    folder = given.to or output_dir / name / "report"
+    earlier = read_earlier(given.earlier, study)
+    try:
+        written, tables = write(name, study, snapshot, folder, earlier)
+    except OSError as error:
+        raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
+    counts: dict[str, int] = {}
+    for laid in tables:
+        for _, cells in laid.rows:
+            for cell in cells:
+                counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
+    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()), markup=False)
+    for path in written:
+        out.print(f"written  {path}", markup=False)
+    return 0

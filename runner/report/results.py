@@ -1,0 +1,179 @@
+"""What the runs of a study gave: scores by replicate for every cell of its tables, and why a cell is empty."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.published import Number, Published, load_published
+from runner.record.record import read_lines
+from runner.report.earlier_scores import EarlierScores
+from runner.report.verdicts import Paired, Summary, Verdict, best, compare, judge, summarise
+from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
+from runner.study.snapshot import FrozenRun, Snapshot
+
+STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
+ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
+
+
+@dataclass
+class Cell:
+    """One row and column of a table."""
+
+    row: Row
+    column: str
+    values: dict[tuple[int, int], float] = field(default_factory=dict)  # (seed, replicate) -> score
+    data: str = ""
+    reason: str = ""  # why it is empty, or cannot be compared
+    folders: list[Path] = field(default_factory=list)
+    earlier: int = 0  # of the values, those that a file of earlier scores gave
+    number: Number | None = None
+    bold: bool = False
+    verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
+    against: Paired | None = None  # ours less the reference row's, replicate by replicate
+
+    @property
+    def summary(self) -> Summary | None:
+        """Mean and SE; None: not run."""
+        return summarise(self.values.values()) if self.values else None
+
+
+@dataclass
+class Laid:
+    """A table with its cells, row by row."""
+
+    spec: TableSpec
+    published: Published | None
+    columns: list[str]
+    rows: list[tuple[Row, list[Cell]]]
+    data: list[str]  # names of the data that the scores were obtained on
+
+
+def step_times(folder: Path) -> dict[int, float]:
+    """Median milliseconds of a step by replicate, from the times of recorded training lines (an evaluation or a
+    checkpoint between two lines does not move a median)."""
+    times: dict[int, list[float]] = {}
+    last: dict[int, tuple[int, float]] = {}
+    try:
+        lines = read_lines(folder)
+    except OSError:
+        return {}
+    for line in lines:
+        if line["phase"] == "train":
+            r = line["replicate"]
+            step, seconds = last.get(r, (0, -1.0))
+            if step > 1 and line["step"] > step:  # the first step also pays for what is done once
+                times.setdefault(r, []).append(1000 * (line["time"] - seconds) / (line["step"] - step))
+            last[r] = (line["step"], line["time"])
+    return {r: statistics.median(t) for r, t in times.items()}
+
+
+def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
+    """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
+    seed = facts["seed"]
+    if metric == STEP_TIME:
+        found = step_times(folder) if facts["state"] == "done" else {}
+        return {(seed, r): t for r, t in found.items()}
+    if metric == ESS_RATE:
+        if facts["state"] != "done" or "ess" not in facts["result"]:
+            return {}
+        steps = max(line["step"] for line in read_lines(folder))
+        return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in step_times(folder).items()}
+    if facts["state"] == "done":
+        return {(seed, r): v for r, v in enumerate(facts["result"].get(metric, []))}
+    finished = {} if facts.get("vectorised") else facts.get("finished", {})
+    return {(seed, int(r)): s[metric] for r, s in finished.items() if metric in s}
+
+
+def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, metric: str) -> str:
+    if run.refused:
+        return run.refused
+    if facts is None:
+        return ""
+    if facts["state"] == "done":
+        return f"its result has no {metric}"
+    return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
+
+
+def _cell(
+    snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
+) -> Cell:
+    """Gathers one cell from all runs that belong to it, and from earlier scores."""
+    cell = Cell(row, column)
+    by_metric = isinstance(table.columns, dict)
+    metric = table.columns[column] if isinstance(table.columns, dict) else str(table.metric)
+    reasons: dict[str, None] = {}
+    smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
+    for run in snapshot.runs if snapshot else []:
+        if run.row != row.name or not (by_metric or str(run.cell.get(str(table.columns))) == column):
+            continue
+        facts = snapshot.facts(run) if snapshot else None
+        found = scores(facts, snapshot.folder(run), metric) if snapshot and facts else {}
+        if snapshot and (facts is None or not found):
+            reasons[_missing(snapshot, run, facts, metric)] = None
+        if facts is not None and found:
+            cell.values |= found
+            cell.data = facts["data"]
+            cell.folders.append(snapshot.folder(run)) if snapshot else None
+            smoke = smoke or facts.get("smoke", False)
+            asked += facts["replicates"]
+            if facts["state"] != "done":
+                reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
+    known = earlier.get((table.name, row.name, column))
+    if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
+        cell.earlier = len(known.values.keys() - cell.values.keys())
+        cell.values, cell.data = known.values | cell.values, known.data
+    if not cell.values:
+        cell.reason = "; ".join(r for r in reasons if r)
+    elif smoke:
+        cell.reason = "a smoke run"
+    elif len(cell.values) < asked:  # earlier scores may have completed what these runs have not
+        cell.reason = "; ".join(r for r in reasons if "so far" in r)
+    return cell
+
+
+def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
+    """The verdict on a cell, and why it is what it is."""
+    cell.number = published.number(cell.row.printed, cell.column) if published else None
+    reason = cell.reason
+    if cell.values and published:
+        if cell.data != published.data:
+            reason = f"other data: {cell.data}"
+        reason = table.not_comparable or published.not_comparable or reason
+    cell.verdict = judge(cell.number, cell.summary, table.better, reason)
+
+
+def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None) -> list[Laid]:
+    """Every table of a study: cells with verdicts, bold type by column, and comparisons with the reference row."""
+    laid = []
+    for table in study.tables:
+        published = load_published(table.published) if table.published else None
+        columns = study.columns(table)
+        rows = [
+            (row, [_cell(snapshot, study, table, row, column, earlier or {}) for column in columns])
+            for row in study.rows
+        ]
+        for i in range(len(columns)):
+            cells = {row.name: line[i] for row, line in rows}
+            for cell in cells.values():
+                _judge(cell, published, table)
+            scored = {name: c.values for name, c in cells.items() if c.values}
+            same_data = len({cells[name].data for name in scored}) == 1
+            for name in best(scored, table.better) if same_data else ():
+                cells[name].bold = True
+            base = cells[study.reference].values if study.reference else {}
+            for name, cell in cells.items():
+                if base and cell.values and name != study.reference:
+                    cell.against = compare(cell.values, base, table.better)
+        data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
+        laid.append(Laid(table, published, columns, rows, data))
+    return laid
+
+
+def pooled(study: StudyDefinition, replicates: list[int]) -> str:
+    """How replicates came about, in words."""
+    counts = " or ".join(str(n) for n in sorted(set(replicates)))
+    seeds = study.grid.get(POOLED)
+    return f"{counts} a run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")

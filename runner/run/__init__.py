@@ -1,0 +1,1 @@
+"""One run: the loop, its random streams, checkpoints, artefacts."""

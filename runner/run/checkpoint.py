@@ -1,0 +1,129 @@
+"""Checkpoints: one safetensors file of tensors and one JSON sidecar with its checksum; never pickle.
+
+A file is written under a temporary name, flushed and renamed; its sidecar, written last, makes it exist.  The last two
+are kept, so that one that is damaged falls back to the one before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from runner.record.atomic import write_bytes, write_text
+
+KEPT = 2
+
+
+class CorruptCheckpoint(Exception):
+    """A checkpoint whose bytes are not those that were written."""
+
+
+def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
+    """The JSON skeleton of a state; its tensors go to ``tensors``.
+
+    Raises:
+        TypeError: the state holds something that is not a tensor, number, string, container, module or optimizer.
+    """
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach().to("cpu").contiguous().clone()
+        return {"t": path}
+    if value is None or isinstance(value, bool | int | str):
+        return {"v": value}
+    if isinstance(value, float):
+        return {"f": value.hex()}  # JSON's decimal floats would do, but NaN and infinity would not
+    if isinstance(value, dict):
+        return {"d": [[pack(k, tensors, ""), pack(v, tensors, f"{path}.{k}")] for k, v in value.items()]}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        kind = "l" if isinstance(value, list) else "u"
+        return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value)]
+        return {"c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]}
+    if isinstance(value, nn.Module | Optimizer) or hasattr(value, "load_state_dict"):
+        return {"s": pack(dict(value.state_dict()), tensors, path)}
+    raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
+    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place."""
+    ((kind, content),) = skeleton.items()
+    if kind == "t":
+        device = template.device if isinstance(template, Tensor) else None
+        return tensors[content].to(device) if device else tensors[content]
+    if kind == "v":
+        return content
+    if kind == "f":
+        return float.fromhex(content)
+    if kind == "d":
+        of = template if isinstance(template, dict) else {}
+        pairs = [(unpack(k, tensors, None), v) for k, v in content]
+        return {k: unpack(v, tensors, of.get(k)) for k, v in pairs}
+    if kind in "lu":
+        like = template if isinstance(template, list | tuple) else []
+        # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
+        items = [unpack(v, tensors, like[min(i, len(like) - 1)] if like else None) for i, v in enumerate(content)]
+        return items if kind == "l" else tuple(items)
+    if kind == "c":
+        values = {name: unpack(v, tensors, getattr(template, name)) for name, v in content}
+        return dataclasses.replace(template, **values)
+    template.load_state_dict(unpack(content, tensors, None))
+    return template
+
+
+def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+    """Writes state, random streams and facts ({step, replicate, signature, …}); keeps the newest ``KEPT``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors: dict[str, Tensor] = {}
+    skeleton = {"state": pack(state, tensors), "streams": pack(streams, tensors, "streams")}
+    # Metadata is left to the sidecar: it is JSON, readable without safetensors.
+    content = save(tensors)
+    stem = f"r{facts['replicate']:04d}-s{facts['step']:09d}"
+    path = folder / f"{stem}.safetensors"
+    write_bytes(path, content)
+    sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton}
+    write_text(folder / f"{stem}.json", json.dumps(sidecar))
+    for old in sorted(folder.glob("r*.json"))[:-KEPT]:
+        old.unlink()
+        old.with_suffix(".safetensors").unlink(missing_ok=True)
+    return path
+
+
+def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        facts = json.loads(sidecar.read_text())
+        file = sidecar.with_suffix(".safetensors")
+        if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
+            raise CorruptCheckpoint(f"{file.name}: its checksum is not the one written with it")
+        with safe_open(file, "pt") as opened:
+            # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
+            return facts, {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise CorruptCheckpoint(f"{sidecar.stem}: {error}") from None
+
+
+def load_newest(folder: Path, signature: str) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:
+    """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are not)."""
+    complaints: list[str] = []
+    for sidecar in sorted(folder.glob("r*.json"), reverse=True):
+        try:
+            facts, tensors = _read(sidecar)
+        except CorruptCheckpoint as error:
+            complaints.append(str(error))
+            continue
+        if facts["signature"] == signature:
+            return facts, tensors, complaints
+    return ({}, {}, complaints) if complaints else None
+
+
+def restore(facts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> tuple[Any, dict[str, Tensor]]:
+    """(state, streams) of a checkpoint, given a fresh state to pour it into."""
+    skeleton = facts["skeleton"]
+    return unpack(skeleton["state"], tensors, template), unpack(skeleton["streams"], tensors, None)

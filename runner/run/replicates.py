@@ -1,0 +1,76 @@
+"""Replicates that runs of the same configuration have finished, asked for more or for fewer of them.
+
+Replicate r depends on the seed and on r alone: ``replicates=5`` after ``replicates=1`` has four left to compute, and
+``replicates=1`` after it none.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from runner.compose.config import Job, sign
+from runner.record.record import Record, read, read_lines, write_lines
+
+MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
+
+Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
+
+
+def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
+    """The run that holds most of this job's replicates, its facts and their recorded lines; None where there is none."""
+    best: tuple[Path, dict[str, Any], Lines] | None = None
+    for count in range(1, MOST + 1):
+        folder = job.folder.parent / sign(job.config | {"replicates": count}, job.data)
+        facts = read(folder) if count != job.settings.replicates and folder.is_dir() else None
+        recorded = _recorded(folder, facts, job.settings.replicates) if facts else {}
+        if facts and len(recorded) > (len(best[2]) if best else 0):
+            best = folder, facts, recorded
+    return best
+
+
+def _recorded(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
+    """The lines of each replicate below ``replicates`` that finished and whose record reaches to its end."""
+    if not (folder / "metrics.jsonl").exists():
+        return {}
+    lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates}
+    for line in read_lines(folder):
+        lines.get(str(line["replicate"]), []).append(line)
+    return {r: of for r, of in lines.items() if of and of[-1]["phase"] == "final"}
+
+
+def take_over(record: Record, job: Job) -> str | None:
+    """Fills a new record with what another run of the same configuration has finished: scores, recorded lines, figures.
+
+    Returns what to tell the user; None where nothing was found, where the user asked for ``fresh=true``, and where
+    replicates are a dimension of the data (they share their random stream, and none stands alone).
+    """
+    if record.state != "pending" or job.settings.fresh or job.dataset.vectorised:
+        return None
+    found = finished_elsewhere(job)
+    if found is None:
+        return None
+    folder, facts, recorded = found
+    write_lines(record.folder, [line for lines in recorded.values() for line in lines])
+    kept = facts.get("artefacts", []) if "0" in recorded else []
+    if "0" in recorded:  # figures and tables are those of the first replicate
+        for name in ("figures", "tables", "references.bib", *kept):
+            _copy(folder / name, record.folder / name)
+    record.save(
+        finished={r: facts["finished"][r] for r in recorded},
+        seconds=sum(lines[-1]["time"] for lines in recorded.values()),
+        artefacts=kept,
+        taken_over={"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")},
+    )
+    asked = job.settings.replicates
+    number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
+    return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    elif source.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)

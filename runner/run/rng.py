@@ -1,0 +1,48 @@
+"""One seed, many named random streams: evaluating more often, or attacking, does not change training."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from components.contracts.roles import STREAMS, Rng
+
+
+def derive(*parts: object) -> int:
+    """A 63-bit seed that depends on every part: SHA-256 of their text, so neighbouring seeds give unrelated streams."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+class Streams(Rng):
+    """The streams of one replicate (``components.contracts.roles.Rng``).
+
+    ``data`` and ``init`` live on the CPU whatever the device, so the same rows are drawn and the same initial values
+    taken on every machine; the others live where the tensors do."""
+
+    def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
+        self.seed, self.replicate, self.device = seed, replicate, torch.device(device)
+        for name in STREAMS:
+            where = "cpu" if name in ("data", "init") else self.device
+            generator = torch.Generator(device=where)
+            generator.manual_seed(derive(seed, replicate, name))
+            setattr(self, name, generator)
+
+    def at(self, stream: str, index: int) -> torch.Generator:
+        """A fresh generator for (seed, replicate, stream, index)."""
+        if stream not in STREAMS:
+            raise KeyError(f"no stream {stream!r}; streams are {', '.join(STREAMS)}")
+        where = "cpu" if stream in ("data", "init") else self.device
+        generator = torch.Generator(device=where)
+        generator.manual_seed(derive(self.seed, self.replicate, stream, index))
+        return generator
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Generator states, for a checkpoint."""
+        return {name: getattr(self, name).get_state() for name in STREAMS}
+
+    def restore(self, state: dict[str, torch.Tensor]) -> None:
+        """The inverse of ``state``."""
+        for name in STREAMS:
+            getattr(self, name).set_state(state[name])

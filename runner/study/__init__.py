@@ -1,0 +1,1 @@
+"""All runs of a table or figure."""

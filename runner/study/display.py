@@ -1,0 +1,110 @@
+"""The states of a study's runs, and what the terminal shows of them."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from runner.console import out
+from runner.study.job_pool import Going
+from runner.study.snapshot import FrozenRun, Snapshot
+
+FAILED = ("failed", "diverged", "crashed")
+
+
+def state(snapshot: Snapshot, run: FrozenRun) -> str:
+    """The record's state, but ``crashed`` for a run that says it is running and that no process holds."""
+    recorded = snapshot.state(run)
+    if recorded not in ("running", "pending"):
+        return recorded
+    try:
+        with (snapshot.folder(run) / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return "running"
+    except OSError:
+        pass
+    return "crashed"
+
+
+def _column(run: FrozenRun) -> str:
+    """The heading under which a run's state stands: its cell."""
+    return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
+
+
+def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
+    """States of a study's runs: one line per row, one column per cell."""
+    in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
+    cells = list(dict.fromkeys(_column(run) for run in in_order))
+    table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
+    table.add_column("")
+    for cell in cells:
+        table.add_column(cell)
+    by = {(run.row, _column(run)): run for run in runs}
+    for row in dict.fromkeys(run.row for run in runs):
+        shown = (state(snapshot, by[row, cell]) if (row, cell) in by else "" for cell in cells)
+        table.add_row(row, *(f"[green]{s}" if s == "done" else f"[red]{s}" if s in FAILED else s for s in shown))
+    return table
+
+
+def _progress(snapshot: Snapshot, going: Going) -> str:
+    """The last step that a run has written down."""
+    path = snapshot.folder(going.run) / "metrics.jsonl"
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            lines = file.read().decode(errors="ignore").strip().splitlines()
+        last = lines[-1]
+        step = last.split('"step": ', 1)[1].split(",", 1)[0]
+        replicate = last.split('"replicate": ', 1)[1].split(",", 1)[0]
+        return f"replicate {int(replicate) + 1}, step {step}"
+    except (OSError, IndexError, ValueError):
+        return "starting"
+
+
+def _last_line(log: Path) -> str:
+    """What a process said last, for one that left no reason in its record."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else "it said nothing"
+
+
+class Display:
+    """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
+
+    def __init__(self, snapshot: Snapshot, total: int):
+        self.snapshot = snapshot
+        self.counts: Counter[str] = Counter()
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=40), MofNCompleteColumn(), TimeElapsedColumn()
+        )
+        self.task = self.progress.add_task(f"study {snapshot.name}", total=total)
+        self.live = Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
+        self.drawn = 0.0
+
+    def poll(self, going: list[Going]) -> None:
+        """Draws the runs under way, twice a second."""
+        if self.live is None or time.monotonic() - self.drawn < 0.5:
+            return
+        self.drawn = time.monotonic()
+        lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in list(going)]
+        self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
+
+    def ended(self, run: FrozenRun, code: int, seconds: float, log: Path) -> None:
+        """One line per run that ended, with the reason and the log of one that failed."""
+        now = state(self.snapshot, run)
+        # A process that ended badly without a word in the record: a crash, or a refusal before it began.
+        now = now if code == 0 or now in ("failed", "diverged", "interrupted", "crashed", "running") else "failed"
+        self.counts[now] += 1
+        self.progress.advance(self.task)
+        facts = self.snapshot.facts(run) or {}
+        why = "" if now == "done" else facts.get("error") or f"exit code {code}: {_last_line(log)}"
+        line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
+        out.print(line, style="red" if now in FAILED else None, markup=False)

@@ -1,0 +1,103 @@
+"""Runs of a study as processes of their own, a few at a time: one that crashes takes no other with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.study.snapshot import FrozenRun, Snapshot, location
+
+POLL = 0.2  # seconds between looks at the processes
+GRACE = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass
+class Going:
+    """A process and what it runs."""
+
+    run: FrozenRun
+    process: subprocess.Popen[bytes]
+    started: float
+    log: Path
+
+
+def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
+    """What runs one run of a study."""
+    return [sys.executable, "-m", "runner.study.one_run", str(location(snapshot.name, snapshot.output_dir)), run.name]
+
+
+class JobPool:
+    """Starts runs, watches them, and hands SIGINT and SIGTERM on to them as SIGTERM (they checkpoint and stop).
+
+    ``stopped_by`` is the signal that ended it, if one did.  A second Ctrl-C kills the processes at once."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        jobs: int,
+        on_end: Callable[[FrozenRun, int, float, Path], None],
+        on_poll: Callable[[list[Going]], None] = lambda going: None,
+        command: Callable[[Snapshot, FrozenRun], list[str]] = command,
+    ):
+        self.snapshot, self.jobs, self.on_end, self.on_poll, self.command = snapshot, jobs, on_end, on_poll, command
+        self.going: list[Going] = []
+        self.stopped_by: int | None = None
+        self._hard = False
+
+    def _note(self, signum: int, _frame: Any) -> None:
+        self._hard = self.stopped_by is not None and signum == signal.SIGINT
+        self.stopped_by = self.stopped_by or signum
+
+    def _start(self, run: FrozenRun) -> None:
+        log = location(self.snapshot.name, self.snapshot.output_dir).parent / "logs" / f"{run.signature}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        threads = str(run.config.get("threads", 1))
+        environment = {**os.environ, **dict.fromkeys(THREADS, threads), "RUNNER_STUDY": self.snapshot.name}
+        with log.open("ab") as file:
+            # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
+            process = subprocess.Popen(
+                self.command(self.snapshot, run), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        self.going.append(Going(run, process, time.monotonic(), log))
+
+    def _reap(self) -> None:
+        for job in [g for g in self.going if g.process.poll() is not None]:
+            self.going.remove(job)
+            self.on_end(job.run, job.process.returncode, time.monotonic() - job.started, job.log)
+
+    def _stop(self) -> None:
+        deadline = time.monotonic() + GRACE
+        for job in self.going:
+            job.process.terminate()
+        while self.going:
+            if self._hard or time.monotonic() > deadline:
+                for job in self.going:
+                    job.process.kill()
+            self._reap()
+            self.on_poll(self.going)
+            time.sleep(POLL)
+
+    def go(self, runs: list[FrozenRun]) -> None:
+        """Runs them all, in order, ``jobs`` at a time, unless a signal stops it."""
+        before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        waiting = list(runs)
+        try:
+            while (waiting or self.going) and self.stopped_by is None:
+                while waiting and len(self.going) < self.jobs:
+                    self._start(waiting.pop(0))
+                self.on_poll(self.going)
+                time.sleep(POLL)
+                self._reap()
+        finally:
+            self._stop()
+            for s, handler in before.items():
+                signal.signal(s, handler)

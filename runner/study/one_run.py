@@ -1,0 +1,45 @@
+"""``python -m runner.study.one_run <snapshot> <run>``: one run of a study, from the config that was frozen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main(argv: list[str]) -> int:
+    """Runs (or resumes) the run of that name; the exit code is that of ``runner`` itself."""
+    from omegaconf import OmegaConf
+
+    from runner.app import attempt
+    from runner.compose.config import prepare
+    from runner.console import complain
+    from runner.mistakes import ConfigError
+    from runner.study import snapshot
+
+    path = Path(argv[0])
+    study = snapshot.load(path.parent.name, path.parents[2])
+    assert study is not None
+    run = next(r for r in study.runs if r.name == argv[1])
+    # Where things lie may have changed since (another folder, another machine); what is computed has not.
+    cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
+    cfg.pop("experiment")
+    try:
+        job = prepare(cfg, run.experiment, None)
+        if job.signature != run.signature:
+            what = (
+                f"the data are now {job.data}, not {run.data}"
+                if job.data != run.data
+                else "the code reads its config otherwise"
+            )
+            raise ConfigError(f"{run.name}: {what}; take a new snapshot with runner study {study.name} --fresh")
+    except ConfigError as error:
+        complain(str(error))
+        return 2
+    code, _, message = attempt(cfg, run.experiment, None)
+    if message:
+        complain(message)
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

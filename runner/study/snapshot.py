@@ -1,0 +1,148 @@
+"""What a study is, frozen when it is first launched: ``<output_dir>/studies/<study>/snapshot.yaml``.
+
+It holds the definition, and for each run its overrides, its resolved config and its signature: YAML that changes
+afterwards does not change a study that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_text
+from runner.record.record import now, read
+from runner.study.definition import Planned, StudyDefinition, plan
+from runner.yaml_comments import Loader
+
+Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+@dataclass(frozen=True)
+class FrozenRun:
+    """One run of a study; ``refused`` says why it cannot be composed (it then has no config)."""
+
+    name: str
+    row: str
+    cell: dict[str, Any]
+    overrides: list[str]
+    experiment: str = ""
+    signature: str = ""
+    data: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A study as it was when it was launched, and where its runs are recorded."""
+
+    name: str
+    study: StudyDefinition
+    taken: str
+    git: str
+    extra: list[str]
+    runs: list[FrozenRun]
+    output_dir: Path
+
+    def folder(self, run: FrozenRun) -> Path:
+        """Where a run is recorded."""
+        return self.output_dir / run.experiment / run.signature
+
+    def facts(self, run: FrozenRun) -> dict[str, Any] | None:
+        """run.json of a run; None: not started."""
+        return None if run.refused else read(self.folder(run))
+
+    def state(self, run: FrozenRun) -> str:
+        """refused | not started | pending | running | done | failed | diverged | interrupted."""
+        if run.refused:
+            return "refused"
+        facts = self.facts(run)
+        return facts["state"] if facts else "not started"
+
+
+def location(name: str, output_dir: Path) -> Path:
+    """The snapshot's file."""
+    return output_dir / "studies" / name / "snapshot.yaml"
+
+
+def _frozen(planned: Planned, name: str, output_dir: Path) -> FrozenRun:
+    """Composes and validates one run, as ``runner`` would; one without an experiment is recorded under the study's."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from components.trouble import DataUnavailable
+    from runner.compose.config import compose, prepare
+
+    facts = (planned.name, planned.row, planned.cell, planned.overrides)
+    try:
+        cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
+        job = prepare(cfg, experiment or name, explicit)
+    except (ConfigError, DataUnavailable, HydraException, OmegaConfBaseException) as error:
+        return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
+    return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
+
+
+def take(
+    study: StudyDefinition,
+    name: str,
+    extra: list[str],
+    output_dir: Path,
+    watch: Callable[[list[Planned]], Any] = lambda runs: runs,
+) -> Snapshot:
+    """Composes every run.
+
+    Raises:
+        ConfigError: no run at all can be composed.
+    """
+    from runner.record.record import code_version
+
+    runs = [_frozen(planned, study.name, output_dir) for planned in watch(list(plan(study, extra)))]
+    if all(run.refused for run in runs):
+        raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
+    return Snapshot(name, study, now(), code_version().get("sha", ""), extra, runs, output_dir)
+
+
+def save(snapshot: Snapshot) -> None:
+    """Writes snapshot.yaml.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    content = {
+        "name": snapshot.name,
+        "taken": snapshot.taken,
+        "git": snapshot.git,
+        "extra": snapshot.extra,
+        "study": snapshot.study.model_dump(),
+        "runs": [asdict(run) for run in snapshot.runs],
+    }
+    path = location(snapshot.name, snapshot.output_dir)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+    except OSError as error:
+        raise ConfigError(f"output_dir: cannot write to {path.parent} ({error.strerror})") from None
+
+
+def load(name: str, output_dir: Path) -> Snapshot | None:
+    """The snapshot of a study that was launched; None: it never was.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    path = location(name, output_dir)
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+        runs = [FrozenRun(**run) for run in content["runs"]]
+        study = StudyDefinition(**content["study"])
+        return Snapshot(name, study, content["taken"], content["git"], content["extra"], runs, output_dir)
+    except FileNotFoundError:
+        return None
+    except (yaml.YAMLError, TypeError, KeyError, ValidationError) as error:
+        raise ConfigError(f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh") from None

@@ -1,0 +1,189 @@
+"""``runner study <name>`` and ``runner rerun --failed <study>``: every run of a table or figure, in parallel, until done."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from runner.console import announce, complain, out
+from runner.mistakes import ConfigError, nearest
+from runner.study import snapshot as snapshots
+from runner.study.definition import load_study
+from runner.study.display import FAILED, Display, state, status
+from runner.study.job_pool import JobPool
+from runner.study.snapshot import FrozenRun, Snapshot
+
+SHOWN = 8  # refused runs that are printed
+
+
+def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+    """The runs that ``--only key=value,…`` leaves, each signature once.
+
+    Raises:
+        ConfigError: a key that no run has, or nothing is left.
+    """
+    rows = {row.name: row for row in snapshot.study.rows}
+    runs = [run for run in snapshot.runs if not run.refused]
+    for text in only:
+        key, _, values = text.partition("=")
+
+        def of(run: FrozenRun, key: str = key) -> str:
+            row = rows[run.row]
+            facts = {"model": row.model, "preset": row.preset, "row": row.name, "label": row.label}
+            facts |= {"experiment": run.experiment, "published_row": row.printed}
+            facts |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
+            facts |= {k: str(v) for k, v in run.cell.items()}
+            facts |= {k.split(".")[-1]: str(v) for k, v in run.cell.items()}
+            if key not in facts:
+                raise ConfigError(f"--only {key}=…: no such key{nearest(key, facts)}")
+            return facts[key]
+
+        known = {of(run) for run in snapshot.runs if not run.refused}
+        wanted = listed(values, known, text)
+        runs = [run for run in runs if of(run) in wanted]
+        if not runs:
+            raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
+    return list({run.signature: run for run in runs}.values())
+
+
+def listed(values: str, known: set[str], text: str) -> set[str]:
+    """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
+
+    Raises:
+        ConfigError: one of them is none of the ``known``.
+    """
+    pieces, found = values.split(","), set()
+    while pieces:
+        ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
+        if not ends:
+            raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
+        found.add(",".join(pieces[: ends[0]]))
+        pieces = pieces[ends[0] :]
+    return found
+
+
+def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
+    """Runs what is given; the exit code of the command."""
+    if any(run.config.get("tracking") for run in runs):
+        from runner.record.tracking import create_store
+
+        try:
+            create_store(snapshot.output_dir)
+        except Exception as error:
+            # Each run says so itself when it cannot reach MLflow; a study must not die of it.
+            complain(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+    display = Display(snapshot, len(runs))
+    going = JobPool(snapshot, jobs, display.ended, display.poll)
+    if display.live:
+        display.live.start()
+    try:
+        going.go(runs)
+    finally:
+        if display.live:
+            display.live.stop()
+    counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
+    out.print(f"study {snapshot.name}: {counts or 'nothing was run'}", markup=False)
+    if going.stopped_by is not None:
+        out.print(f"stopped; go on with: runner study {snapshot.name}", markup=False)
+        return 128 + going.stopped_by
+    return 1 if any(display.counts[s] for s in FAILED) else 0
+
+
+def _changed(study: str, found: Snapshot) -> bool:
+    """Whether the study's YAML reads otherwise than when it was frozen."""
+    try:
+        return load_study(study) != found.study
+    except ConfigError:  # its file is gone, or it is asked for by the name of its snapshot
+        return False
+
+
+def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
+    """The study's snapshot, taken now if there is none."""
+    name = given.name or Path(given.study).stem
+    found = None if given.fresh else snapshots.load(name, output_dir)
+    if found is not None:
+        if given.overrides and given.overrides != found.extra:
+            raise ConfigError(
+                f"study {name} was frozen with {' '.join(found.extra) or 'no overrides'}; "
+                f"give another name (--as …), or take a new snapshot (--fresh)"
+            )
+        if _changed(given.study, found):
+            out.print(
+                f"note     {given.study} has changed since it was frozen ({found.taken}); it goes on as it was, "
+                "--fresh takes the new one",
+                markup=False,
+            )
+        return found
+    study = load_study(given.study)
+
+    def watch(runs: list[Any]) -> Any:
+        for i, run in enumerate(runs):
+            if out.is_terminal:
+                out.print(f"composing {i + 1}/{len(runs)}", end="\r")
+            yield run
+
+    taken = snapshots.take(study, name, given.overrides, output_dir, watch)
+    refused = [run for run in taken.runs if run.refused]
+    if refused:
+        lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
+        more = [f"… and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
+        announce(
+            f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out",
+            "\n".join([*lines, *more, "Once they can be: --fresh."]),
+        )
+    if not given.status:
+        snapshots.save(taken)
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
+    return taken
+
+
+def main(argv: list[str]) -> int:
+    """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
+    again = argv[0] == "rerun"
+    parser = argparse.ArgumentParser(
+        prog=f"runner {argv[0]}",
+        description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
+    )
+    parser.add_argument("study", help="name of a file in conf/study, or a path to one")
+    parser.add_argument("overrides", nargs="*", help="overrides of every run, e.g. dataset.split=test_file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once (default: one per core)")
+    parser.add_argument("--failed", action="store_true", help="only runs that failed, diverged or crashed")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE,…", help="only these runs, e.g. model=igp"
+    )
+    parser.add_argument("--as", dest="name", help="name of the snapshot and the report (default: the study's)")
+    parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
+    parser.add_argument("--status", action="store_true", help="show the state of every run and stop")
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    given = parser.parse_intermixed_args(argv[1:])
+    if again and not given.failed:
+        raise ConfigError("rerun: say which runs with --failed")
+    if given.jobs < 1:
+        raise ConfigError(f"--jobs {given.jobs}: must be ≥ 1")
+    output_dir = Path(given.output_dir).resolve()
+    if again and snapshots.load(given.name or Path(given.study).stem, output_dir) is None:
+        raise ConfigError(
+            f"study {given.study} was never launched under {output_dir}; start it with: runner study {given.study}"
+        )
+    snapshot = _snapshot(given, output_dir)
+    runs = chosen(snapshot, given.only)
+    if given.status:
+        out.print(status(snapshot, [run for run in snapshot.runs if run.refused or run in runs]))
+        return 0
+    states = {run.signature: state(snapshot, run) for run in runs}
+    wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
+    left = [run for run in runs if states[run.signature] in wanted]
+    counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
+    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {given.jobs} at a time", markup=False)
+    diverged = sum(s == "diverged" for s in states.values())
+    if diverged and not given.failed:
+        out.print(
+            f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
+        )
+    code = launch(snapshot, left, given.jobs) if left else 0
+    if code <= 1:
+        out.print(f"report   runner report {snapshot.name}", markup=False)
+    return code

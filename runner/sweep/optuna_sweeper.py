@@ -1,0 +1,259 @@
+"""A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4, 1e-1))'``.
+
+Search spaces are written in Hydra's own grammar (on the command line, or in ``hydra.sweeper.params``):
+``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log, …)`` a logarithmic scale,
+``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) the values listed.  Everything else is fixed for all trials.
+
+Trials live in ``<output_dir>/optuna.db`` under ``study_name``.  The same command goes on with a study up to
+``n_trials`` in total: trials that were under way when a sweep was stopped are launched again with the same values, so
+their runs resume from their checkpoints, and the values proposed next are those that an undisturbed sweep would have
+proposed (the sampler of trial k is seeded by (seed, k)).
+
+Pruning crosses processes, and machines that share the disk, through that database.  Each job is launched with the
+environment variable RUNNER_TRIAL = ``storage|study|trial number`` (``hydra.job.env_set``, which every launcher
+honours).  In the job, ``report_to_trial`` stores the objective of replicate 1 after every evaluation as an
+intermediate value and asks the study's pruner; if it says stop, the loop ends with ``Pruned``.
+
+Source: Akiba et al. (2019); Bergstra et al. (2011) for TPE.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from runner.mistakes import ConfigError
+from runner.sweep.search_space import PRUNERS, SAMPLERS, distribution, pruner, sampler, storage, written
+from runner.sweep.trial import VARIABLE, failure, note_failure
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+
+# Hydra instantiates only what is named inside hydra_plugins; the class is registered under this name.
+TARGET = "hydra_plugins.runner.OptunaSweeper"
+HOPELESS = 3  # trials that all break on the user's own mistake before the sweep is given up
+
+
+def register() -> None:
+    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep starts)."""
+    from hydra.core.plugins import Plugins
+
+    plugins = Plugins.instance()
+    plugins.register(OptunaSweeper)
+    plugins.class_name_to_class[TARGET] = OptunaSweeper
+
+
+class OptunaSweeper(Sweeper):
+    """TPE or random search over overrides, in batches of ``n_jobs`` given to whatever launcher is chosen."""
+
+    hydra_context: HydraContext
+    config: DictConfig
+    launcher: Launcher
+    at_once: int
+
+    def __init__(
+        self,
+        study_name: str | None,
+        storage: str,
+        folder: str,
+        direction: Any,
+        n_trials: int,
+        n_jobs: int | None,
+        sampler: str,
+        seed: int,
+        startup_trials: int,
+        pruner: str,
+        warmup_steps: int,
+        params: DictConfig | dict[str, Any] | None,
+    ):
+        self.study_name, self.direction, self.n_trials, self.n_jobs = study_name, direction, n_trials, n_jobs
+        head, _, path = storage.partition("sqlite:///")
+        self.storage_url = storage if head else f"sqlite:///{Path(path).resolve()}"
+        self.folder = Path(folder)
+        self.sampler, self.seed, self.startup_trials = sampler, seed, startup_trials
+        self.pruner, self.warmup_steps = pruner, warmup_steps
+        self.params = dict(params or {})
+
+    def _check(self) -> None:
+        for key, known in (("direction", ("minimize", "maximize")), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
+            value = getattr(self, key)
+            if value not in known:
+                raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(known)}")
+        for key in ("n_trials", "n_jobs", "startup_trials"):
+            value = getattr(self, key)
+            if not (isinstance(value, int) and value >= 1) and not (key == "n_jobs" and value is None):
+                raise ConfigError(f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ 1")
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        from hydra.core.plugins import Plugins
+
+        self._check()
+        self.hydra_context, self.config = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+        parallel = self.n_jobs or config.hydra.launcher.get("n_jobs") or 1
+        self.at_once = (os.cpu_count() or 1) if parallel < 0 else parallel
+
+    # -- the study -----------------------------------------------------------------------------------------------------
+    def _space(self, arguments: list[str]) -> tuple[dict[str, BaseDistribution], list[str]]:
+        given = [f"{key!s}={value}" for key, value in self.params.items()] + list(arguments)
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        space: dict[str, BaseDistribution] = {}
+        fixed: dict[str, str] = {}
+        for override in parser.parse_overrides(given):
+            key = override.get_key_element()
+            space.pop(key, None)  # the command line has the last word over params
+            fixed.pop(key, None)
+            if override.is_sweep_override():
+                space[key] = distribution(override)
+            else:
+                fixed[key] = f"{key}={override.get_value_element_as_str()}" if not override.is_delete() else key
+        if not space:
+            raise ConfigError(
+                "hydra/sweeper=optuna: nothing to search; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
+            )
+        return space, list(fixed.values())
+
+    def _open(self, space: dict[str, BaseDistribution], fixed: list[str]) -> Study:
+        import optuna
+        from optuna.trial import TrialState
+
+        from runner.compose.config import NOT_SIGNED
+
+        choice = self.config.hydra.runtime.choices.get("experiment")
+        self.name = self.study_name or choice or str(self.config.hydra.job.name)
+        if not re.fullmatch(r"[\w.\-]+", self.name):
+            raise ConfigError(
+                f"hydra.sweeper.study_name={self.name}: letters, digits, dots, dashes and underscores only"
+            )
+        self.store = store = storage(self.storage_url)
+        study = optuna.create_study(
+            study_name=self.name, storage=store, load_if_exists=True, direction=self.direction,
+            pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps),
+        )  # fmt: skip
+        facts = {
+            "fixed": sorted(o for o in fixed if re.split(r"[.=]", o.lstrip("+"))[0] not in NOT_SIGNED),
+            "space": {k: str(v) for k, v in sorted(space.items())},
+            "direction": self.direction,
+        }
+        before = study.user_attrs.get("facts", facts)
+        if before != facts and all(t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)):
+            optuna.delete_study(study_name=self.name, storage=store)  # it holds failures alone: begun anew
+            return self._open(space, fixed)
+        if before != facts:
+            changed = next(k for k in facts if before[k] != facts[k])
+            raise ConfigError(
+                f"hydra.sweeper.study_name={self.name}: begun with another {changed} ({before[changed]}); "
+                "give this sweep another name"
+            )
+        holder = study.user_attrs.get("held by")
+        me = f"{socket.gethostname()}:{os.getpid()}"
+        if holder and holder != me and _alive(holder):
+            raise ConfigError(
+                f"study {self.name} is already being swept (process {holder}); wait for it, or give another name"
+            )
+        study.set_user_attr("facts", facts)
+        study.set_user_attr("held by", me)
+        study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps])
+        return study
+
+    # -- the sweep -----------------------------------------------------------------------------------------------------
+    def sweep(self, arguments: list[str]) -> float | None:
+        """Runs trials until there are ``n_trials``; returns the best value."""
+        import optuna
+        from optuna.trial import TrialState
+
+        from runner.sweep.best import show_best
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        space, fixed = self._space(arguments)
+        guess = optuna.create_study(sampler=sampler("random", self.seed, 0, 1)).ask(space)
+        self.validate_batch_is_legal([[*fixed, *_overrides(guess.params)]])  # a wrong key stops here, before any trial
+        study = self._open(space, fixed)
+        try:
+            while True:
+                trials = study.get_trials(deepcopy=False)
+                batch = [(t.number, t.params) for t in trials if t.state == TrialState.RUNNING][: self.at_once]
+                while len(batch) < self.at_once and len(trials) < self.n_trials:
+                    study.sampler = sampler(self.sampler, self.seed, len(trials), self.startup_trials)
+                    asked = study.ask(space)
+                    batch.append((asked.number, asked.params))
+                    trials = study.get_trials(deepcopy=False)
+                if not batch:
+                    break
+                self._launch(study, batch, fixed)
+        finally:
+            study.set_user_attr("held by", "")
+        return show_best(study, self.folder / self.name, self.config.get("objective"), fixed)
+
+    def _launch(self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]) -> None:
+        from optuna.trial import TrialState
+
+        from runner.run.signals import Interrupted
+        from runner.sweep.best import show_trial
+
+        jobs = []
+        for number, params in batch:
+            link = QuotedString(f"{self.storage_url}|{self.name}|{number}", Quote.single).with_quotes()
+            jobs.append([*fixed, *_overrides(params), f"+hydra.job.env_set.{VARIABLE}={link}"])
+        try:
+            returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
+        except Exception as error:
+            # A worker that dies takes its launcher with it: the others are launched again, alone, and resume.
+            if len(batch) > 1:
+                for one in batch:
+                    self._launch(study, [one], fixed)
+                return
+            returns = [JobReturn(status=JobStatus.FAILED, _return_value=error)]
+        stopped: BaseException | None = None
+        for (number, params), job in zip(batch, returns, strict=True):
+            value = job._return_value
+            if job.status == JobStatus.COMPLETED and isinstance(value, int | float) and math.isfinite(value):
+                study.tell(number, float(value))
+            elif "pruned at" in study.get_trials(deepcopy=False)[number].user_attrs:
+                study.tell(number, state=TrialState.PRUNED)
+            elif isinstance(value, Interrupted):
+                stopped = value  # its trial stays open: the next sweep goes on with it
+                continue
+            else:
+                note_failure(self.store, self.name, number, failure(value, _overrides(params)))
+                study.tell(number, state=TrialState.FAIL)
+            show_trial(study, number, params)
+        if stopped is not None:
+            raise stopped
+        trials = study.get_trials(deepcopy=False)
+        failures = {t.user_attrs.get("failure") for t in trials if t.state == TrialState.FAIL}
+        if len(trials) >= HOPELESS and all(t.state == TrialState.FAIL for t in trials) and len(failures) == 1:
+            raise ConfigError(f"the first {len(trials)} trials all failed alike: {failures.pop()}")
+
+
+def _overrides(params: dict[str, Any]) -> list[str]:
+    return [f"{k}={written(v)}" for k, v in params.items()]
+
+
+def _alive(holder: str) -> bool:
+    """Whether ``host:process`` is a living process of this machine (of another machine: taken to be alive)."""
+    host, _, pid = holder.rpartition(":")
+    if host != socket.gethostname():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,77 @@
+"""A sweep's trial, seen from the process that runs it: intermediate values into the trials' database, and pruning."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.mistakes import FAILURES, ConfigError
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+VARIABLE = "RUNNER_TRIAL"  # storage|study|trial number
+
+
+def identity(store: BaseStorage, study: str, number: int) -> int:
+    """The database's own number of a study's trial."""
+    return store.get_trial_id_from_study_id_trial_number(store.get_study_id_from_name(study), number)
+
+
+def failure(value: Any, overrides: list[str]) -> str:
+    """What went wrong in a job: its exception, or what the application noted for these overrides."""
+    if isinstance(value, BaseException):
+        return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
+    noted = Path(os.environ.get(FAILURES) or os.devnull)
+    for text in reversed(noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []):
+        line = json.loads(text)
+        if set(overrides) <= set(line["overrides"]):
+            return line["message"]
+    return "no finite objective"
+
+
+def note_failure(store: BaseStorage, study: str, number: int, message: str) -> None:
+    """Keeps the reason with the trial."""
+    store.set_trial_user_attr(identity(store, study, number), "failure", message)
+
+
+def report_to_trial(
+    objective: str | None, loops: int, steps: int | None, run: str
+) -> Callable[[int, Mapping[str, float]], None] | None:
+    """What the loop calls after every evaluation of a sweep's job (None outside a sweep, or when it does not prune).
+
+    A run's last evaluation is reported but never pruned on, unless other replicates are still to come."""
+    if not os.environ.get(VARIABLE):
+        return None
+    import optuna
+
+    from runner.run.loop import Pruned
+    from runner.sweep.search_space import pruner, storage
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    url, name, number = os.environ[VARIABLE].rsplit("|", 2)
+    store = storage(url)
+    study = optuna.load_study(study_name=name, storage=store)
+    trial_id = identity(store, name, int(number))
+    store.set_trial_user_attr(trial_id, "run", run)
+    rule = study.user_attrs["pruner"]
+    if rule[0] == "none":
+        return None
+    study.pruner = pruner(*rule)
+
+    def report(step: int, metrics: Mapping[str, float]) -> None:
+        key = objective or next(iter(metrics), "")
+        value = metrics.get(key)
+        if (
+            value is None
+        ):  # a burn-in gives no scores yet; a name that never comes is a mistake that the run's end tells
+            return
+        store.set_trial_intermediate_value(trial_id, step, float(value))
+        if (steps is None or step < steps or loops > 1) and study.pruner.prune(study, store.get_trial(trial_id)):
+            store.set_trial_user_attr(trial_id, "pruned at", step)  # how the sweeper knows, whatever the job returns
+            raise Pruned(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
+
+    return report

@@ -1,0 +1,1 @@
+"""The machine, the data files and the servers."""

@@ -1,0 +1,175 @@
+"""``runner doctor``: what a run would find here; each line ok, warning or problem, with the mend."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import sqlite3
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from runner import CONF
+from runner.record.tracking import tracking_uri
+from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
+
+
+# ---- what runs write --------------------------------------------------------------------------------------------------
+def outputs(output_dir: Path, free: int | None = None) -> Findings:
+    """That records can be written, and how much room there is."""
+    folder = output_dir
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        mend = "make it writable, or set output_dir=… to a folder that is"
+        yield Finding("problem", "outputs", f"{output_dir} cannot be written", mend)
+        return
+    free = shutil.disk_usage(folder).free if free is None else free
+    found = f"{output_dir}, {free / GIB:.1f} GiB free" + ("" if output_dir.exists() else "; will be made")
+    mend = "free some space, or set output_dir=… to another disk"
+    level: Level = "problem" if free < GIB / 10 else "warning" if free < GIB else "ok"
+    yield Finding(level, "outputs", found, "" if level == "ok" else mend)
+
+
+def store(output_dir: Path) -> Findings:
+    """That MLflow's store answers; a run needs it neither to start nor to be complete."""
+    uri = tracking_uri(output_dir)
+    origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
+    later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
+    try:
+        if uri.startswith("sqlite:///"):
+            yield Finding("ok", "mlflow", f"{origin}{uri}, {_sqlite(Path(uri.removeprefix('sqlite:///')))}")
+        elif uri.startswith(("http://", "https://")):
+            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=5) as answer:
+                yield Finding("ok", "mlflow", f"{origin}{uri} answers ({answer.status})")
+        else:
+            client = importlib.import_module("mlflow").MlflowClient(tracking_uri=uri)
+            client.search_experiments(max_results=1)
+            yield Finding("ok", "mlflow", f"{origin}{uri} answers")
+    except sqlite3.Error as error:
+        mend = "move the file away; `runner sync` fills a new one from the records"
+        yield Finding("problem", "mlflow", f"{uri}: {error}", mend)
+    except Exception as error:
+        # MLflow's clients raise requests', SQLAlchemy's and their own errors, and whatever it was is the finding.
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        yield Finding("warning", "mlflow", f"{origin}{uri}: {said}", later)
+
+
+def _sqlite(file: Path) -> str:
+    if not file.exists():
+        return "will be made by the first run"
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
+    try:
+        (runs,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
+    finally:
+        connection.close()
+    return f"{runs} run{'' if runs == 1 else 's'}"
+
+
+# ---- data -------------------------------------------------------------------------------------------------------------
+def data(data_dir: Path) -> Findings:
+    """Every file that a dataset can use: found with the right checksum, damaged, or absent; then what would be used."""
+    from components.datasets import files
+
+    origin = "RUNNER_DATA_DIR" if os.environ.get("RUNNER_DATA_DIR") == str(data_dir) else "data_dir"
+    if data_dir.is_dir():
+        yield Finding("ok", "data", f"{data_dir} ({origin})")
+    else:
+        mend = "set RUNNER_DATA_DIR or data_dir=… to the folder that holds them; downloads would make it"
+        yield Finding("warning", "data", f"{data_dir} ({origin}) does not exist", mend)
+    for file in files.catalogue():
+        path = files.find(data_dir, file.path)
+        if path is None:
+            yield Finding("warning", file.path, "absent", f"runner data fetch {file.dataset}")
+            continue
+        try:
+            files.verify(path, file)
+            yield Finding("ok", file.path, f"{path}, {path.stat().st_size:,} bytes, checksum fits")
+        except files.DamagedFile as error:
+            yield Finding("problem", file.path, str(error).split(";")[0], f"runner data fetch {file.dataset}")
+    yield from identities(data_dir)
+
+
+def identities(data_dir: Path) -> Findings:
+    """The name under which each dataset with files would record its results now, without downloading anything."""
+    import yaml
+
+    from components import registry
+    from components.trouble import DataUnavailable
+
+    for name in registry.names("dataset"):
+        path = CONF / "dataset" / f"{name}.yaml"
+        cls: Any = registry.get("dataset", name)
+        if "identity" not in vars(cls) or not path.exists():
+            continue
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        try:
+            used = cls(**values).identity(data_dir, offline=True)
+        except DataUnavailable as error:
+            yield Finding("problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}")
+            continue
+        if _stands_in(cls, values, data_dir):
+            mend = "results carry that name and compare with no published number"
+            yield Finding("warning", f"dataset={name}", f"would use {used}", mend)
+        else:
+            yield Finding("ok", f"dataset={name}", f"would use {used}")
+
+
+def _stands_in(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
+    """Whether other data would take the place of files that are absent: with ``offline: error`` nothing may."""
+    from components.trouble import DataUnavailable
+
+    if "offline" not in cls.model_fields:
+        return False
+    try:
+        cls(**values | {"offline": "error"}).identity(data_dir, offline=True)
+    except DataUnavailable:
+        return True
+    return False
+
+
+# ---- the command ------------------------------------------------------------------------------------------------------
+def report(findings: Findings) -> dict[Level, int]:
+    """Prints each finding as it is made, and counts them by level."""
+    counts: dict[Level, int] = {"ok": 0, "warning": 0, "problem": 0}
+    colour = {"ok": "\033[32m", "warning": "\033[33m", "problem": "\033[1;31m"}
+    terminal = sys.stdout.isatty()
+    for finding in findings:
+        counts[finding.level] += 1
+        level = f"{colour[finding.level]}{finding.level:<8}\033[0m" if terminal else f"{finding.level:<8}"
+        print(f"{level} {finding.what}: {finding.found}", flush=True)
+        if finding.mend:
+            print(f"         → {finding.mend}", flush=True)
+    return counts
+
+
+def main(argv: list[str]) -> int:
+    """Prints the report; exit code 1 when there is a problem, 0 otherwise."""
+    parser = argparse.ArgumentParser(
+        prog="runner doctor",
+        description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
+        "folder, and every data file with its checksum. Each line is ok, warning or problem, followed by the mend.",
+        epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
+    )
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--data-dir",
+        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        help="where data files lie (default: RUNNER_DATA_DIR, or data)",
+    )
+    given = parser.parse_args(argv[1:])
+    output_dir, data_dir = Path(given.output_dir), Path(given.data_dir)
+
+    def everything() -> Findings:
+        for check in (python, packages, torch_and_gpu, threads, memory):
+            yield from check()
+        yield from outputs(output_dir)
+        yield from store(output_dir)
+        yield from data(data_dir)
+
+    counts = report(everything())
+    print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
+    return 1 if counts["problem"] else 0

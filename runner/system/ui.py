@@ -1,0 +1,103 @@
+"""``runner ui``: MLflow's pages over the runner's store, on this machine only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from runner.mistakes import ConfigError
+from runner.record.tracking import tracking_uri
+
+HOST = "127.0.0.1"
+PORT = 5000
+
+
+def command(uri: str, port: int, output_dir: Path) -> list[str]:
+    """The MLflow server: one worker, this machine only."""
+    artefacts = (output_dir / "mlartifacts").resolve()  # where runs keep them, not ./mlartifacts of wherever one stands
+    return [
+        *(sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri),
+        *("--host", HOST, "--port", str(port), "--workers", "1"),
+        *("--artifacts-destination", artefacts.as_uri()),
+    ]
+
+
+def check(uri: str, port: int) -> None:
+    """Refuses what MLflow would answer with a traceback, or with an empty store of its own making.
+
+    Raises:
+        ConfigError: there is no store, or the port is taken.
+    """
+    if uri.startswith("sqlite:///"):
+        file = Path(uri.removeprefix("sqlite:///"))
+        if not file.is_file():
+            raise ConfigError(
+                f"{file}: no MLflow store here; run something first, or name the folder with --output-dir"
+            )
+    with socket.socket() as probe:
+        # As servers do: a port that one has just left is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ConfigError(
+                f"--port {port}: cannot be had ({error.strerror}); give another, for instance --port {port + 1}"
+            ) from None
+
+
+def serve(words: Sequence[str]) -> int:
+    """Runs the server until it ends or is told to stop; its own processes end with it."""
+    environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
+    # MLflow starts processes of its own, which would outlive it: they get a session that is ended as a whole.
+    server = subprocess.Popen(words, env=environment, start_new_session=True)
+    stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = server.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0 if stopped else min(abs(code), 1)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: must be a port, 1 to 65535")
+    return int(text)
+
+
+def main(argv: list[str]) -> int:
+    """Serves until Ctrl-C; exit code 0, 1 if MLflow failed, 2 for a mistake."""
+    parser = argparse.ArgumentParser(
+        prog="runner ui",
+        description="Shows recorded runs in MLflow's pages, served to this machine only (127.0.0.1). The store is "
+        "mlflow.db in the output folder; MLFLOW_TRACKING_URI, when set, wins.",
+        epilog="On a machine far away: ssh -L 5000:127.0.0.1:5000 <machine>, then open the address here. "
+        "Exit code 0 when stopped, 1 if MLflow failed, 2 for a mistake.",
+    )
+    parser.add_argument("--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})")
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    given = parser.parse_args(argv[1:])
+    output_dir = Path(given.output_dir)
+    uri = tracking_uri(output_dir)
+    if uri.startswith(("http://", "https://")):
+        print(f"MLFLOW_TRACKING_URI is a server already, open it: {uri}")
+        return 0
+    check(uri, given.port)
+    print(f"MLflow  http://{HOST}:{given.port}  ready in some seconds, Ctrl-C stops it", flush=True)
+    print(f"store   {uri}", flush=True)
+    return serve(command(uri, given.port, output_dir))
