@@ -22,7 +22,27 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-ROLES = {"dataset": "datasets", "model": "models", "inference": "inference", "attacker": "attackers"}
+
+@dataclass(frozen=True)
+class Role:
+    """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf`` and a line here."""
+
+    folder: str  # of components
+    bases: tuple[str, ...]  # classes of components.contracts.roles that its components derive from
+    chosen: bool = True  # a run chooses one; False: it lives only inside other components
+    required: bool = True  # a run cannot do without
+
+
+ROLES: dict[str, Role] = {
+    "dataset": Role("datasets", ("Dataset",)),
+    "model": Role("models", ("Model",)),
+    "inference": Role("inference", ("Inference",)),
+    "attacker": Role("attackers", ("Evasion", "Contamination", "Opponent"), required=False),
+    "gradient": Role("gradients", ("Gradient",), chosen=False),
+}
+CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)
+REQUIRED = tuple(role for role, facts in ROLES.items() if facts.chosen and facts.required)
+
 _HERE = Path(__file__).parent
 _registered: dict[tuple[str, str], type] = {}
 C = TypeVar("C", bound=type)
@@ -80,7 +100,7 @@ def _described(docstring: str | None) -> tuple[str, str]:
 def _files(role: str) -> dict[str, Path]:
     return {
         p.stem: p
-        for p in sorted((_HERE / ROLES[role]).rglob("*.py"))
+        for p in sorted((_HERE / ROLES[role].folder).rglob("*.py"))
         if f'@register("{role}", "{p.stem}")' in p.read_text()
     }
 

@@ -37,7 +37,7 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
 
     keep_freed_memory()
     # torch is imported here, after composition.
-    from components.contracts.roles import DataUnavailable, NumericalTrouble
+    from components.trouble import DataUnavailable, NumericalTrouble
     from runner import console
     from runner.compose import config
     from runner.run.loop import Pruned, run

@@ -32,9 +32,10 @@ from torch import Tensor, nn
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.victim import Victim
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
 from components.models.networks.cnn import CNN
-from components.posteriors.predictive import Categorical
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from runner.run.memory import keep_freed_memory
 from runner.run.rng import Streams
 

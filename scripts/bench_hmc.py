@@ -36,8 +36,9 @@ from torch import Tensor
 
 import conf
 from components import registry
+from components.contracts.problems import Batch
 from components.inference.log_joint import log_joint
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from runner.run.memory import keep_freed_memory
 from runner.run.rng import Streams
 

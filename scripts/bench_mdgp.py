@@ -24,12 +24,13 @@ from gpytorch.models.deep_gps import DeepGPLayer
 from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
 from torch import Tensor, nn
 
+from components.contracts.problems import Batch
 from components.models.deep_gp.build import Specific, shared_and_specific
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP, Noise
 from components.models.deep_gp.settings import DeepGPSettings
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from runner.run.rng import Streams
 
 JITTER = 1e-8  # GPyTorch also adds it to the variance at the data; small, so that the two bounds agree to 1e-6

@@ -31,8 +31,9 @@ from torch.func import functional_call, stack_module_state
 
 import conf
 from components import registry
+from components.contracts.problems import Batch
 from components.models.networks.feed_forward import FeedForward
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from runner.run.memory import keep_freed_memory
 from runner.run.rng import Streams
 
@@ -55,7 +56,7 @@ def built(K: int, dtype: torch.dtype) -> tuple[FeedForward, Supervised, Tensor, 
     train = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
     problem = Supervised("bench", "real", train, train, BATCH)
     network = component("model", "mlp", widths=[UNITS], noise=NOISE).build(problem, rng)
-    batch = next(iter(problem.batches(rng, 0, 1)))[1]
+    batch = next(iter(problem.batches("minibatch", rng, 0, 1)))[1]
     return network, problem, network.sample_prior(K, rng.init), batch
 
 

@@ -62,7 +62,7 @@ def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 
 def run(inference, model, problem, rng, spoil=None):
     """The posterior after all steps; ``spoil`` may damage the state between steps."""
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(rng, 0, problem.length):
+    for _, batch in problem.batches("observation", rng, 0, problem.length("observation")):
         state, _ = inference.step(state, batch, rng)
         if spoil is not None:
             spoil(state)

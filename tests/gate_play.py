@@ -88,7 +88,7 @@ def sampled(name: str, problem: Density, steps: int, model: Any = None, seed: in
     """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by ``settings``."""
     inference, rng = component("inference", name, **settings), Streams(seed)
     state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
-    for _, batch in problem.batches(rng, 0, steps):
+    for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return inference.posterior(state)
 

@@ -98,7 +98,7 @@ class OneBatch:
     batch: Any
     kind: str = "supervised"
 
-    def batches(self, rng: Any, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    def batches(self, sees: str, rng: Any, start: int, stop: int) -> Iterator[tuple[int, Any]]:
         for step in range(start + 1, stop + 1):
             yield step, self.batch
 

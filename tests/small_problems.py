@@ -9,7 +9,8 @@ import torch
 import yaml
 
 from components import registry
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
 from runner.run import checkpoint
 from runner.run.rng import Streams
 
@@ -58,7 +59,7 @@ def train(inference: Any, model: Any, problem: Supervised, steps: int, seed: int
     """State and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(rng, 0, steps):
+    for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 
@@ -76,7 +77,7 @@ def resumed(
     assert found is not None
     state, streams = checkpoint.restore(found[0], found[1], fresh)
     rng.restore(streams)
-    for _, batch in problem.batches(rng, stop, steps):
+    for _, batch in problem.batches("minibatch", rng, stop, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 

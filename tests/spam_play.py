@@ -8,8 +8,9 @@ import math
 import torch
 from small_problems import component
 
-from components.inference.point.fit import Fitted
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.posteriors.fitted import Fitted
+from components.problems.supervised import Supervised
 from runner.run.rng import Streams
 
 

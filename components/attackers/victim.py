@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 from components.trouble import Misfit
 
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]

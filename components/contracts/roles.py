@@ -1,12 +1,12 @@
-"""The four roles, the problems they meet on, and what passes between them.
+"""The roles, and what passes between them.
 
 A component is a frozen pydantic model: its fields are its configuration (types and constraints here, every default in
 its YAML), its methods are the science.  Nothing in this package imports ``runner``.
 
     problem = dataset.load(rng, setting)
-    module  = model.build(problem, rng)
-    state   = inference.init(module, problem, rng)
-    for step, batch in problem.batches(rng, start, stop):
+    model   = model.build(problem, rng)
+    state   = inference.init(model, problem, rng)
+    for step, batch in problem.batches(inference.sees, rng, start, stop):
         state, info = inference.step(state, batch, rng)
     posterior = inference.posterior(state)
     problem.score(posterior, rng);  problem.draw(posterior, rng)
@@ -14,50 +14,26 @@ its YAML), its methods are the science.  Nothing in this package imports ``runne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from components.trouble import DataUnavailable as DataUnavailable
-from components.trouble import NumericalTrouble as NumericalTrouble
-from components.trouble import SimulatedData as SimulatedData
+from components.contracts.problems import Domain, Kind, Problem, Sees, Target
+from components.contracts.streams import Rng
+from components.contracts.victim import Victim
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Kind = Literal["supervised", "density", "sequence", "game"]
-Target = Literal["real", "binary", "classes"]  # what a supervised label is
-Domain = Literal["continuous", "binary"]  # values that inputs can take, and that an evasion attack gives them
 Probability = Annotated[float, Field(ge=0, le=1)]
-State = Any  # nested dict/list/tuple/dataclass of tensors, numbers, nn.Module and Optimizer: what the next step needs
+Knowledge = Literal["white box", "grey box", "black box"]
 Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
 
-
-STREAMS = ("data", "init", "batches", "noise", "evaluation", "attack")
-
-
-class Rng:
-    """Named random streams of one replicate; no global generator is ever used.
-
-    ``data, init, batches, noise, evaluation, attack`` are ``torch.Generator`` whose states travel in checkpoints.
-    ``at(stream, index)`` is a fresh generator that depends on (seed, replicate, stream, index) alone, so what it
-    draws does not depend on what was drawn before (batch orders, evaluations)."""
-
-    replicate: int  # which of a run's repetitions, from 0
-    data: torch.Generator
-    init: torch.Generator
-    batches: torch.Generator
-    noise: torch.Generator
-    evaluation: torch.Generator
-    attack: torch.Generator
-
-    def at(self, stream: str, index: int) -> torch.Generator:
-        raise NotImplementedError
+P = TypeVar("P")  # a problem
+M = TypeVar("M")  # a built model, or the capabilities that are asked of it
+B = TypeVar("B")  # what a step is shown
+S = TypeVar("S")  # a state: a dataclass of tensors, numbers, modules and optimizers, all that the next step needs
 
 
 @dataclass(frozen=True)
@@ -71,22 +47,6 @@ class Setting:
     offline: bool = False  # True: attempt no download
 
 
-class Problem(Protocol):
-    """What a dataset loads: data, how to batch them, how to score a posterior on them and how to draw it."""
-
-    kind: Kind
-    name: str  # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
-    replicates: int  # size of the leading replicate dimension (1: there is none, the runner loops)
-    length: int | None  # natural number of steps (sequence length, episodes); None: ``steps`` decides
-    attacker: Attacker | None
-
-    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Any]]: ...
-
-    def score(self, posterior: Any, rng: Rng) -> dict[str, Tensor | float]: ...
-
-    def draw(self, posterior: Any, rng: Rng) -> dict[str, Figure]: ...
-
-
 class Component(BaseModel):
     """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
 
@@ -94,7 +54,7 @@ class Component(BaseModel):
     name: str
 
 
-class Dataset(Component):
+class Dataset(Component, Generic[P]):
     kind: ClassVar[Kind]
     target: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
@@ -104,51 +64,118 @@ class Dataset(Component):
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
         return self.name
 
-    def load(self, rng: Rng, setting: Setting) -> Any:  # a Problem of this kind
+    def load(self, rng: Rng, setting: Setting) -> P:
         raise TypeError(f"{type(self).__name__} has no load")
 
 
-class Model(Component):
+class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
-    offers: ClassVar[frozenset[str]]  # names of the capabilities below, in snake case
+    offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
+    needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
     differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
-    def build(self, problem: Any, rng: Rng) -> Any:
+    def offered(self) -> frozenset[str]:
+        """Capabilities of a model built as configured; more than ``offers`` where that depends on its keys."""
+        return self.offers
+
+    def build(self, problem: P, rng: Rng) -> M:
         raise TypeError(f"{type(self).__name__} has no build")
 
 
-class Inference(Component):
+class Inference(Component, Generic[M, P, B, S]):
     kinds: ClassVar[frozenset[str]]
-    needs: ClassVar[frozenset[str]]  # capabilities that the model must offer
+    sees: ClassVar[Sees] = "minibatch"  # what a step is shown
+    needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
+    gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
 
-    def init(self, model: Any, problem: Any, rng: Rng) -> State:
+    def needed(self, kind: Kind) -> frozenset[str]:
+        """Capabilities that the model must offer for a problem of a kind, as this method is configured."""
+        return self.needs | self.needs_by_kind.get(kind, frozenset())
+
+    def init(self, model: M, problem: P, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: S, batch: B, rng: Rng) -> tuple[S, Info]:
         raise TypeError(f"{type(self).__name__} has no step")
 
-    def posterior(self, state: State) -> Any:
+    def posterior(self, state: S) -> object:
         raise TypeError(f"{type(self).__name__} has no posterior")
 
 
-class Attacker(Component):
-    """``action``: evasion -> perturb(victim, x, y, rng, eps), contamination -> corrupt(observations, rng),
-    adversary -> reset/act/observe inside a game (its state is part of the inference's State)."""
+class Evasion(Component):
+    """An attacker who changes the inputs of a classifier within a ball of size ε."""
 
-    kinds: ClassVar[frozenset[str]]
-    action: ClassVar[Literal["evasion", "contamination", "adversary"]]
-    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
-    domain: ClassVar[Domain] = "continuous"  # evasion only: of the inputs that it can attack
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domain: ClassVar[Domain] = "continuous"  # of the inputs that it can attack
     follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Literal["white box", "grey box", "black box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
 
-    def informed(self, problem: Any, rng: Rng) -> Any:
+    def informed(self, problem: Problem, rng: Rng) -> Evasion:
         """This attacker once he has learnt from the problem what he needs (a surrogate); most need nothing."""
         return self
 
-    def relentless(self) -> Any:
+    def relentless(self) -> Evasion:
         """This attacker, who does not stop where an input first errs: one whose success is judged elsewhere."""
-        stops = getattr(self, "stop_when_broken", False)
-        return self.model_copy(update={"stop_when_broken": False}) if stops else self
+        return self
+
+    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
+        """x' [B, D] of size at most ε around x [B, D], for labels y [B, T], negative where missing."""
+        raise TypeError(f"{type(self).__name__} has no perturb")
+
+
+class Contamination(Component):
+    """An attacker who corrupts the observations of a sequence, once, before any inference."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    targets: ClassVar[frozenset[str] | None] = None
+    offers: ClassVar[frozenset[str]] = frozenset()  # ``noise_law``, where the law of the corrupted noise is known
+    follows_gradient: ClassVar[bool] = False
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    def corrupt(self, observations: Tensor, rng: Rng) -> Tensor:
+        """A corrupted copy of observations [R, T, dy], drawn from ``rng.attack`` alone."""
+        raise TypeError(f"{type(self).__name__} has no corrupt")
+
+
+class Opponent(Component, Generic[S]):
+    """A player whom the decision maker meets in a game; what he remembers is a part of the inference's state."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    targets: ClassVar[frozenset[str] | None] = None
+    follows_gradient: ClassVar[bool] = False
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    def reset(self, replicates: int, n_actions: int, device: torch.device, dtype: torch.dtype) -> S:
+        """What he remembers before the first episode, against a decision maker of ``n_actions`` actions."""
+        raise TypeError(f"{type(self).__name__} has no reset")
+
+    def act(self, state: S, rng: Rng) -> Tensor:
+        """His actions b [R] long, chosen without seeing hers."""
+        raise TypeError(f"{type(self).__name__} has no act")
+
+    def observe(self, state: S, a: Tensor, b: Tensor, r: Tensor) -> S:
+        """What he remembers after her actions a, his own b and his reward r, [R] each."""
+        raise TypeError(f"{type(self).__name__} has no observe")
+
+
+Attacker = Evasion | Contamination | Opponent
+
+
+class Gradient(Component, Generic[M, S]):
+    """An estimator of the gradient of an expectation; it lives only inside inference methods."""
+
+    needs: ClassVar[frozenset[str]]  # capabilities that it asks of the module
+    unbiased: ClassVar[bool]
+
+    def init(self, module: M, rng: Rng) -> S:
+        raise TypeError(f"{type(self).__name__} has no init")
+
+    def estimate(
+        self, module: M, batch: Any, n_samples: int, rng: Rng, state: S
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
+        """Gradients of the objective by parameter, its terms (``elbo`` among them), and the next state."""
+        raise TypeError(f"{type(self).__name__} has no estimate")

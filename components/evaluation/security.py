@@ -18,13 +18,14 @@ from components.attackers.evasion.worst_case import WorstCase, strongest
 from components.attackers.norms import NORMS
 from components.attackers.victim import Victim
 from components.attackers.words.changes import seen_by
-from components.contracts.roles import Attacker, Rng
+from components.contracts.predictive import Categorical
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
 from components.evaluation.security_checks import control, curve_checks, telling_size, victim_checks
 from components.evaluation.threat import check_sizes
 from components.figures.attacked_examples import attacked_examples_figure
 from components.figures.security_curve import security_curve_figure
 from components.metrics.classification import expected_calibration_error
-from components.posteriors.predictive import Categorical
 from components.trouble import Misfit, Shortfall
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def security_curve(attacker: Any, posterior: Any, problem: Supervised, rng: Rng)
     aim = seen_by(victim, getattr(attacker, "against", "defended")).posterior  # the victim's own, or what it defends
 
     def predict(x: Tensor, by: Any = posterior) -> Categorical:
-        predictive = problem.predict(by, x, rng)
+        predictive = problem.predictive_at(by, x, rng)
         assert isinstance(predictive, Categorical)
         return predictive
 
@@ -234,7 +235,7 @@ def _examples(attacker: Any, posterior: Any, problem: Supervised, rng: Rng, eps:
     try:
         with torch.no_grad():
             attacked = attacker.perturb(_victim(attacker, posterior, problem), x, y, rng, eps)
-            guesses = [problem.predict(posterior, z, rng) for z in (x, attacked)]
+            guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
     finally:
         rng.attack.set_state(before)
     labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]

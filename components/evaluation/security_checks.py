@@ -20,7 +20,7 @@ from components.attackers.evasion.square import Square
 from components.attackers.evasion.worst_case import WorstCase
 from components.attackers.norms import NORMS
 from components.attackers.victim import Victim
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.evaluation.threat import whole_domain
 from components.trouble import Misfit
 

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from components.contracts.roles import Rng
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 from components.metrics.classification import expected_calibration_error
-from components.posteriors.predictive import Categorical, GaussianMixture
 
 MARKERS = "osD^vP*X"
 
@@ -93,7 +93,7 @@ def calibration(problem, posterior, rng: Rng, n_bins: int = 10, n_rows: int = 60
     n = test.x.shape[0]
     rows = torch.linspace(0, n - 1, min(n, n_rows), dtype=torch.float64).round().long().to(test.x.device)
     with torch.no_grad():
-        predictive = problem.predict(posterior, test.x if n <= n_rows else test.x[rows], rng)
+        predictive = problem.predictive_at(posterior, test.x if n <= n_rows else test.x[rows], rng)
     names = problem.task_names or [f"task {t + 1}" for t in range(problem.n_tasks)]
     y, mask = test.y[rows], test.mask[rows].cpu()
     if isinstance(predictive, GaussianMixture):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend

@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.figures.style import new_figure
 
 

@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
 
@@ -25,7 +25,7 @@ def predictions(problem, posterior, rng: Rng, n_points: int = 150) -> dict[str, 
     rows = torch.arange(n) if n <= n_points else torch.linspace(0, n - 1, n_points, dtype=torch.float64).round().long()
     rows = rows.to(test.x.device)
     with torch.no_grad():
-        predictive = problem.predict(posterior, test.x[rows], rng)
+        predictive = problem.predictive_at(posterior, test.x[rows], rng)
     mean, lower, upper = (a.cpu() for a in (predictive.mean, predictive.quantile(0.05), predictive.quantile(0.95)))
     y, mask = test.y[rows].cpu(), test.mask[rows].cpu()
 

@@ -13,7 +13,8 @@ from components.metrics.games import moving_average
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.problems.game import Game, Play
+    from components.posteriors.play import Play
+    from components.problems.game import Game
 
 
 def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
 
@@ -17,7 +17,7 @@ def roc(problem, posterior, rng: Rng) -> dict[str, Figure]:
     if problem.target != "binary":
         return {}
     with torch.no_grad():
-        p = problem.predict(posterior, problem.test.x, rng).probs[..., 1].cpu()  # [B, T]
+        p = problem.predictive_at(posterior, problem.test.x, rng).probs[..., 1].cpu()  # [B, T]
     y, mask = problem.test.y.cpu(), problem.test.mask.cpu()
     figure, (ax,) = new_figure(width=4.3, height=4.1)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))

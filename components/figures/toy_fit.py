@@ -8,9 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from components.contracts.roles import Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.predictive import GaussianMixture
 
 
 def toy_fit(
@@ -32,7 +32,7 @@ def toy_fit(
     )
     scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
     with torch.no_grad():
-        predictive = problem.predict(posterior, x[:, None], rng)
+        predictive = problem.predictive_at(posterior, x[:, None], rng)
     if not isinstance(predictive, GaussianMixture):
         return {}
     predictive = predictive.rescaled(location, scale)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import ClosedFormScore, LogJoint
+from components.contracts.problems import Batch
 from components.trouble import Misfit
 
 
-def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
+def log_joint(model: LogJoint, theta: Tensor, batch: Batch | None) -> Tensor:
     """log p(θ) + N/B Σ_b log p(y_b | θ), an unbiased estimate of the log joint of all N rows; θ [K, P] -> [K].
 
     ``batch`` None stands for no data (a density problem).
@@ -23,16 +22,14 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
-def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | None) -> tuple[Tensor, Tensor]:
     """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
 
-    A model may offer both in closed form, as ``score(theta, batch, value)``, which leaves the value out where ``value`` is
-    False; that spares half the work or more.
+    A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
-    score = getattr(model, "score", None)
-    if score is not None:
+    if batch is not None and isinstance(model, ClosedFormScore):
         with torch.no_grad():
-            return score(theta.detach(), batch, True)
+            return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
         value = log_joint(model, theta, batch)
@@ -45,10 +42,9 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tens
     return value.detach(), gradient
 
 
-def gradient_alone(model: LogJoint, theta: Tensor, batch: Any) -> Tensor:
+def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | None) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
-    score = getattr(model, "score", None)
-    if score is None:
+    if batch is None or not isinstance(model, ClosedFormScore):
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():
-        return score(theta.detach(), batch, False)[1]
+        return model.score(theta.detach(), batch, False)[1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
+from components.trouble import NumericalTrouble
 
 
 @dataclass(frozen=True)

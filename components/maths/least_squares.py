@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
+from components.trouble import NumericalTrouble
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
 from components.maths.cholesky import triangular_inverse
+from components.trouble import NumericalTrouble
 
 HALVINGS = 10  # the step is halved until the precision stays positive definite, γ/1024 at the least
 

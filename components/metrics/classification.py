@@ -6,7 +6,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 
 
 def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int = 15) -> Tensor:

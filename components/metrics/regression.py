@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from components.posteriors.predictive import GaussianMixture
+from components.contracts.predictive import GaussianMixture
 
 
 def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:

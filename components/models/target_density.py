@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.problems.density import Density
 from components.registry import register
 

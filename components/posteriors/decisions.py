@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors.draws import Draws
-from components.posteriors.predictive import Categorical, GaussianMixture
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.posteriors.predictive import Predictive
+from components.contracts.capabilities import LogJoint, ThetaPredictive
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Predictive
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Draws:
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] where the chains began
     names: list[str] = field(default_factory=list)  # of the P' parameters; empty where they have none
-    model: Any = None  # the LogJoint they were drawn for: what constrains θ and predicts
+    model: LogJoint | None = None  # they were drawn for: what constrains θ and predicts
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
     current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
@@ -46,9 +48,19 @@ class Draws:
     @cached_property
     def values(self) -> Tensor:
         """Draws of the parameters themselves, [C, N, P']."""
-        if self.model is None:
-            return self.draws
-        return self.model.constrain(self.flat).unflatten(0, self.draws.shape[:2])
+        return self.constrain(self.flat).unflatten(0, self.draws.shape[:2])
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        """The parameters that θ [K, P] stands for, [K, P']."""
+        return theta if self.model is None else self.model.constrain(theta)
+
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
+        """The mixture of what K parameters θ [K, P] predict at x [B, D].
+
+        Raises TypeError when they were drawn for a density, which predicts nothing."""
+        if not isinstance(self.model, ThetaPredictive):
+            raise TypeError(f"{type(self.model).__name__} predicts nothing: it has no predictive(theta, x)")
+        return self.model.predictive(theta, x)
 
     @property
     def weights(self) -> Tensor:
@@ -92,14 +104,14 @@ class Draws:
         if self.log_weights is not None and self.n_draws:  # predictives are mixtures with equal weights
             rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
             theta = theta[rows]
-        return self.model.predict(theta, x)
+        return self.predictive(theta, x)
 
 
 @dataclass(frozen=True)
 class Held:
     """A posterior that draws anew at each prediction, held at the same draws: what a row is told depends on x alone."""
 
-    posterior: Any
+    posterior: Predicts
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Predictive at x [B, D]; the generator is left alone."""

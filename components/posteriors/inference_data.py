@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from components.posteriors.draws import Draws
+from components.contracts.posteriors import HoldsDraws
 from components.trouble import Shortfall
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[in
     return {base.replace("/", "_"): content for base, content in out.items()}
 
 
-def inference_data(draws: Draws, index: np.ndarray | None = None) -> DataTree:
+def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
     """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the sampler says of each draw).
 
     ``index`` numbers the draws kept, 0 … N−1 if not given.  Log weights, where there are any, are ``log_weight`` among
@@ -79,14 +79,14 @@ def _numpy(value: Tensor) -> np.ndarray:
     return value.detach().cpu().numpy()
 
 
-def write(draws: Draws, folder: Path) -> list[Path]:
+def write(draws: HoldsDraws, folder: Path) -> list[Path]:
     """``posterior.nc`` in a folder, or nothing where there are no draws: the paths written.
 
     At most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and nothing is written where fewer than four
     draws of each would be left (P' × chains > 2.5 million); both are said in a warning."""
     if draws.n_draws == 0:
         return []
-    size = draws.model.constrain(draws.start[:1]).shape[-1] if draws.model is not None else draws.draws.shape[-1]
+    size = draws.constrain(draws.start[:1]).shape[-1]
     most = MOST_NUMBERS // (draws.n_chains * size)  # draws of a chain that fit
     every = -(-draws.n_draws // max(most, 1))
     if every > 1 and draws.n_draws // every < FEWEST_DRAWS:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Kind, Rng
+from components.contracts.posteriors import HoldsDraws
+from components.contracts.problems import Kind, Sees
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
 from components.figures.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
-from components.posteriors.draws import Draws
 
 KSD_DRAWS = 500
 
@@ -38,7 +40,6 @@ class Density:
     second_moment_error: Tensor | None = None
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
     replicates: int = 1
-    length: int | None = None
     attacker: Attacker | None = None
 
     @property
@@ -46,12 +47,15 @@ class Density:
         """P, the number of unconstrained coordinates."""
         return len(self.names) if self.free is None else self.free
 
-    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, None]]:
+    def length(self, sees: Sees) -> int | None:
+        return None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, None]]:
         """Steps start+1 … stop, nothing to see at any of them."""
         for step in range(start + 1, stop + 1):
             yield step, None
 
-    def score(self, posterior: Draws, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Tensor | float]:
         """Errors of the two moments and convergence diagnostics; no scores while there are no draws.
 
         ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
@@ -92,7 +96,7 @@ class Density:
             f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
         }
 
-    def _ksd(self, posterior: Draws) -> float:
+    def _ksd(self, posterior: HoldsDraws) -> float:
         """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
         theta = posterior.flat
         rows = torch.linspace(0, len(theta) - 1, min(KSD_DRAWS, len(theta)), device=theta.device).round().long()
@@ -105,7 +109,7 @@ class Density:
         weights = None if posterior.log_weights is None else posterior.log_weights.flatten()[rows].softmax(0)
         return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
 
-    def draw(self, posterior: Draws, rng: Rng) -> dict:
+    def draw(self, posterior: HoldsDraws, rng: Rng) -> dict:
         drawn: dict = {}
         for figure in dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]):
             drawn.update(figure(self, posterior))

@@ -9,8 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Kind, Rng
+from components.contracts.problems import Kind, Sees
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
 from components.metrics import games
+from components.posteriors.play import Play
 from components.trouble import Misfit
 
 
@@ -34,15 +37,6 @@ class Transition:
     s_next: Tensor
 
 
-@dataclass(frozen=True)
-class Play:
-    """What an inference method hands back after t episodes."""
-
-    rewards: Tensor  # [R, t] the decision maker's
-    values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
-    forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
-
-
 @dataclass
 class Game:
     """A threatened Markov decision process (S, A, B, T, R, p_A) with finite sets and R replicates played at once.
@@ -60,10 +54,6 @@ class Game:
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     replicates: int = 1
     attacker: Attacker | None = None
-    length: int | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.length = self.episodes
 
     @property
     def n_states(self) -> int:
@@ -129,7 +119,10 @@ class Game:
         """s' [R]."""
         return s if self.n_states == 1 else self.transition.take(self._cell(s, a, b))
 
-    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Episode]]:
+    def length(self, sees: Sees) -> int | None:
+        return self.episodes
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Episode]]:
         """Steps start+1 … stop, one episode each."""
         for step in range(start + 1, stop + 1):
             yield step, Episode(self, step - 1)

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Kind, Rng
+from components.contracts.problems import Kind, Sees
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
 from components.metrics import filtering
 from components.posteriors.filtered import Filtered
 
@@ -50,17 +52,20 @@ class Sequence:
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, filtered) -> {name: Figure}
     attacker: Attacker | None = None
     replicates: int = field(init=False)
-    length: int | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.replicates, self.length = self.observations.shape[:2]
+        self.replicates = self.observations.shape[0]
 
     def attacked(self, attacker: Attacker, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference."""
         corrupted = attacker.corrupt(self.observations, rng)  # type: ignore[attr-defined]
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
-    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Observation]]:
+    def length(self, sees: Sees) -> int | None:
+        """T, where observations are seen one by one; a series can be seen for ever."""
+        return self.observations.shape[1] if sees == "observation" else None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Observation]]:
         """Times start+1 … stop; a sequence ends at T whatever ``stop`` says."""
         for t in range(start + 1, min(stop, self.observations.shape[1]) + 1):
             yield t, Observation(t, self.observations[:, t - 1])

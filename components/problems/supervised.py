@@ -6,44 +6,23 @@ import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Domain, Kind, Rng, Target
+from components.contracts.posteriors import Analyses, HoldsDraws
+from components.contracts.predictive import GaussianMixture, Predictive, concatenate
+from components.contracts.problems import Batch, Domain, Kind, Sees, Target
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
 from components.figures.posterior import POSTERIOR_FIGURES
 from components.metrics import classification, diagnostics, regression
-from components.posteriors.draws import Draws
-from components.posteriors.predictive import GaussianMixture, Predictive, concatenate
 from components.trouble import Misfit
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
-
-
-@runtime_checkable
-class Analysis(Protocol):
-    """A posterior that has more to say than what it predicts: scores and figures of its own."""
-
-    def scores(self) -> dict[str, float]: ...
-
-    def figures(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
-
-    x: Tensor  # [B, D]
-    y: Tensor  # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
-    mask: Tensor  # [B, T] bool: which labels are observed
-    scale: float
-
-    def part(self, rows: Tensor | slice, scale: float) -> Batch:
-        """Some of the rows, each of which stands for ``scale`` rows."""
-        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
 
 
 @dataclass
@@ -71,7 +50,6 @@ class Supervised:
     evaluation_chunk: int = 1000  # test rows predicted at once
     truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
     replicates: int = 1
-    length: int | None = None
     attacker: Attacker | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(default=None, init=False, repr=False)
 
@@ -87,11 +65,15 @@ class Supervised:
     def n_inputs(self) -> int:
         return self.train.x.shape[1]
 
-    def batches(self, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
-        """Steps start+1 … stop.  Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was
-        stopped goes on with the very batches it would have seen.  The last rows of an epoch that do not fill a batch
-        are left to the next permutation."""
-        n, size = self.n, self.batch_size
+    def length(self, sees: Sees) -> int | None:
+        return None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
+        """Steps start+1 … stop: the whole training set, or minibatches.
+
+        Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes on with the very
+        batches it would have seen.  The last rows of an epoch that do not fill a batch are left to the next one."""
+        n, size = self.n, None if sees == "whole" else self.batch_size
         if size is None or size >= n:
             for step in range(start + 1, stop + 1):
                 yield step, self.train
@@ -120,7 +102,7 @@ class Supervised:
         kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
         return replace(self, name=f"{self.name}-validation", train=kept, test=held)
 
-    def predict(self, posterior, x: Tensor, rng: Rng) -> Predictive:
+    def predictive_at(self, posterior, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
 
         What a posterior predicts at the test inputs is kept until the next ``score``: figures and the clean end of a
@@ -140,16 +122,16 @@ class Supervised:
     def score(self, posterior, rng: Rng) -> dict[str, Tensor | float]:
         self._at_test_inputs = None  # this posterior may have learnt since
         with torch.no_grad():
-            predictive = self.predict(posterior, self.test.x, rng)
+            predictive = self.predictive_at(posterior, self.test.x, rng)
         scores = regression if self.target == "real" else classification
         out: dict[str, Tensor | float] = dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
-        if isinstance(posterior, Draws):
+        if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior)
-        if isinstance(posterior, Analysis):
+        if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
 
-    def _convergence(self, posterior: Draws) -> dict[str, float]:
+    def _convergence(self, posterior: HoldsDraws) -> dict[str, float]:
         """``diagnostics.convergence`` of at most 200 named parameters; otherwise of what is predicted at 20 test inputs.
 
         Weights of a network have no names, and none of their own: units can be exchanged, so that chains which agree in
@@ -161,7 +143,7 @@ class Supervised:
         n = self.test.x.shape[0]
         rows = torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device).round().long()
         with torch.no_grad():
-            predictive = posterior.model.predict(posterior.flat, self.test.x[rows])
+            predictive = posterior.predictive(posterior.flat, self.test.x[rows])
         if isinstance(predictive, GaussianMixture):
             f = predictive.mu  # [C·N, B, T]
         else:
@@ -172,10 +154,10 @@ class Supervised:
         drawn: dict = {}
         for figure in self.figures:
             drawn.update(figure(self, posterior, rng))
-        if isinstance(posterior, Draws):
+        if isinstance(posterior, HoldsDraws):
             for figure in POSTERIOR_FIGURES:  # of parameters that have names
                 drawn.update(figure(None, posterior))
-        if isinstance(posterior, Analysis):
+        if isinstance(posterior, Analyses):
             drawn.update(posterior.figures())
         return drawn
 

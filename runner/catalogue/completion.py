@@ -99,7 +99,7 @@ def _choices(words: list[str]) -> dict[str, str]:
     path = CONF / "experiment" / f"{given.get('experiment')}.yaml"
     if path.is_file():
         picked = chosen(yaml.safe_load(path.read_text(encoding="utf-8")))
-    return picked | {role: given[role] for role in registry.ROLES if role in given}
+    return picked | {role: given[role] for role in registry.CHOSEN if role in given}
 
 
 def _types(role: str, name: str) -> dict[str, str]:
@@ -114,7 +114,7 @@ def _types(role: str, name: str) -> dict[str, str]:
 def _keys(word: str, words: list[str]) -> list[Candidate]:
     """Groups, run-level keys and, once a role is begun, the keys of its component."""
     role, dot, _ = word.partition(".")
-    if dot and role in registry.ROLES:
+    if dot and role in registry.CHOSEN:
         name = _choices(words).get(role)
         files = [name] if name in options(role) else options(role)
         found: dict[str, str] = {}
@@ -125,7 +125,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
         return list(found.items())
     out = [("+experiment=", "a whole experiment"), ("hydra/launcher=", "where jobs run"), ("hydra/sweeper=", "how a "
             "sweep chooses values")]  # fmt: skip
-    for group in registry.ROLES:
+    for group in registry.CHOSEN:
         out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
     types = _types("", "")
     out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
@@ -135,7 +135,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
 def _values(key: str, words: list[str]) -> list[Candidate]:
     """Values of ``key=``: names of a group, the members of a choice, true and false."""
     plain = key.lstrip("+~")
-    if plain in registry.ROLES:
+    if plain in registry.CHOSEN:
         about = {entry.name: entry.sentence for entry in registry.catalogue(plain)}
         return [(name, about.get(name, "")) for name in options(plain)]
     if plain in ("experiment", "published"):
@@ -167,7 +167,7 @@ def _kind(role: str, key: str, words: list[str]) -> str:
 def _override(word: str, words: list[str]) -> list[Candidate]:
     if "=" not in word:
         if word.startswith("~"):
-            return [(f"~{role}", f"leave the {role} out") for role in registry.ROLES]
+            return [(f"~{role}", f"leave the {role} out") for role in registry.CHOSEN]
         return _keys(word, words)
     key, _, typed = word.partition("=")
     before = f"{key}={typed[: typed.rfind(',') + 1]}"  # a sweep: model=smdgp,mm<TAB>

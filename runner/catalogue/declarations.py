@@ -10,10 +10,13 @@ from typing import Any
 
 import components
 import runner
+from components import registry
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "config.py"  # the class of the run-level keys
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
-_ROLES = {"Dataset": "a", "Model": "a", "Inference": "an", "Attacker": "an"}  # a key may hold a component
+_ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}  # a key may hold a component
+_ROLES["Attacker"] = "attacker"
+_ARTICLE = {"inference": "an", "attacker": "an"}
 _WORDS = {
     "int": "integer",
     "float": "number",
@@ -21,7 +24,10 @@ _WORDS = {
     "bool": "true or false",
     "None": "null",
     "Any": "anything",
-    **{role: f"name of {article} {role.lower()}, or {{name: …, its keys}}" for role, article in _ROLES.items()},
+    **{
+        base: f"name of {'an' if role[0] in 'aeiou' else 'a'} {role}, or {{name: …, its keys}}"
+        for base, role in _ROLES.items()
+    },
     "PositiveInt": "integer > 0",
     "NonNegativeInt": "integer ≥ 0",
     "PositiveFloat": "number > 0",
@@ -157,6 +163,7 @@ def _gather(name: str, path: Path, into: Declared) -> None:
         return
     node, path = found
     for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base  # Inference[LogJoint, …]
         if isinstance(base, ast.Name):
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring

@@ -45,9 +45,9 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
             role = key.removeprefix("override ").strip().lstrip("/").split("@")[0]
-            if role in registry.ROLES and isinstance(value, str):
+            if role in registry.CHOSEN and isinstance(value, str):
                 found[role] = value
-    return {role: found[role] for role in registry.ROLES if role in found}
+    return {role: found[role] for role in registry.CHOSEN if role in found}
 
 
 def _described(path: Path) -> Row:

@@ -20,6 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from components.contracts.roles import Attacker, Dataset, Inference, Model
+from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.draws_kept import check_draws, shortened
 from runner.compose.pairs import check_domains, check_pairs
@@ -31,7 +32,6 @@ NOT_SIGNED = {
     "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
     "checkpoint_every", "tracking", "hydra", "experiment",
 }  # fmt: skip
-REQUIRED = ("dataset", "model", "inference")
 
 
 def _a_device(device: str) -> str:
@@ -201,11 +201,11 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
                 raise ConfigError(f"plugins: {module}: {error}") from None
     if explicit is not None and config.get("smoke") is True:
         config = shortened(_smoke(config, explicit), explicit)
-    settings = _validated(Settings, {k: v for k, v in config.items() if k not in (*REQUIRED, "attacker")}, "")
+    settings = _validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
     notes: list[str] = []
-    parts = {role: _component(role, config, explicit or set(), notes) for role in (*REQUIRED, "attacker")}
+    parts = {role: _component(role, config, explicit or set(), notes) for role in CHOSEN}
     missing = [role for role in REQUIRED if parts[role] is None]
     if missing:
         raise ConfigError(

@@ -13,7 +13,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from components.registry import ROLES
+from components.registry import CHOSEN
 from runner import CONF
 from runner.mistakes import nearest
 
@@ -54,7 +54,7 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
         if not isinstance(node, DictConfig) or part not in node:
             known = [str(k) for k in node] if isinstance(node, DictConfig) else []
             if i == 0:
-                known += [*ROLES, "experiment"]  # groups, of which the config holds only those that were chosen
+                known += [*CHOSEN, "experiment"]  # groups, of which the config holds only those that were chosen
             prefix = ".".join(parts[:i])
             matches = nearest(part, known)
             if ", did you mean " in matches and prefix:
@@ -84,7 +84,7 @@ def explain(error: Exception, argv: list[str]) -> str:
     """One or two lines for a composition that failed."""
     for text in argv:
         role, _, value = text.partition("=")
-        if role in ROLES and value in ("null", "none", ""):
+        if role in CHOSEN and value in ("null", "none", ""):
             article = "an" if role[0] in "ai" else "a"
             return f"{text}: choose {article} {role} by name, or leave it out with ~{role}"
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -107,7 +107,7 @@ def explain(error: Exception, argv: list[str]) -> str:
                         return f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
                 groups.append(override)
             elif "/" in key and not key.startswith("hydra"):
-                return f"{key}: no such group{nearest(key, [*ROLES, 'experiment'])}"
+                return f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}"
             else:
                 values.append(override)
         chosen = [o for o in overrides if o.key_or_group == "experiment"]

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
-from components.contracts.roles import Attacker, Dataset, Inference, Model
+from components.contracts.roles import Attacker, Dataset, Evasion, Inference, Model
 from runner.compose.parts import inside, names_inside
 from runner.mistakes import ConfigError
+
+
+def is_evasion(attacker: Any) -> bool:
+    """Whether an attacker, or his class, is one of evasion."""
+    return issubclass(attacker if isinstance(attacker, type) else type(attacker), Evasion)
 
 
 def _fitting(role: str, fits: Any) -> str:
@@ -65,8 +70,8 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         ConfigError: naming the key, and attackers that would work.
     """
     kind, target, chosen = dataset.kind, dataset.target, f"{where}={attacker.name}"
-    if kind not in attacker.kinds or (where != "attacker" and attacker.action != "evasion"):
-        names = _fitting("attacker", lambda a: kind in a.kinds and (where == "attacker" or a.action == "evasion"))
+    if kind not in attacker.kinds or (where != "attacker" and not is_evasion(attacker)):
+        names = _fitting("attacker", lambda a: kind in a.kinds and (where == "attacker" or issubclass(a, Evasion)))
         raise ConfigError(
             f"{chosen} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
         )
@@ -92,8 +97,8 @@ def check_domain(attacker: Any, chosen: str, dataset: Any, name: str) -> None:
         ConfigError: with attackers that would work.
     """
     kind, domain = dataset.kind, dataset.domain
-    if attacker.action == "evasion" and isinstance(attacker.domain, str) and attacker.domain != domain:
-        names = _fitting("attacker", lambda a: a.action == "evasion" and kind in a.kinds and a.domain == domain)
+    if is_evasion(attacker) and isinstance(attacker.domain, str) and attacker.domain != domain:
+        names = _fitting("attacker", lambda a: issubclass(a, Evasion) and kind in a.kinds and a.domain == domain)
         raise ConfigError(
             f"{chosen} attacks {attacker.domain} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
         )

@@ -13,11 +13,12 @@ from typing import Any, get_args
 from omegaconf import OmegaConf
 
 from components import registry
-from components.contracts.roles import Attacker, Component, Dataset, Inference, Model
+from components.contracts import roles
+from components.contracts.roles import Component
 from runner import CONF
 from runner.mistakes import ConfigError, nearest
 
-ROLE_OF: dict[type, str] = {Dataset: "dataset", Model: "model", Inference: "inference", Attacker: "attacker"}
+ROLE_OF: dict[type, str] = {vars(roles)[base]: role for role, facts in registry.ROLES.items() for base in facts.bases}
 
 
 def component_class(role: str, values: Any, where: str) -> Any:
@@ -39,7 +40,9 @@ def held_roles(cls: Any) -> dict[str, str]:
     """Keys of a class that hold components, and their role."""
 
     def role(annotation: Any) -> str | None:
-        found = [role(a) for a in get_args(annotation)] if get_args(annotation) else [ROLE_OF.get(annotation)]
+        """Of a base class, of a union or list of them, or of what a base class is narrowed to (``Model[P, M]``)."""
+        bases = annotation.__mro__ if isinstance(annotation, type) else ()
+        found = [ROLE_OF.get(base) for base in bases] + [role(a) for a in get_args(annotation)]
         return next((r for r in found if r), None)
 
     return {key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))}

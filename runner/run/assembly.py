@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from components.contracts.roles import Setting
+from components.contracts.roles import Contamination, Evasion, Setting
 from components.evaluation.threat import check_sizes
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
@@ -40,9 +40,9 @@ def load_problem(job: Job, rng: Streams) -> Any:
             f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"
         )
     if job.attacker is not None:
-        if job.attacker.action == "contamination":
+        if isinstance(job.attacker, Contamination):
             problem = problem.attacked(job.attacker, rng)
-        if job.attacker.action == "evasion":
+        if isinstance(job.attacker, Evasion):
             check_sizes(job.attacker, problem)
         problem.attacker = job.attacker
     return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
@@ -52,7 +52,7 @@ def one_batch(job: Job, problem: Any, rng: Streams) -> Any:
     """The problem whose data, to learn from and to be tested on, are its first batch alone."""
     if problem.kind != "supervised":
         raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}")
-    _, batch = next(iter(problem.batches(rng, 0, 1)))
+    _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
     batch = dataclasses.replace(batch, scale=1.0)
     return dataclasses.replace(problem, train=batch, test=batch, batch_size=None)
 
@@ -63,9 +63,10 @@ def total_steps(job: Job, problem: Any) -> int:
     Raises:
         ConfigError: neither is known, or more are asked for than there are.
     """
-    steps, length = job.settings.steps, problem.length
+    steps, length = job.settings.steps, problem.length(job.inference.sees)
     if steps is None and length is None:
-        raise ConfigError(f"steps: missing; dataset={job.dataset.name} has no length of its own, give steps=…")
+        seen = " when seen whole" if job.inference.sees == "series" else ""
+        raise ConfigError(f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…")
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
     total = steps or length

@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from components.contracts.states import REBUILT
 from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
@@ -45,7 +46,7 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
         kind = "l" if isinstance(value, list) else "u"
         return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value)]
+        fields = [f.name for f in dataclasses.fields(value) if REBUILT not in f.metadata]
         return {"c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]}
     if isinstance(value, nn.Module | Optimizer) or hasattr(value, "load_state_dict"):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
@@ -62,6 +63,8 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
         return content
     if kind == "f":
         return float.fromhex(content)
+    if kind == "d" and dataclasses.is_dataclass(template) and not isinstance(template, type):
+        return _typed({key["v"]: part for key, part in content}, tensors, template)
     if kind == "d":
         of = template if isinstance(template, dict) else {}
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
@@ -72,10 +75,23 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
         items = [unpack(v, tensors, like[min(i, len(like) - 1)] if like else None) for i, v in enumerate(content)]
         return items if kind == "l" else tuple(items)
     if kind == "c":
-        values = {name: unpack(v, tensors, getattr(template, name)) for name, v in content}
-        return dataclasses.replace(template, **values)
+        return _typed(dict(content), tensors, template)
     template.load_state_dict(unpack(content, tensors, None))
     return template
+
+
+def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> Any:
+    """A dataclass from the parts kept of it, or from the flat mapping that states were in the records of before.
+
+    Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
+    values = {}
+    for name in (f.name for f in dataclasses.fields(template) if f.init and REBUILT not in f.metadata):
+        fresh = vars(template)[name]
+        if name in parts:
+            values[name] = unpack(parts[name], tensors, fresh)
+        elif dataclasses.is_dataclass(fresh):  # what is a part of its own now lay among the others
+            values[name] = _typed(parts, tensors, fresh)
+    return dataclasses.replace(template, **values)
 
 
 def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> Path:

@@ -1,6 +1,6 @@
 """The one training loop: a minibatch, an observation, a Gibbs sweep and a game episode are all "a batch".
 
-for step, batch in problem.batches(rng, start, stop):
+for step, batch in problem.batches("minibatch", rng, start, stop):
     state, info = inference.step(state, batch, rng)
     # every k steps: record, evaluate, checkpoint; nothing else lives here
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from components.contracts.roles import DataUnavailable, NumericalTrouble
-from components.trouble import Misfit
+from components.contracts.roles import Evasion
+from components.trouble import DataUnavailable, Misfit, NumericalTrouble
 from runner import console
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
@@ -101,7 +101,7 @@ class Run:
             live[0].restart(replicate)
         began, pushed, step = time.monotonic(), time.monotonic(), start
         with self._profiler() as profiler:
-            for step, batch in problem.batches(rng, start, total):
+            for step, batch in problem.batches(inference.sees, rng, start, total):
                 try:
                     state, info = inference.step(state, batch, rng)
                     saving = step % settings.checkpoint_every == 0 or step == total or bool(received)
@@ -147,7 +147,7 @@ class Run:
         scores: Scores = plain(problem.score(posterior, rng))
         drawn: dict[str, Any] = problem.draw(posterior, rng) if figures else {}
         tables: dict[str, Any] = {}
-        if problem.attacker is not None and problem.attacker.action == "evasion":
+        if isinstance(problem.attacker, Evasion):
             from components.evaluation import security
 
             attacked, attack_figures, tables = security.evaluate(problem, posterior, rng)

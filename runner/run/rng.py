@@ -6,7 +6,7 @@ import hashlib
 
 import torch
 
-from components.contracts.roles import STREAMS, Rng
+from components.contracts.streams import STREAMS
 
 
 def derive(*parts: object) -> int:
@@ -15,7 +15,7 @@ def derive(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-class Streams(Rng):
+class Streams:
     """The streams of one replicate (``components.contracts.roles.Rng``).
 
     ``data`` and ``init`` live on the CPU whatever the device, so the same rows are drawn and the same initial values

@@ -8,7 +8,7 @@ from test_evasion_loop import F64, Softmax, generator, images
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.victim import CRITERIA, Victim, summed
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 from components.trouble import Misfit
 
 

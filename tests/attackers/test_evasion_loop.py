@@ -12,7 +12,7 @@ from filter_play import component
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.norms import NORMS, Ball, room
 from components.attackers.victim import Victim
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 
 F64 = torch.float64
 

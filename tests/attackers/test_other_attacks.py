@@ -12,7 +12,7 @@ from test_evasion_loop import F64, Softmax, generator, images
 from components.attackers.evasion.square import _halvings, _window
 from components.attackers.norms import NORMS
 from components.attackers.victim import Victim, margins
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 
 SIZES = {"linf": 0.2, "l2": 0.5, "l1": 1.0}
 UNIT = (0.0, 1.0)

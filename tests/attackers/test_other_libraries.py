@@ -11,7 +11,7 @@ from filter_play import component
 from test_evasion_loop import generator
 
 from components.attackers.victim import Victim
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
 
 pytestmark = pytest.mark.slow
 EPS, STEPS, ROWS = 8 / 255 * 2, 40, 600

@@ -12,10 +12,10 @@ from test_evasion_loop import F64, Softmax, generator
 
 from components.attackers.norms import NORMS
 from components.attackers.victim import Victim
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.evaluation.security_checks import control, telling_size, victim_checks
-from components.posteriors.predictive import Categorical
-from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.run.rng import Streams
 

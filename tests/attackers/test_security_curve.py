@@ -42,7 +42,7 @@ def test_rows_literally(victim):
     parts = zip(problem.test.x.split(64), problem.test.y.split(64), strict=True)
     attacked = torch.cat([FGSM.perturb(Victim(posterior, problem.bounds), x, y, rng, 0.1) for x, y in parts])
     with torch.no_grad():
-        before, after = (problem.predict(posterior, x, rng) for x in (problem.test.x, attacked))
+        before, after = (problem.predictive_at(posterior, x, rng) for x in (problem.test.x, attacked))
     right = wrong = fooled = 0
     for b, label in enumerate(problem.test.y[:, 0].tolist()):
         was, now = int(before.probs[b, 0].argmax()) == label, int(after.probs[b, 0].argmax()) == label

@@ -9,9 +9,9 @@ import torch
 from small_problems import classes, component, train
 
 from components.attackers.victim import Victim
+from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.inference.defences.training_threat import Threat
-from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.run.rng import Streams
 
@@ -55,7 +55,7 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     known = replace(problem, train=Batch(problem.train.x[rows], problem.train.y[rows], problem.train.mask[rows], 1.0))
     method = component("inference", "map", lr=0.02)
     state = method.init(MLP.build(known, rng), known, rng)
-    for _, batch in known.batches(rng, 0, 120):
+    for _, batch in known.batches("minibatch", rng, 0, 120):
         state, _ = method.step(state, batch, rng)
     x, y = problem.test.x, problem.test.y
     seen = Victim(method.posterior(state), problem.bounds)

@@ -13,8 +13,8 @@ from components.attackers.words.beliefs import attack_frequencies, beta_paramete
 from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
+from components.contracts.predictive import Categorical
 from components.evaluation.security import security_curve
-from components.posteriors.predictive import Categorical
 from components.trouble import Misfit
 from runner.run.rng import Streams
 

@@ -10,9 +10,9 @@ from test_evasion_loop import Softmax, generator, images
 from test_security_checks import Spoilt, honest, verdicts
 
 from components.attackers.victim import Victim
+from components.contracts.predictive import Categorical
 from components.evaluation.security import evaluate, security_curve
 from components.evaluation.security_checks import curve_checks
-from components.posteriors.predictive import Categorical
 from runner.run.rng import Streams
 
 EPS = [0.0, 0.05, 0.1, 0.2]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from components.contracts.roles import DataUnavailable, Setting, SimulatedData
+from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import composed, patches, photographs
+from components.trouble import DataUnavailable, SimulatedData
 from runner.run.rng import Streams
 from tests.small_problems import component
 

@@ -15,12 +15,12 @@ import yaml
 from pydantic import ValidationError
 from scipy.io import savemat
 
-from components.contracts.roles import DataUnavailable, Setting
+from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.arm import sarcos, simulation
 from components.datasets.arm.protocol import moments, observed_labels, partly_labelled
 from components.datasets.arm.sarcos import Sarcos
-from components.trouble import DamagedFile, SimulatedData
+from components.trouble import DamagedFile, DataUnavailable, SimulatedData
 from runner.run.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[2] / "conf" / "dataset" / "sarcos.yaml"

@@ -424,7 +424,7 @@ def test_dataset(tmp_path):
     assert problem.test.x.shape == (4_449, 21)
     assert problem.test.mask.all()
     assert problem.task_names == [f"joint {j}" for j in range(1, 8)]
-    _, batch = next(iter(problem.batches(Streams(0), 0, 1)))
+    _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     assert batch.x.shape == (50, 21)
     assert batch.scale == 4.0
     assert load(tmp_path, n_train=5, n_test=7).test.x.shape == (7, 21)

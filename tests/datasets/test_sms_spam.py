@@ -11,9 +11,9 @@ import pytest
 import torch
 from small_problems import component
 
-from components.contracts.roles import DataUnavailable, Setting, SimulatedData
+from components.contracts.roles import Setting
 from components.datasets.text.sms_spam import SmsSpam, bag, most_frequent, simulated_messages, words_in
-from components.trouble import DamagedFile
+from components.trouble import DamagedFile, DataUnavailable, SimulatedData
 from runner.run.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")

@@ -11,8 +11,9 @@ import pytest
 import torch
 from small_problems import component
 
-from components.contracts.roles import DataUnavailable, Setting, SimulatedData
+from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
+from components.trouble import DataUnavailable, SimulatedData
 from runner.compose.config import ConfigError, check_pairs
 from runner.run.rng import Streams
 

@@ -14,11 +14,11 @@ import torch
 from pydantic import ValidationError
 from small_problems import component
 
+from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
-from components.posteriors.predictive import GaussianMixture
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
 from runner.run.rng import Streams
 

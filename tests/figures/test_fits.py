@@ -12,6 +12,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from sklearn.metrics import roc_auc_score
 
+from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.roles import Setting
 from components.datasets.tables.multitask_toy import truth
 from components.figures.calibration import calibration, coverage_curve, reliability_curve
@@ -19,7 +20,6 @@ from components.figures.predictions import predictions
 from components.figures.roc import roc
 from components.figures.style import PALETTE
 from components.figures.toy_fit import toy_fit
-from components.posteriors.predictive import Categorical, GaussianMixture
 from runner.run.rng import Streams
 from tests.small_problems import classes, component, real
 

@@ -8,6 +8,7 @@ import torch
 from filter_play import load
 from small_problems import real
 
+from components.contracts.predictive import GaussianMixture
 from components.figures.autocorrelation import autocorrelation
 from components.figures.energy import energy
 from components.figures.pairs import pairs
@@ -16,7 +17,6 @@ from components.figures.ranks import rank_histogram, ranks
 from components.figures.trace import trace
 from components.metrics.diagnostics import e_bfmi
 from components.posteriors.draws import Draws
-from components.posteriors.predictive import GaussianMixture
 from runner.run.rng import Streams
 
 F64 = torch.float64
@@ -26,7 +26,7 @@ class Plain:
     def constrain(self, theta):
         return theta
 
-    def predict(self, theta, x):
+    def predictive(self, theta, x):
         mu = theta[:, :1, None].expand(-1, len(x), 2)
         return GaussianMixture(mu, torch.ones_like(mu))
 

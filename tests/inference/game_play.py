@@ -9,7 +9,8 @@ import yaml
 
 from components import registry
 from components.contracts.roles import Setting
-from components.problems.game import Game, Play
+from components.posteriors.play import Play
+from components.problems.game import Game
 from runner.run.rng import Streams
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -64,7 +65,7 @@ def play(game: Game, inference, seed: int = 0):
     """The state after every episode of the game, the posterior, and the final state."""
     rng = Streams(seed)
     state = inference.init(component("model", "q_table").build(game, rng), game, rng)
-    for _, episode in game.batches(rng, 0, game.episodes):
+    for _, episode in game.batches("episode", rng, 0, game.episodes):
         state, _ = inference.step(state, episode, rng)
     posterior: Play = inference.posterior(state)
     return state, posterior

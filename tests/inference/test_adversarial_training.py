@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from small_problems import classes, component, resumed, tensors, train
 
 from components.inference.defences.training_threat import Threat, mixed
-from components.inference.point.map import PointEstimate
+from components.posteriors.point_estimate import PointEstimate
 from components.trouble import Misfit
 from runner.run.rng import Streams
 
@@ -42,13 +42,13 @@ def test_two_steps_literally():
     state, rng = train(inference, MLP, problem, 0)
     network = state["network"]
     theta = network.theta.detach().clone()[None]
-    for _, batch in problem.batches(rng, 0, 2):
+    for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = batch.x.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(network.predict(theta, x).log_prob(batch.y).sum(), x)
+        (slope,) = torch.autograd.grad(network.predictive(theta, x).log_prob(batch.y).sum(), x)
         attacked = (batch.x - 0.15 * slope.sign()).clamp(0, 1)
         at = theta.clone().requires_grad_()
-        clean = network.predict(at, batch.x).log_prob(batch.y).mean()
-        fooled = network.predict(at, attacked).log_prob(batch.y).mean()
+        clean = network.predictive(at, batch.x).log_prob(batch.y).mean()
+        fooled = network.predictive(at, attacked).log_prob(batch.y).mean()
         loss = -0.5 * (clean + fooled) - network.log_prior(at).sum() / problem.n
         theta = theta - 0.1 * torch.autograd.grad(loss, at)[0]
         state, _ = inference.step(state, batch, rng)
@@ -77,14 +77,14 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
     )
 
     def loss(x):
-        return -float(network.predictive(network(x)[None]).log_prob(problem.train.y).mean().detach())
+        return -float(network.output_predictive(network(x)[None]).log_prob(problem.train.y).mean().detach())
 
     assert loss(goes_on) > loss(stops)
 
 
 def test_mixture_weighs_as_much_as_the_data():
     problem = threatened()
-    batch = next(iter(problem.batches(Streams(0), 0, 1)))[1]
+    batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))[1]
     attacked = batch.x + 0.1
     both = mixed(batch, attacked, "half")
     assert len(both.x) == 20

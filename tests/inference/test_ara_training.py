@@ -7,9 +7,10 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.victim import Victim
-from components.inference.defences.particles import OwnRows, Particles, own_gradient
+from components.contracts.problems import Batch
+from components.inference.defences.particle_dynamics import own_gradient
 from components.inference.log_joint import value_and_gradient
-from components.problems.supervised import Batch
+from components.posteriors.particles import OwnRows, Particles
 from components.trouble import Misfit
 from runner.run.rng import Streams
 
@@ -68,7 +69,7 @@ def test_algorithm_3_2_literally(momentum):
     twin.noise.set_state(rng.noise.get_state())
     theta, v = [t.clone() for t in state["theta"]], [torch.zeros_like(t) for t in state["theta"]]
     eta = 0.1 / problem.n
-    for _, batch in problem.batches(rng, 0, 2):
+    for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = literal_attack(inference, model, theta, batch, twin.attack)
         noise = torch.randn(len(theta), model.dim, generator=twin.noise, dtype=F64)
         for i in range(len(theta)):
@@ -90,7 +91,7 @@ def followed(inference, start, problem, steps=8, seed=3):
     rng = Streams(seed)
     state = inference.init(MLP.build(problem, rng), problem, rng)
     state = state | {"theta": start.clone(), "start": start}
-    for _, batch in problem.batches(rng, 0, steps):
+    for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return state["theta"]
 
@@ -103,7 +104,7 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     at = component("inference", "adversarial_training", optimizer="sgd", **shared)
     state = at.init(MLP.build(problem, rng), problem, rng)
     start = state["network"].theta.detach().clone()[None]
-    for _, batch in problem.batches(rng, 0, 8):
+    for _, batch in problem.batches("minibatch", rng, 0, 8):
         state, _ = at.step(state, batch, rng)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
     torch.testing.assert_close(followed(ara(**shared, **off), start, problem), state["network"].theta.detach()[None])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from filter_play import component, load, run, sequence, system, z_score
 
-from components.contracts.roles import NumericalTrouble
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 
@@ -84,7 +84,7 @@ def test_scores_before_the_end_are_of_the_times_so_far():
     )
     state = inference.init(model.build(problem, rng), problem, rng)
     assert problem.score(inference.posterior(state), rng) == {}
-    for _, batch in problem.batches(rng, 0, 10):
+    for _, batch in problem.batches("minibatch", rng, 0, 10):
         state, _ = inference.step(state, batch, rng)
     scores = problem.score(inference.posterior(state), rng)
     assert all(torch.isfinite(v).all() for v in scores.values())

@@ -12,9 +12,10 @@ from recipe_play import F64, covariance_z, fixed_point
 from small_problems import classes, real, resumed, tensors, train
 from torch import Tensor
 
+from components.contracts.problems import Batch
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 from runner.run.rng import Streams
 

@@ -10,10 +10,10 @@ from filter_play import load
 from small_problems import classes, real
 from torch import Tensor
 
+from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.diagnostics import convergence
 from components.metrics.stein_discrepancy import ksd_squared
 from components.posteriors.draws import Draws
-from components.posteriors.predictive import Categorical, GaussianMixture
 from components.trouble import Shortfall
 from runner.run.rng import Streams
 
@@ -30,7 +30,7 @@ class Linear:
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
 
-    def predict(self, theta: Tensor, x: Tensor) -> GaussianMixture | Categorical:
+    def predictive(self, theta: Tensor, x: Tensor) -> GaussianMixture | Categorical:
         f = theta[:, : x.shape[1]] @ x.T  # [K, B]
         if self.target == "real":
             mu = torch.stack([f, 2 * f], -1)  # [K, B, T]

@@ -5,8 +5,7 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.victim import Victim
-from components.contracts.roles import NumericalTrouble
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")
@@ -31,7 +30,7 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
         n = len(network.theta)
         with torch.no_grad():
             network.theta.copy_(start[:n])
-        for _, batch in problem.batches(rng, 0, 12):
+        for _, batch in problem.batches("minibatch", rng, 0, 12):
             state, _ = single.step(state, batch, rng)
         torch.testing.assert_close(end[:n], network.theta)
         if network.learns_noise:
@@ -53,11 +52,11 @@ def test_predictive_is_the_mean_of_the_members():
     inference = ensemble()
     state, rng = train(inference, MLP, problem, 30)
     posterior, x = inference.posterior(state), problem.test.x
-    members = [posterior.model.predict(theta[None], x).probs for theta in state["weights"]["theta"].detach()]
+    members = [posterior.model.predictive(theta[None], x).probs for theta in state["weights"]["theta"].detach()]
     expected = (members[0] + members[1] + members[2]) / 3
     torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
-    for _, batch in problem.batches(rng, 30, 33):
+    for _, batch in problem.batches("minibatch", rng, 30, 33):
         state, _ = inference.step(state, batch, rng)
     assert torch.equal(before, posterior.predict(x, rng.evaluation).probs)  # training goes on without it
 
@@ -75,7 +74,7 @@ def test_what_an_attack_without_expectation_follows():
 
     def of_members(rows):
         at = x.clone().requires_grad_()
-        probs = posterior.model.predict(posterior.theta[rows], at).probs
+        probs = posterior.model.predictive(posterior.theta[rows], at).probs
         return torch.autograd.grad(probs.gather(-1, y[..., None]).log().sum(), at)[0]
 
     torch.testing.assert_close(gradient("single_draw"), of_members([0]))
@@ -91,7 +90,7 @@ def test_an_ensemble_is_no_worse_than_its_members_on_average():
     wide = component("model", "mlp", widths=[5], prior_std=10.0)  # under a narrow prior all end at the same mode
     state, rng = train(ensemble(members=5), wide, problem, 200)
     posterior, x, y = ensemble().posterior(state), problem.test.x, problem.test.y
-    alone = [float(posterior.model.predict(t[None], x).log_prob(y).mean()) for t in posterior.theta]
+    alone = [float(posterior.model.predictive(t[None], x).log_prob(y).mean()) for t in posterior.theta]
     assert float(posterior.predict(x, rng.evaluation).log_prob(y).mean()) > sum(alone) / 5 + 1e-4
 
 

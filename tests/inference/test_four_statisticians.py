@@ -44,7 +44,7 @@ def analysed(
     ).build(problem, rng)
     inference = component("inference", name, **settings)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(rng, 0, steps):
+    for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         assert all(math.isfinite(float(v)) for v in info.values())
     return inference.posterior(state), problem, model
@@ -204,7 +204,7 @@ def test_what_cannot_be_analysed_is_said():
         component("inference", "ridge_path", lowest=2.0, highest=1.0)
     data = real(n_tasks=1, batch_size=10, missing=0.0)
     model = component("model", "linear_regression").build(data, rng)
-    batch = next(iter(data.batches(rng, 0, 1)))[1]
+    batch = next(iter(data.batches("minibatch", rng, 0, 1)))[1]
     for name in [*PARTS, "four_statisticians"]:
         inference = component("inference", name)
         state = inference.init(model, data, rng)

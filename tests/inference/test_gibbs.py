@@ -8,9 +8,8 @@ from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
 from sampler_play import F64, GaussianTarget, correlated, moment_z, sampled
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
-from components.contracts.roles import NumericalTrouble
 from components.registry import get
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
 REVERSED = NormalGamma(("tau", "mu"))

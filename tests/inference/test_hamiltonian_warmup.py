@@ -8,12 +8,12 @@ import torch
 from filter_play import component
 from sampler_play import F64, GaussianTarget, correlated
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, windows
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from rank_test import NormalGamma, rank_p
 from sampler_play import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 
+from components.contracts.problems import Batch
 from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass
-from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.run.rng import Streams
 

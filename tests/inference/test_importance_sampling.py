@@ -9,11 +9,10 @@ from exact_targets import TwoModes
 from filter_play import component, load
 from sampler_play import F64, GammaTarget, GaussianTarget, correlated, sampled
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.mcmc.laplace import derivatives, laplace, mode
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
 

@@ -12,9 +12,9 @@ import scipy.optimize
 import torch
 from torch import nn
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.variational.lbfgs import direction, flat
 from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
+from components.trouble import NumericalTrouble
 from runner.run import checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
@@ -46,7 +46,7 @@ def rosenbrock(theta):
 def run(module, p=None, steps=300, seed=0, **changes):
     p, inference, rng = p or problem(), component("inference", "lbfgs", **changes), streams(seed)
     state, infos = inference.init(module, p, rng), []
-    for _, batch in p.batches(rng, 0, steps):
+    for _, batch in p.batches("minibatch", rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         infos.append(info)
         if info["converged"]:
@@ -215,7 +215,7 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
 
     def go(state, rng, start, stop):
         info = None
-        for _, batch in p.batches(rng, start, stop):
+        for _, batch in p.batches("minibatch", rng, start, stop):
             state, info = inference.step(state, batch, rng)
         return state, info
 

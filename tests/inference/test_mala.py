@@ -10,10 +10,9 @@ from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
 from sampler_play import F64, correlated, moment_z, sampled
 from torch.distributions import MultivariateNormal
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.problems.supervised import Batch
+from components.contracts.problems import Batch
 
 
 def loss_of(network, batch):
@@ -25,7 +25,7 @@ def test_two_steps_literally(optimizer, momentum):
     values = [p.detach().clone() for p in network.parameters()]
     first = [torch.zeros_like(v) for v in values]
     second = [torch.zeros_like(v) for v in values]
-    for t, batch in problem.batches(rng, 0, 2):
+    for t, batch in problem.batches("minibatch", rng, 0, 2):
         gradients = torch.autograd.grad(loss_of(network, batch), list(network.parameters()))
         for i, g in enumerate(gradients):
             if optimizer == "sgd":
@@ -49,7 +49,7 @@ def ridge(lam, sigma2, penalised):
     state, rng = train(inference, model, problem, 0)
     if not penalised:
         state["network"].penalty = lambda: torch.zeros((), dtype=torch.float64)
-    for _, batch in problem.batches(rng, 0, 1500):
+    for _, batch in problem.batches("minibatch", rng, 0, 1500):
         state, _ = inference.step(state, batch, rng)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
     exact = torch.linalg.solve(
@@ -86,7 +86,7 @@ def test_loss_estimate_is_unbiased_over_minibatches():
     problem = real(n=40, batch_size=10)
     network = component("model", "mlp", widths=[4]).build(problem, train(*_pieces(), problem, 0)[1])
     rng = train(*_pieces(), problem, 0)[1]
-    parts = [loss_of(network, batch) for _, batch in problem.batches(rng, 0, 4)]
+    parts = [loss_of(network, batch) for _, batch in problem.batches("minibatch", rng, 0, 4)]
     whole = Batch(problem.train.x, problem.train.y, problem.train.mask, 1.0)
     torch.testing.assert_close(torch.stack(parts).mean(), loss_of(network, whole))
 
@@ -101,7 +101,7 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
     inference = _pieces()[0]
     posterior = inference.posterior(state)
     before = posterior.predict(problem.test.x, rng.evaluation).log_probs
-    for _, batch in problem.batches(rng, 3, 6):
+    for _, batch in problem.batches("minibatch", rng, 3, 6):
         state, _ = inference.step(state, batch, rng)
     assert torch.equal(before, posterior.predict(problem.test.x, rng.evaluation).log_probs)
     x = problem.test.x.clone().requires_grad_()

@@ -4,8 +4,9 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
+from components.contracts.problems import Batch
 from components.inference.variational.mean_field_vi import MeanField
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from runner.run.rng import Streams
 
 
@@ -121,7 +122,7 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
     expected = (-0.5 * (math.log(2 * math.pi * 0.09) + (residual + spread) / 0.09)).sum() - q.kl()
     closed = torch.cat([expected[None], *torch.autograd.grad(expected, parameters)]).detach()
     draws = []
-    for _, batch in problem.batches(rng, 0, 1500):
+    for _, batch in problem.batches("minibatch", rng, 0, 1500):
         elbo = inference.elbo(q, batch, rng.noise)["elbo"]
         draws.append(torch.cat([elbo[None], *torch.autograd.grad(elbo, parameters)]).detach())
     sample = torch.stack(draws)

@@ -9,11 +9,10 @@ from filter_play import component
 from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
 from sampler_play import F64, correlated, moment_z, sampled
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 1.5}

@@ -10,9 +10,9 @@ from repulsion_play import gradient_of_k, k
 from sampler_play import F64, correlated, sampled
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.sgmcmc import repulsion
 from components.inference.sgmcmc.repulsion import Interaction, kernel, median_bandwidth, square_distances
+from components.trouble import NumericalTrouble
 
 L, P, H = 4, 3, 1.7
 REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]

@@ -9,7 +9,7 @@ from small_problems import component, resumed, train
 from spam_play import words
 
 from components.attackers.victim import Victim
-from components.inference.defences.particles import Particles
+from components.posteriors.particles import Particles
 from components.trouble import Misfit, Shortfall
 from runner.run.rng import Streams
 
@@ -63,7 +63,7 @@ def test_both_halves_literally(momentum):
     theta, v = [t.clone() for t in state["theta"]], [torch.zeros(7, dtype=F64) for _ in range(5)]
     x, y = problem.train.x, problem.train.y[:, 0].tolist()
     attacked = None
-    for t, batch in problem.batches(rng, 0, 6):
+    for t, batch in problem.batches("minibatch", rng, 0, 6):
         labels, scale = batch.y[:, 0].tolist(), batch.scale
         if t <= 3:
             noise = torch.cat([torch.zeros(1, 7, dtype=F64), torch.randn(K, 7, generator=twin.noise, dtype=F64)])

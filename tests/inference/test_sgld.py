@@ -10,8 +10,8 @@ from filter_play import component, load, z_score
 from pydantic import ValidationError
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import log_joint, value_and_gradient
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)
@@ -151,7 +151,7 @@ def test_mixture_of_gaussians_from_end_to_end():
     model = component("model", "target_density").build(problem, rng)
     assert isinstance(model, LogJoint)
     state = sgld.init(model, problem, rng)
-    for _, batch in problem.batches(rng, 0, 200):
+    for _, batch in problem.batches("minibatch", rng, 0, 200):
         state, _ = sgld.step(state, batch, rng)
     draws = sgld.posterior(state)
     assert draws.draws.shape == (400, 10, 2)

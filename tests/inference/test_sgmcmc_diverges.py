@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from components.contracts.roles import NumericalTrouble
+from components.trouble import NumericalTrouble
 from runner.run.loop import Run
 
 

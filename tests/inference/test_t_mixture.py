@@ -10,8 +10,8 @@ import torch
 from exact_targets import TwoModes
 from sampler_play import F64, GaussianTarget
 
-from components.contracts.roles import NumericalTrouble
 from components.inference.mcmc.t_mixture import TMixture, fitted, spread, truncated, updated
+from components.trouble import NumericalTrouble
 
 
 def generator(seed: int = 0) -> torch.Generator:

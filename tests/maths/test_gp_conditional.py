@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.contracts.roles import NumericalTrouble
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.kernels import kernel
 from components.maths.sparse_gp import sparse_conditional
+from components.trouble import NumericalTrouble
 
 JITTER = 1e-6
 

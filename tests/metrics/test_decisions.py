@@ -7,9 +7,9 @@ import itertools
 import pytest
 import torch
 
+from components.contracts.predictive import Categorical, GaussianMixture
 from components.posteriors import decisions as d
 from components.posteriors.draws import Draws
-from components.posteriors.predictive import Categorical, GaussianMixture
 
 F64 = torch.float64
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from components.contracts.predictive import Categorical
 from components.figures.calibration import calibration
-from components.posteriors.predictive import Categorical
 from runner.run.rng import Streams
 from tests.small_problems import classes
 
@@ -30,8 +30,10 @@ def test_scores_and_figures_share_one_prediction():
     calibration(problem, posterior, rng)
     assert posterior.asked == 1
     with torch.no_grad():
-        kept = problem.predict(posterior, problem.test.x, rng)
-        anew = problem.predict(posterior, problem.test.x.clone(), rng)  # equal inputs that are not the test set's own
+        kept = problem.predictive_at(posterior, problem.test.x, rng)
+        anew = problem.predictive_at(
+            posterior, problem.test.x.clone(), rng
+        )  # equal inputs that are not the test set's own
     assert posterior.asked == 2
     assert torch.equal(kept.probs, anew.probs)
     posterior.scale = -1.0  # the very same object, trained in place
@@ -45,8 +47,8 @@ def test_another_posterior_another_stream_and_gradients_are_not_served():
     rng = Streams(0, 0, torch.device("cpu"))
     problem.score(posterior, rng)
     other = Posterior()
-    problem.predict(posterior, problem.test.x, rng)  # with gradients: nothing that was computed without them
+    problem.predictive_at(posterior, problem.test.x, rng)  # with gradients: nothing that was computed without them
     with torch.no_grad():
-        problem.predict(other, problem.test.x, rng)
-        problem.predict(posterior, problem.test.x, Streams(1, 0, torch.device("cpu")))
+        problem.predictive_at(other, problem.test.x, rng)
+        problem.predictive_at(posterior, problem.test.x, Streams(1, 0, torch.device("cpu")))
     assert (posterior.asked, other.asked) == (3, 1)

@@ -8,7 +8,8 @@ import torch
 from omegaconf import OmegaConf
 
 from components import registry
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
 from runner.run.rng import Streams
 
 ROOT = Path(__file__).parent.parent.parent

@@ -113,14 +113,14 @@ def test_class_labels_have_no_noise():
     f = model.network.outputs(theta[:, : model.n_weights], data.train.x)
     expected = torch.distributions.Categorical(logits=f[:, :, 0]).log_prob(data.train.y[:, 0])
     torch.testing.assert_close(model.log_likelihood(theta, data.train), expected)
-    assert model.predict(theta, data.test.x).logits.shape == (3, 8, 1, 3)
+    assert model.predictive(theta, data.test.x).logits.shape == (3, 8, 1, 3)
 
 
 def test_predictive_has_each_networks_own_noise():
     data = real(n=8)
     model = built(data)
     theta = thetas(model)
-    predictive = model.predict(theta, data.test.x)
+    predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == (3, 8, 2)
     torch.testing.assert_close(predictive.v[:, 5], 1 / model.constrain(theta)[:, -2:])
 

@@ -10,9 +10,10 @@ import torch
 from shallow_gp_problems import F64, component, gradient_error, problem, scatter_parameters, streams
 from test_igp import set_optimal_q
 
+from components.contracts.problems import Batch
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.sparse import SparseGP
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 
 PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
 
@@ -69,7 +70,7 @@ def test_exact_literally_with_missing_labels(ard, rank):
     scatter_parameters(module)
     marginal, mean, variance = literally(module, p)
     with torch.no_grad():
-        ours = module.predict(p.test.x, 1, torch.Generator())
+        ours = module.sample_predictive(p.test.x, 1, torch.Generator())
         assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(marginal, abs=1e-8)
     assert torch.allclose(ours.mean, mean, atol=1e-8)
     assert torch.allclose(ours.variance, variance, atol=1e-8)
@@ -127,7 +128,7 @@ def test_diagonal_coregionalisation_is_igp():
     }
     joint.load_state_dict(state)
     with torch.no_grad():
-        a, b = (m.predict(p.test.x, 1, torch.Generator()) for m in (independent, joint))
+        a, b = (m.sample_predictive(p.test.x, 1, torch.Generator()) for m in (independent, joint))
         elbos = [float(m.elbo(p.train, None)["elbo"]) for m in (independent, joint)]
     assert elbos[0] == pytest.approx(elbos[1], abs=1e-8)
     assert torch.allclose(a.mu, b.mu, atol=1e-8)
@@ -183,7 +184,7 @@ def test_sparse_at_all_labels_is_exact():
     set_optimal_q(module, p.train)
     with torch.no_grad():
         bound, limit = (float(m.elbo(p.train, None)["elbo"]) for m in (module, full))
-        a, b = (m.predict(p.test.x, 1, torch.Generator()) for m in (module, full))
+        a, b = (m.sample_predictive(p.test.x, 1, torch.Generator()) for m in (module, full))
     assert bound == pytest.approx(limit, abs=1e-5)
     assert torch.allclose(a.mu, b.mu, atol=1e-6)
     assert torch.allclose(a.v, b.v, atol=1e-6)
@@ -218,7 +219,7 @@ def test_class_predictions(target, size):
     module = sparse(p)
     noise = module.draw_noise(p.train, 2, torch.Generator().manual_seed(0))
     assert torch.isfinite(module.elbo(p.train, noise)["elbo"])
-    predictive = module.predict(p.test.x, 7, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(p.test.x, 7, torch.Generator().manual_seed(0))
     assert predictive.logits.shape == size
     assert torch.allclose(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))
 
@@ -232,5 +233,5 @@ def test_a_task_without_labels_is_predicted_from_the_others():
     with torch.no_grad():
         module.covariance.W.fill_(1.0)
         module.covariance.log_kappa.fill_(math.log(1e-3))
-        predictive = module.predict(p.test.x, 1, torch.Generator())
+        predictive = module.sample_predictive(p.test.x, 1, torch.Generator())
     assert float(predictive.mean[:, 2].std()) > 0.1

@@ -6,8 +6,8 @@ from small_problems import classes, component, resumed, tensors, train
 from torch.nn import functional as F
 
 from components.attackers.victim import Victim
+from components.contracts.problems import Batch
 from components.models.networks.strided_convolution import convolved
-from components.problems.supervised import Batch
 from components.trouble import Misfit
 from runner.run.rng import Streams
 

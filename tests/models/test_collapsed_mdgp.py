@@ -8,7 +8,8 @@ import pytest
 import torch
 import yaml
 
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
 from components.registry import get
 from runner import CONF
 from runner.run.rng import Streams
@@ -100,7 +101,7 @@ def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
         expected["log_likelihood"].item(), abs=1e-5
     )
     x = torch.randn(7, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    ours, theirs = deep.predict(x, 3, torch.Generator()), flat.predict(x, 1, torch.Generator())
+    ours, theirs = deep.sample_predictive(x, 3, torch.Generator()), flat.sample_predictive(x, 1, torch.Generator())
     assert torch.allclose(ours.mean, theirs.mean, atol=1e-5)
     assert torch.allclose(ours.variance, theirs.variance, atol=1e-5)
 

@@ -98,7 +98,7 @@ def test_log_joint_agrees_with_the_module(options):
             network.log_noise *= 2
     torch.testing.assert_close(network.penalty() + network.log_prior(theta)[1], constant)
     # particles predict what the module predicts, with their own noise
-    predictive, expected = network.predict(theta[1:], batch.x), network.predictive(network(batch.x)[None])
+    predictive, expected = network.predictive(theta[1:], batch.x), network.output_predictive(network(batch.x)[None])
     torch.testing.assert_close(predictive.mu, expected.mu)
     torch.testing.assert_close(predictive.v, expected.v)
 

@@ -5,9 +5,9 @@ import torch
 from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.victim import Victim
+from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.models.shallow_gp.gp_classifier import median_distance
-from components.problems.supervised import Batch
 from runner.run.rng import Streams
 
 DSVI = component("inference", "dsvi", lr=0.05)

@@ -13,11 +13,11 @@ from shallow_gp_problems import F64, component, gradient_error, problem, scatter
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
+from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.models.shallow_gp.exact import ExactGP, _LogGaussian
 from components.models.shallow_gp.labels import by_task
 from components.models.shallow_gp.sparse import SparseGP
-from components.problems.supervised import Batch
 
 SHAPES = {
     "matern12": Matern(nu=0.5),
@@ -62,7 +62,7 @@ def test_exact_is_scikit_learns(shape, ard):
     p = problem()
     module = exact(p, kernel=shape, ard=ard)
     scatter_parameters(module)
-    ours = module.predict(p.test.x, 1, torch.Generator())
+    ours = module.sample_predictive(p.test.x, 1, torch.Generator())
     total = 0.0
     for t in range(3):
         seen = p.train.mask[:, t]
@@ -118,8 +118,8 @@ def test_padding_adds_nothing():
         single = exact(alone)
         single.load_state_dict({name: value[t : t + 1] for name, value in together.state_dict().items()})
         difference = (
-            single.predict(p.test.x, 1, torch.Generator()).mu[..., 0]
-            - together.predict(p.test.x, 1, torch.Generator()).mu[..., t]
+            single.sample_predictive(p.test.x, 1, torch.Generator()).mu[..., 0]
+            - together.sample_predictive(p.test.x, 1, torch.Generator()).mu[..., t]
         )
         assert float(difference.abs().max()) < 1e-10
         gradient = torch.autograd.grad(single.elbo(alone.train, None)["elbo"], single.likelihood.raw_noise)[0]
@@ -176,7 +176,7 @@ def test_cholesky_is_kept_until_the_hyperparameters_change():
     module = exact(p)
     first = module.condition()
     assert module.condition() is first
-    module.predict(p.test.x, 1, torch.Generator())
+    module.sample_predictive(p.test.x, 1, torch.Generator())
     assert module.condition() is first
     module.elbo(p.train, None)["elbo"].backward()
     torch.optim.Adam(module.parameters(), fused=True).step()
@@ -190,7 +190,9 @@ def test_prediction_is_differentiable_in_x():
     p = problem()
     for module in (exact(p), sparse(p)):
         x = p.test.x.clone().requires_grad_()
-        assert torch.autograd.gradcheck(lambda x, m=module: (q := m.predict(x, 1, torch.Generator())).mu + q.v, [x[:2]])
+        assert torch.autograd.gradcheck(
+            lambda x, m=module: (q := m.sample_predictive(x, 1, torch.Generator())).mu + q.v, [x[:2]]
+        )
 
 
 def test_exact_refuses_other_labels():
@@ -207,7 +209,7 @@ def test_sparse_at_all_rows_is_exact():
     module.load_state_dict(full.state_dict(), strict=False)
     set_optimal_q(module, p.train)
     assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(float(full.elbo(p.train, None)["elbo"]), abs=1e-5)
-    a, b = (m.predict(p.test.x, 1, torch.Generator()) for m in (module, full))
+    a, b = (m.sample_predictive(p.test.x, 1, torch.Generator()) for m in (module, full))
     assert float((a.mu - b.mu).abs().max()) < 1e-6
     assert float((a.v - b.v).abs().max()) < 1e-6
 
@@ -281,7 +283,7 @@ def test_two_classes_by_sampling_agree_with_quadrature():
 @pytest.mark.parametrize(("target", "size"), [("binary", (1, 11, 3, 2)), ("classes", (7, 11, 3, 3))])
 def test_class_predictions(target, size):
     p = problem(target)
-    predictive = sparse(p).predict(p.test.x, 7, torch.Generator().manual_seed(0))
+    predictive = sparse(p).sample_predictive(p.test.x, 7, torch.Generator().manual_seed(0))
     assert predictive.logits.shape == size
     assert torch.allclose(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))
 
@@ -301,7 +303,7 @@ def test_sarcos_rows_are_predicted_as_an_exact_gp_should():
         rng = streams(seed)
         p = dataset.load(rng, setting)
         state = inference.init(model.build(p, rng), p, rng)
-        for _, batch in p.batches(rng, 0, 200):
+        for _, batch in p.batches("minibatch", rng, 0, 200):
             state, info = inference.step(state, batch, rng)
             if info["converged"]:
                 break

@@ -10,9 +10,9 @@ from sklearn.model_selection import StratifiedKFold
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.capabilities import CAPABILITIES
+from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.metrics import classification, regression
-from components.problems.supervised import Batch
 from runner.run.rng import Streams
 
 FIT = component("inference", "fit")
@@ -45,7 +45,7 @@ def test_class_probabilities_are_smoothed_votes_even_where_a_task_lacks_a_class(
     lacking[lacking[:, 1] == 1, 1] = 2  # task 1 never shows class 1
     problem.train = Batch(train_.x, lacking, train_.mask, 1.0)
     forests = component("model", "irf", trees=30, max_features=0.5, smoothing=2.0).build(problem, Streams(0))
-    probs = forests.predict(forests.fit(problem.train, 7), problem.test.x).probs
+    probs = forests.predict_fitted(forests.fit(problem.train, 7), problem.test.x).probs
     for t, peer in enumerate(peers(problem, RandomForestClassifier, 7, max_features=2)):
         expected = np.zeros((120, 3))
         expected[:, peer.classes_] = peer.predict_proba(problem.test.x.numpy())
@@ -56,7 +56,7 @@ def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
     problem = real(n=600, n_tasks=1, missing=0.0)
     forests = component("model", "irf", trees=100, max_features=1.0).build(problem, Streams(0))
     fitted = forests.fit(problem.train, 0)
-    predictive, votes = forests.predict(fitted, problem.test.x), forests.votes(fitted, problem.test.x)[..., 0]
+    predictive, votes = forests.predict_fitted(fitted, problem.test.x), forests.votes(fitted, problem.test.x)[..., 0]
     torch.testing.assert_close(predictive.mean, votes.mean(0))
     torch.testing.assert_close(predictive.variance, votes.var(0, correction=0) + fitted["noise"])
     scores = regression.scores(predictive, problem.test.y, problem.test.mask, ["t"])
@@ -96,7 +96,9 @@ def test_few_labels_and_none():
     few[0, 0] = few[1, 1] = True
     problem.train = Batch(problem.train.x, torch.where(few, problem.train.y.nan_to_num(), torch.nan), few, 1.0)
     forests = component("model", "irf", trees=5).build(problem, Streams(0))
-    assert torch.isfinite(forests.predict(forests.fit(problem.train, 0), problem.test.x).log_prob(problem.test.y)).all()
+    assert torch.isfinite(
+        forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x).log_prob(problem.test.y)
+    ).all()
     none = Batch(problem.train.x, problem.train.y, torch.zeros_like(few), 1.0)
     with pytest.raises(ValueError, match="task 0: no training label"):
         forests.fit(none, 0)
@@ -142,7 +144,7 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
     forests = component("model", "irf", **settings, calibrated=method).build(problem, Streams(0))
     fitted, plain = forests.fit(problem.train, 7), component("model", "irf", **settings).build(problem, Streams(0))
     assert torch.equal(fitted["threshold"], plain.fit(problem.train, 7)["threshold"])  # the trees are the same
-    probs = forests.predict(fitted, problem.test.x).probs.numpy()
+    probs = forests.predict_fitted(fitted, problem.test.x).probs.numpy()
     for t in range(n_tasks):
         seen = problem.train.mask[:, t]
         peer = CalibratedClassifierCV(
@@ -160,7 +162,7 @@ def test_calibrated_probabilities_are_better_on_rows_held_out(method):
     scores = {}
     for name in ("none", method):
         forests = component("model", "irf", trees=100, calibrated=name).build(problem, Streams(0))
-        predictive = forests.predict(forests.fit(problem.train, 0), problem.test.x)
+        predictive = forests.predict_fitted(forests.fit(problem.train, 0), problem.test.x)
         scores[name] = classification.scores(predictive, problem.test.y, problem.test.mask, ["digits"])
     plain, better = scores["none"], scores[method]
     assert better["nlpp"] < plain["nlpp"] - 0.1, scores
@@ -179,7 +181,8 @@ def test_a_curve_from_the_trees_own_rows_fails():
     spoilt = {**fitted, "curves": torch.tensor(np.array(wrong))[None]}
     test = problem.test
     nlpp = [
-        classification.scores(forests.predict(f, test.x), test.y, test.mask, ["t"])["nlpp"] for f in (fitted, spoilt)
+        classification.scores(forests.predict_fitted(f, test.x), test.y, test.mask, ["t"])["nlpp"]
+        for f in (fitted, spoilt)
     ]
     assert nlpp[0] < nlpp[1] - 0.05
 

@@ -199,7 +199,7 @@ def test_predictive_and_refusals():
     data = problem()
     model = built(data)
     theta = thetas(model, 3)
-    predictive = model.predict(theta, data.test.x)
+    predictive = model.predictive(theta, data.test.x)
     assert predictive.mu.shape == predictive.v.shape == (3, 12, 1)
     assert float(predictive.mu[1, 4, 0]) == pytest.approx(float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1]))
     assert float(predictive.v[2, 0, 0]) == pytest.approx(math.exp(theta[2, -1]))

@@ -38,7 +38,7 @@ def test_likelihood_literally(n_classes, intercept_scale):
     theta, per_class = thetas(model), 3 + (intercept_scale is not None)
     assert model.dim == len(model.names) == per_class * (1 if n_classes == 2 else n_classes)
     value = model.log_likelihood(theta, data.train)
-    probabilities = model.predict(theta, data.train.x).logits.softmax(-1)  # [K, B, 1, C]
+    probabilities = model.predictive(theta, data.train.x).logits.softmax(-1)  # [K, B, 1, C]
     for k, row in enumerate(theta.tolist()):
         for b, (x, y) in enumerate(zip(data.train.x.tolist(), data.train.y[:, 0].tolist(), strict=True)):
             x = x if intercept_scale is None else [1.0, *x]

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from components.contracts.problems import Batch
 from components.inference.log_joint import gradient_alone, log_joint, value_and_gradient
 from components.models.linear.logistic_regression import LogisticRegressionModule
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP, Noise
-from components.problems.supervised import Batch
 from runner.run.rng import Streams
 from tests.small_problems import component, real
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal
 
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.maths.natural_gradient import natural_step
 from components.models.deep_gp.build import Specific, linear_map, shared_and_specific
 from components.models.deep_gp.layout import Layout
-from components.posteriors.predictive import Categorical, GaussianMixture
-from components.problems.supervised import Batch
 from runner.run.rng import Streams
 from tests.models.test_mdgp_bound import perturbed
 from tests.small_problems import classes, component, real
@@ -130,7 +130,7 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
     assert float(bound(module, batch, 1).detach()) < exact - 1, "before the step it is a bound, and a loose one"
     assert float(climbed(module, batch)) == pytest.approx(exact, rel=1e-6)
     new = problem.test.x
-    predictive = module.predict(new, 1, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(new, 1, torch.Generator().manual_seed(0))
     k = kernel(new, batch.x, length, one, "matern52")
     inverse = torch.linalg.inv(K + s2 * torch.eye(15, dtype=torch.float64))
     assert torch.allclose(predictive.mean[:, 0], k @ inverse @ batch.y[:, 0], atol=1e-6)
@@ -186,7 +186,7 @@ def test_every_member_on_every_target(name, dtype, changes, target):
     for parameter_name, p in module.named_parameters():
         assert p.dtype == dtype
         assert torch.isfinite(p.grad).all(), parameter_name
-    predictive = module.predict(problem.test.x, 3, torch.Generator().manual_seed(0))
+    predictive = module.sample_predictive(problem.test.x, 3, torch.Generator().manual_seed(0))
     if target == "real":
         assert isinstance(predictive, GaussianMixture)
         assert predictive.mu.shape == predictive.v.shape == (3, 20, 3)
@@ -254,7 +254,7 @@ def test_gradient_of_a_prediction_in_its_inputs(name):
     x = problem.test.x[:3].clone().requires_grad_()
 
     def value(x):
-        return module.predict(x, 2, torch.Generator().manual_seed(0)).mean.sum()
+        return module.sample_predictive(x, 2, torch.Generator().manual_seed(0)).mean.sum()
 
     assert torch.autograd.gradcheck(value, [x], fast_mode=True)
 
@@ -262,8 +262,8 @@ def test_gradient_of_a_prediction_in_its_inputs(name):
 def test_chunks_of_samples_do_not_change_a_prediction(monkeypatch):
     problem = real(n=10)
     module = perturbed("mmdgp", problem)
-    whole = module.predict(problem.test.x, 6, torch.Generator().manual_seed(0))
+    whole = module.sample_predictive(problem.test.x, 6, torch.Generator().manual_seed(0))
     monkeypatch.setattr("components.models.deep_gp.module.PREDICTION_ELEMENTS", 1)
-    parts = module.predict(problem.test.x, 6, torch.Generator().manual_seed(0))
+    parts = module.sample_predictive(problem.test.x, 6, torch.Generator().manual_seed(0))
     assert parts.mu.shape == whole.mu.shape
     assert torch.allclose(parts.mean, whole.mean, atol=1.0), "other noise, the same distribution"

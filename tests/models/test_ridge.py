@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from small_problems import component, real, train
 
-from components.contracts.roles import NumericalTrouble
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation, ridge_path
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 F64 = torch.float64
@@ -35,7 +35,7 @@ def test_estimate_is_scikit_learns(intercept):
     torch.testing.assert_close(found["beta"][int(intercept) :], expected)
     if intercept:
         assert float(found["beta"][0]) == pytest.approx(peer.intercept_)
-    mean = module.predict(found, data.test.x).mean[:, 0]
+    mean = module.predict_fitted(found, data.test.x).mean[:, 0]
     torch.testing.assert_close(mean, torch.from_numpy(peer.predict(data.test.x.numpy())))
 
 
@@ -67,7 +67,7 @@ def test_it_is_the_bayes_rule_of_linear_regression():
     torch.testing.assert_close(found["noise"], noise)
     x = data.test.x[5]
     expected = noise * (1 + x @ torch.linalg.inv(X.T @ X + 0.8 * torch.eye(3, dtype=F64)) @ x)
-    torch.testing.assert_close(module.predict(found, data.test.x).variance[5, 0], expected)
+    torch.testing.assert_close(module.predict_fitted(found, data.test.x).variance[5, 0], expected)
 
 
 def test_generalised_cross_validation_literally_and_against_leaving_one_out():

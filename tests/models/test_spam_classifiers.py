@@ -32,10 +32,10 @@ def test_naive_bayes_literally_and_as_scikit_learn_has_it():
                 value += term
             joint.append(value)
         expected = joint[1] - math.log(math.exp(joint[0]) + math.exp(joint[1]))
-        found = model.predict(fitted, problem.test.x).log_probs[b, 0, 1]
+        found = model.predict_fitted(fitted, problem.test.x).log_probs[b, 0, 1]
         assert float(found) == pytest.approx(expected, abs=1e-12)
     peer = BernoulliNB(alpha=alpha, class_prior=fitted["log_class"].exp().numpy()).fit(x.numpy(), y.numpy())
-    probs = model.predict(fitted, problem.test.x).probs[:, 0]
+    probs = model.predict_fitted(fitted, problem.test.x).probs[:, 0]
     np.testing.assert_allclose(probs.numpy(), peer.predict_proba(problem.test.x.numpy()), atol=1e-12)
 
 
@@ -51,7 +51,7 @@ def test_l1_logistic_regression_meets_the_conditions_of_its_optimum():
     model = component("model", "logistic_lasso", prior_scale=s, intercept_scale=s0).build(problem, Streams(0))
     fitted = model.fit(problem.train, 0)
     x, y = problem.train.x, problem.train.y[:, 0]
-    miss = y - model.predict(fitted, x).probs[:, 0, 1]
+    miss = y - model.predict_fitted(fitted, x).probs[:, 0, 1]
     beta = fitted["coefficients"]
     assert 0 < int((beta == 0).sum()) < len(beta)
     for slope, value in zip(x.T @ miss, beta, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.contracts.roles import STREAMS
+from components.contracts.streams import STREAMS
 from runner.run.rng import Streams, derive
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Probability, Rng
+from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.streams import Rng
 from components.registry import register
 
 
 @register("attacker", "gaussian_contamination")
-class GaussianContamination(Attacker):
+class GaussianContamination(Contamination):
     """Adds large Gaussian noise to each observation with a small probability.
 
     y'_t = y_t + b_t ξ_t, b_t ~ Bernoulli(p_c), ξ_t ~ N(0, s² I), independent over t and replicates.  "Per observation" is
@@ -21,9 +22,7 @@ class GaussianContamination(Attacker):
 
     Source: Boustati (2021), appendix D.3.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    action: ClassVar[Literal["contamination"]] = "contamination"
-    knowledge: ClassVar[Literal["black box"]] = "black box"
+    knowledge: ClassVar[Knowledge] = "black box"
     probability: Probability
     sd: PositiveFloat
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.norms import NormName
 from components.attackers.victim import Criterion, Expectation, Victim
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.contracts.roles import Attacker
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "bim")
-class BIM(GradientAscent, Attacker, Steps):
+class BIM(GradientAscent, Evasion, Steps):
     """Basic iterative method: steps of the fast gradient method from the input itself, held inside the ball.
 
     x_0 = x,  x_{t+1} = clip(Π_{‖x'−x‖≤ε}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε;  x [B, D], y [B, T].
@@ -21,8 +21,5 @@ class BIM(GradientAscent, Attacker, Steps):
 
     Source: Kurakin et al. (2017), section 2.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"

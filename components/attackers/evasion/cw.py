@@ -10,7 +10,8 @@ from torch import Tensor
 
 from components.attackers.norms import NORMS
 from components.attackers.victim import Expectation, Victim
-from components.contracts.roles import Attacker, Rng
+from components.contracts.roles import Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
@@ -18,7 +19,7 @@ B1, B2, TINY = 0.9, 0.999, 1e-8  # of Adam, Kingma and Ba (2015)
 
 
 @register("attacker", "cw")
-class CarliniWagner(Attacker):
+class CarliniWagner(Evasion):
     """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c finds, held inside ε.
 
     min_w ‖x'(w) − x‖₂² + c · max(Z_y − max_{i≠y} Z_i, −κ),  x'(w) = l + (u − l)(tanh w + 1)/2 in the bounds [l, u] (x' = w
@@ -32,11 +33,8 @@ class CarliniWagner(Attacker):
 
     Source: Carlini and Wagner (2017), section VI.A."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
     norm: ClassVar[Literal["l2"]] = "l2"
 
     eps: Sizes

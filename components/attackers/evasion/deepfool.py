@@ -10,7 +10,8 @@ from torch import Tensor
 
 from components.attackers.norms import NORMS
 from components.attackers.victim import Expectation, Victim
-from components.contracts.roles import Attacker, Rng
+from components.contracts.roles import Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
@@ -18,7 +19,7 @@ TINY = 1e-12  # a class whose score does not change with the input is never the 
 
 
 @register("attacker", "deepfool")
-class DeepFool(Attacker):
+class DeepFool(Evasion):
     """DeepFool: steps to the nearest boundary of the linearised classifier until the class changes, capped at ε.
 
     With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and g_k = f_k − f_y:  l = argmin_k |g_k|/‖w_k‖_q,
@@ -31,11 +32,8 @@ class DeepFool(Attacker):
 
     Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
 
     eps: Sizes
     norm: Literal["linf", "l2"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from components.attackers.evasion.ascent import GradientAscent
-from components.contracts.roles import Attacker
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "fgsm")
-class FGSM(GradientAscent, Attacker):
+class FGSM(GradientAscent, Evasion):
     """Fast gradient sign method: the one step of size ε that lowers log p(y|x) fastest to first order.
 
     x' = clip(x − ε u(∇_x log p(y|x))), u = sign for the norm L∞ and the steepest direction of the others; p(y|x) is the
@@ -22,11 +22,8 @@ class FGSM(GradientAscent, Attacker):
 
     Source: Goodfellow et al. (2015), section 4; Gallego (2021), section 3.5.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
     steps: ClassVar[int] = 1
     step_size: ClassVar[float] = 1.0
     stop_when_broken: ClassVar[bool] = False

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.contracts.roles import Attacker
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd")
-class PGD(GradientAscent, Attacker, Steps):
+class PGD(GradientAscent, Evasion, Steps):
     """Projected gradient descent from random points of the ball, the strongest first-order attack known.
 
     x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε; of ``restarts`` the
@@ -24,11 +24,8 @@ class PGD(GradientAscent, Attacker, Steps):
 
     Source: Madry et al. (2018), section 2.1; Gallego (2021), section 3.3.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
 
     random_start: bool
     restarts: PositiveInt

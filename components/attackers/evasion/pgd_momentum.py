@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
-from components.contracts.roles import Attacker
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd_momentum")
-class PGDMomentum(GradientAscent, Attacker, Steps):
+class PGDMomentum(GradientAscent, Evasion, Steps):
     """Projected gradient descent along a running sum of normalised gradients (momentum iterative method).
 
     m_{t+1} = μ m_t + g_t/‖g_t‖₁,  x_{t+1} = clip(Π_{B(x)}(x_t + α u(m_{t+1}))),  g = −∇_x log p(y|x),  α = step_size · ε.
@@ -23,11 +23,8 @@ class PGDMomentum(GradientAscent, Attacker, Steps):
 
     Source: Dong et al. (2018), Algorithm 1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
 
     momentum: Annotated[float, Field(gt=0, le=1)]
     random_start: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -10,13 +10,14 @@ from torch import Tensor
 
 from components.attackers.norms import NORMS, NormName
 from components.attackers.victim import Victim
-from components.contracts.roles import Attacker, Rng
+from components.contracts.roles import Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
 
 @register("attacker", "random_noise")
-class RandomNoise(Attacker):
+class RandomNoise(Evasion):
     """Points drawn uniformly from the ball, the control that every attack with a gradient has to beat.
 
     x' = clip(x + δ), δ ~ U(‖δ‖ ≤ ε); of ``repeats`` draws a row keeps the first that is misclassified, else the last.
@@ -24,11 +25,8 @@ class RandomNoise(Attacker):
 
     Source: Carlini et al. (2019), section 4.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Literal["black box"]] = "black box"
+    knowledge: ClassVar[Knowledge] = "black box"
 
     eps: Sizes
     norm: NormName

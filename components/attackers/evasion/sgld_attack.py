@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -11,13 +11,14 @@ from torch import Tensor
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.norms import NormName
 from components.attackers.victim import Expectation, Victim
-from components.contracts.roles import Attacker, Probability, Rng
+from components.contracts.roles import Evasion, Knowledge, Probability
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
 
 @register("attacker", "sgld_attack")
-class SGLDAttack(Attacker):
+class SGLDAttack(Evasion):
     """Samples perturbations from regions of large loss by noisy sign steps of uncertain size, number and kind.
 
     x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws α = step_size · ε · Beta(a, b),
@@ -30,11 +31,8 @@ class SGLDAttack(Attacker):
 
     Source: Gallego (2021), eq. (3.14)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
 
     eps: Sizes
     norm: NormName

@@ -9,7 +9,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.attackers.victim import Victim, margins
-from components.contracts.roles import Attacker, Rng
+from components.contracts.roles import Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
@@ -17,7 +18,7 @@ HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of 10,000 queries
 
 
 @register("attacker", "square")
-class Square(Attacker):
+class Square(Evasion):
     """Square attack: random squares of ±ε, kept where they lower the margin of the true class; queries alone, no gradient.
 
     δ_0 = ±ε in vertical stripes; at query i a square of side h, h² = p(i) H W, at a random place gets δ = ±ε of one random
@@ -27,11 +28,8 @@ class Square(Attacker):
 
     Source: Andriushchenko et al. (2020), Algorithms 1 and 2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     follows_gradient: ClassVar[bool] = False
-    knowledge: ClassVar[Literal["black box"]] = "black box"
+    knowledge: ClassVar[Knowledge] = "black box"
     norm: ClassVar[Literal["linf"]] = "linf"
 
     eps: Sizes

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt, PrivateAttr
 from torch import Tensor
 
 from components.attackers.victim import Victim
-from components.contracts.roles import STREAMS, Attacker, Domain, Inference, Model, Rng
+from components.contracts.problems import Domain
+from components.contracts.roles import Attacker, Evasion, Inference, Knowledge, Model
+from components.contracts.streams import STREAMS, Rng
 from components.evaluation.threat import Sizes
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -20,7 +22,7 @@ APART = 10**9  # indices of the attack stream that each of the surrogate's own s
 
 
 @register("attacker", "transfer")
-class Transfer(Attacker):
+class Transfer(Evasion):
     """Grey box: an attack computed on a surrogate that the attacker has trained himself, carried over to the victim.
 
     x' = attack(x; p_S), p_S the posterior of ``surrogate`` after ``training_steps`` steps of ``inference`` on a random
@@ -33,10 +35,7 @@ class Transfer(Attacker):
 
     Source: Papernot et al. (2017), section 4; Biggio and Roli (2018), section 3.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
-    knowledge: ClassVar[Literal["grey box"]] = "grey box"
+    knowledge: ClassVar[Knowledge] = "grey box"
     shares: ClassVar[frozenset[str]] = frozenset({"eps"})  # keys that the attack takes over from here
 
     eps: Sizes
@@ -66,7 +65,7 @@ class Transfer(Attacker):
         known = replace(problem, train=train.part(rows, 1.0), attacker=None)
         with torch.enable_grad():
             state = self.inference.init(self.surrogate.build(known, own), known, own)
-            for _, batch in known.batches(own, 0, self.training_steps):
+            for _, batch in known.batches(self.inference.sees, own, 0, self.training_steps):
                 state, _ = self.inference.step(state, batch, own)
         out = self.model_copy()
         out._posterior = self.inference.posterior(state)
@@ -85,7 +84,7 @@ class Transfer(Attacker):
         return attack.random(x, y, eps, generator)
 
 
-class Apart(Rng):
+class Apart:
     """Streams for the surrogate, all of them derived from the attack stream: they leave those of the run alone."""
 
     def __init__(self, rng: Rng):

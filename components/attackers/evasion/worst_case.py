@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
@@ -11,16 +11,17 @@ from torch import Tensor
 
 from components.attackers.norms import NormName
 from components.attackers.victim import Victim, misjudged, summed
-from components.contracts.roles import Attacker, Domain, Rng
+from components.contracts.problems import Domain
+from components.contracts.roles import Attacker, Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.evaluation.threat import Sizes
 from components.registry import register
 
-Knowledge = Literal["white box", "grey box", "black box"]
 KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # the most first
 
 
 @register("attacker", "worst_case")
-class WorstCase(Attacker):
+class WorstCase(Evasion):
     """Point-wise worst case over several attacks: every row keeps the strongest result of the members.
 
     x' = argmin_m log p(y|x'_m) over the x'_m of those members that break the row, or of all where none does; ‖x'_m − x‖ ≤ ε
@@ -30,9 +31,6 @@ class WorstCase(Attacker):
 
     Source: Croce and Hein (2020), section 5."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary", "classes"})
     shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})  # keys that members take over from here
 
     eps: Sizes

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.roles import Attacker, Rng
+from components.contracts.roles import Knowledge, Opponent
+from components.contracts.streams import Rng
 from components.registry import register
 
 
 @register("attacker", "exponential_smoother")
-class ExponentialSmoother(Attacker):
+class ExponentialSmoother(Opponent):
     """An adversary who smooths her past choices and puts the positive reward where she is least expected.
 
     p := βp + (1 − β)a with a one-hot, p = (1/A, …, 1/A) at the start; b = argmin_i p_i, ties broken at random.  He
@@ -21,9 +22,7 @@ class ExponentialSmoother(Attacker):
 
     Source: Gallego (2021), section 4.4.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    action: ClassVar[Literal["adversary"]] = "adversary"
-    knowledge: ClassVar[Literal["black box"]] = "black box"
+    knowledge: ClassVar[Knowledge] = "black box"
 
     beta: Annotated[float, Field(gt=0, lt=1)]
 

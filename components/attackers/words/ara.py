@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,12 +22,14 @@ from components.attackers.words.changes import (
     random_changes,
     seen_by,
 )
-from components.contracts.roles import Attacker, Domain, Probability, Rng
+from components.contracts.problems import Domain
+from components.contracts.roles import Evasion, Knowledge, Probability
+from components.contracts.streams import Rng
 from components.registry import register
 
 
 @register("attacker", "ara")
-class ARA(Attacker):
+class ARA(Evasion):
     """Adversarial risk analysis attacker: draws x' from the defender's own beliefs p_C(x'|x) about an attack on words.
 
     X'(x, y_1) = argmin_{z ∈ Z(x)} P^A_z,  P^A_z ~ Beta with mean r(z) = p_C(y_1|z) and variance ``variance`` · v(r);
@@ -36,11 +38,9 @@ class ARA(Attacker):
 
     Source: Gallego (2021), eqs (3.11) and (3.12)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
-    knowledge: ClassVar[Literal["grey box"]] = "grey box"
+    knowledge: ClassVar[Knowledge] = "grey box"
 
     eps: WordSizes
     direction: Direction

@@ -15,8 +15,8 @@ from pydantic import AfterValidator
 from torch import Tensor
 
 from components.attackers.victim import Victim
+from components.contracts.predictive import Categorical
 from components.evaluation.threat import Sizes
-from components.posteriors.predictive import Categorical
 
 MALICIOUS = 1
 CHUNK = 1 << 16  # mails that a victim judges at once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -11,12 +11,14 @@ from torch import Tensor
 from components.attackers.victim import Victim
 from components.attackers.words.changes import Against, WordSizes, malicious, random_changes
 from components.attackers.words.integer_programme import minimum_cost_attack
-from components.contracts.roles import Attacker, Domain, Rng
+from components.contracts.problems import Domain
+from components.contracts.roles import Evasion, Knowledge
+from components.contracts.streams import Rng
 from components.registry import register
 
 
 @register("attacker", "dalvi")
-class Dalvi(Attacker):
+class Dalvi(Evasion):
     """Minimum-cost evasion of naive Bayes: the cheapest changes of words after which a spam mail passes for innocent.
 
     min Σ_i C(x_i, x'_i) δ_i  s.t.  Σ_i [log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2)] δ_i ≥ gap(x), δ ∈ {0, 1}^D,
@@ -27,11 +29,9 @@ class Dalvi(Attacker):
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
     against: ClassVar[Against] = "undefended"
 
     eps: WordSizes

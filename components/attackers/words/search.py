@@ -18,7 +18,7 @@ from components.attackers.words.changes import (
     random_changes,
     seen_by,
 )
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 
 
 class WordSearch(BaseModel):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from components.attackers.words.changes import Direction
 from components.attackers.words.search import WordSearch
-from components.contracts.roles import Attacker, Domain
+from components.contracts.problems import Domain
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "word_flip")
-class WordFlip(WordSearch, Attacker):
+class WordFlip(WordSearch, Evasion):
     """Word flips: adds to a spam mail, or takes from it, the few words whose change makes it look most innocent.
 
     x' = argmin_{z ∈ Z(x)} p_C(y_1|z), Z(x) all mails that differ from x in at most ε words: the attacker
@@ -21,9 +22,7 @@ class WordFlip(WordSearch, Attacker):
 
     Source: Gallego (2021), eq. (3.11) and section 3.6.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
     direction: ClassVar[Direction] = "flip"

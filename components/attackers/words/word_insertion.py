@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from components.attackers.words.changes import Direction
 from components.attackers.words.search import WordSearch
-from components.contracts.roles import Attacker, Domain
+from components.contracts.problems import Domain
+from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "word_insertion")
-class WordInsertion(WordSearch, Attacker):
+class WordInsertion(WordSearch, Evasion):
     """Good-word insertion: adds to a spam mail the few words that make it look most innocent.
 
     x' = argmin_{z ∈ Z(x)} p_C(y_1|z), Z(x) all mails that have the words of x and at most ε more: the attacker
@@ -21,9 +22,7 @@ class WordInsertion(WordSearch, Attacker):
 
     Source: Gallego (2021), eq. (3.11) and section 3.6.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    action: ClassVar[Literal["evasion"]] = "evasion"
-    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
     domain: ClassVar[Domain] = "binary"
-    knowledge: ClassVar[Literal["white box"]] = "white box"
+    knowledge: ClassVar[Knowledge] = "white box"
     direction: ClassVar[Direction] = "insertion"

@@ -7,11 +7,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from components.contracts.roles import Rng, Setting
+from components.contracts.problems import Batch
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.predictions import predictions
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 Array = NDArray[np.float64]

@@ -10,7 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 from scipy.io import loadmat
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.arm.protocol import JOINTS, Array, partly_labelled, some_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.datasets.files import locate, why_unavailable

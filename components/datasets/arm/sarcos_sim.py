@@ -7,7 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.arm.protocol import JOINTS, partly_labelled, some_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.problems.supervised import Supervised

@@ -9,7 +9,9 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.marginal_2d import marginal_2d
 from components.figures.trace import trace
 from components.problems.density import Density

@@ -8,7 +8,9 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.particles_2d import particles_2d
 from components.figures.trace import trace
 from components.figures.trajectories_2d import trajectories_2d

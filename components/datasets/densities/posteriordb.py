@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.files import locate, why_unavailable
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.simulated_regression import simulated_regression

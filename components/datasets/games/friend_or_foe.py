@@ -7,7 +7,9 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures import rewards
 from components.problems.game import Game
 from components.registry import register

@@ -8,9 +8,11 @@ import torch
 from pydantic import Field, PositiveInt, model_validator
 from sklearn.datasets import load_digits
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.calibration import calibration
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 IMAGES = 1_797

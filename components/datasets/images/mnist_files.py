@@ -14,10 +14,12 @@ from pydantic import Field, PositiveInt
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.files import locate, why_unavailable
 from components.figures.calibration import calibration
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, SimulatedData
 
 Offline = Literal["simulate", "error", "always"]

@@ -11,12 +11,14 @@ from matplotlib import cbook, image
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from sklearn.datasets import load_sample_images
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.inducing_images import inducing_images
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 

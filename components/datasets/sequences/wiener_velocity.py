@@ -8,11 +8,14 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Kind, NumericalTrouble, Rng, Setting
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.coverage import coverage
 from components.figures.trajectory import trajectory
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
+from components.trouble import NumericalTrouble
 
 
 @register("dataset", "wiener_velocity")

@@ -8,8 +8,10 @@ import torch
 from pydantic import Field
 from sklearn.datasets import load_diabetes
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised
 from components.registry import register
 
 PATIENTS = 442

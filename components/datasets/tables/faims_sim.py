@@ -12,11 +12,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from sklearn.decomposition import MiniBatchSparsePCA
 from sklearn.exceptions import ConvergenceWarning
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
 from components.figures.roc import roc
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 RUNS = 3

@@ -8,9 +8,11 @@ from typing import ClassVar
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.figures.calibration import calibration
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Kind, Rng, Setting, Target
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
 from components.datasets.files import find, locate, verify_as, why_unavailable
 from components.figures.calibration import calibration
 from components.figures.predictions import predictions
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import DataUnavailable, Misfit, SimulatedData
 

@@ -11,10 +11,11 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Dataset, Domain, Kind, Setting, Target
+from components.contracts.problems import Batch, Domain, Kind, Target
+from components.contracts.roles import Dataset, Setting
 from components.datasets.files import find, locate, verify_as, why_unavailable
 from components.figures.calibration import calibration
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, SimulatedData
 
 Offline = Literal["simulate", "error"]

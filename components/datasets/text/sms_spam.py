@@ -15,7 +15,8 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Rng, Setting
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
 from components.datasets.text.mail_files import MailDataset, held_out, problem_of_words
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from components.contracts.roles import Rng, Setting
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
 from components.datasets.text.mail_files import MailDataset, held_out, problem_of_words
 from components.problems.supervised import Supervised

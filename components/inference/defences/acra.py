@@ -10,10 +10,12 @@ from torch import Tensor
 
 from components.attackers.words.beliefs import attack_frequencies
 from components.attackers.words.changes import Direction
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.inference.defences.origins import Aware, Origins, Utilities, aware
 from components.inference.point.fit import Fit
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 BELIEFS = 1 << 22  # random beliefs held at once

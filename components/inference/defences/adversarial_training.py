@@ -7,11 +7,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from components.contracts.capabilities import Network
-from components.contracts.roles import Attacker, Inference, Info, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Attacker, Inference, Info
+from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, Threat, mixed
 from components.inference.point.descent import Descent, descend, frozen, optimizer_of
-from components.inference.point.map import PointEstimate
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.point_estimate import PointEstimate
+from components.problems.supervised import Supervised
 from components.registry import register
 
 

@@ -10,11 +10,14 @@ from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, untrained
-from components.inference.defences.particles import OwnRows, Particles, kicked, own_gradient
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import untrained
+from components.inference.defences.particle_dynamics import kicked, own_gradient
 from components.inference.defences.training_threat import Mixture, Threat, labels, mixed
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.particles import OwnRows, Particles
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -60,7 +63,7 @@ class ARATraining(Inference):
     attack_steps: PositiveFloat
     attack_temperature: NonNegativeFloat
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> Chains:
         threat = Threat(problem, self.train_eps, rng)
         if self.defender_uncertainty and problem.domain == "binary":
             raise Misfit(
@@ -70,7 +73,7 @@ class ARATraining(Inference):
         state = untrained(model, problem, self.chains, rng)
         return state | {"velocity": torch.zeros_like(state["theta"]), "threat": threat}
 
-    def attacked(self, state: State, batch: Batch, rng: Rng) -> Tensor:
+    def attacked(self, state: Chains, batch: Batch, rng: Rng) -> Tensor:
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
         model, betas, threat = state["model"], state["theta"].split(1), state["threat"]
         if not self.defender_uncertainty:
@@ -91,7 +94,7 @@ class ARATraining(Inference):
         )
         return attacked.unflatten(0, (len(betas), -1))
 
-    def step(self, state: State, batch: Batch, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Batch, rng: Rng) -> tuple[Chains, Info]:
         theta = state["theta"]
         attacked = self.attacked(state, batch, rng)
         value, gradient = own_gradient(state["model"], theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
@@ -107,6 +110,6 @@ class ARATraining(Inference):
         }
         return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
 
-    def posterior(self, state: State) -> Particles:
+    def posterior(self, state: Chains) -> Particles:
         """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
         return Particles(state["model"], state["theta"])

@@ -9,10 +9,12 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.words.changes import Direction
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.inference.defences.origins import Aware, Origins, Utilities, aware
 from components.inference.point.fit import Fit
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from components.attackers.words.changes import Direction, change_sets, changed, possible
 from components.attackers.words.integer_programme import falls
 from components.contracts.capabilities import Generative
-from components.inference.point.fit import Fitted
-from components.posteriors.predictive import Categorical
+from components.contracts.predictive import Categorical
+from components.posteriors.fitted import Fitted
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
 PAIRS = 1 << 21  # candidates of origins held at once

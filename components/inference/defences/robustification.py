@@ -11,12 +11,15 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, untrained
-from components.inference.defences.particles import Particles, kicked, own_gradient
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import untrained
+from components.inference.defences.particle_dynamics import kicked, own_gradient
 from components.inference.defences.training_threat import Threat
 from components.inference.log_joint import value_and_gradient
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.particles import Particles
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Shortfall
 
@@ -56,13 +59,13 @@ class Robustification(Inference):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     temperature: NonNegativeFloat
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> Chains:
         state = untrained(model, problem, 1 + 2 * self.chains, rng)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
         return state | {"velocity": torch.zeros_like(state["theta"]), "attacked": clean, "threat": threat}
 
-    def step(self, state: State, batch: Batch, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Batch, rng: Rng) -> tuple[Chains, Info]:
         model, K, threat = state["model"], self.chains, state["threat"]
         if state["t"] == self.undefended_steps:
             believed = state["theta"][1 : 1 + K].split(1)
@@ -88,7 +91,7 @@ class Robustification(Inference):
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
 
-    def posterior(self, state: State) -> Robustified:
+    def posterior(self, state: Chains) -> Robustified:
         """The K defended particles as they are, whose mean predictive is p_C(y|x), and the undefended one beside them."""
         if 0 < state["t"] <= self.undefended_steps:
             told = f"after {state['t']} steps there is no defence yet: it is learnt after {self.undefended_steps}"

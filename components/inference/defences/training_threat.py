@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from components.attackers.victim import Victim
-from components.contracts.roles import Attacker, Rng
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.contracts.roles import Attacker, Evasion
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 Mixture = Literal["half", "attacked"]  # rows behind a step: as many clean as attacked, or the attacked ones alone
@@ -29,7 +31,7 @@ class Threat:
         self, problem: Supervised, eps: float, rng: Rng | None = None, training_attacker: Attacker | None = None
     ):
         attacker = training_attacker or problem.attacker
-        if attacker is None or attacker.action != "evasion":
+        if not isinstance(attacker, Evasion):
             name = "none" if attacker is None else attacker.name
             key = "attacker" if training_attacker is None else "inference.training_attacker"
             raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")

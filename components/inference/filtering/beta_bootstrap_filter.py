@@ -9,7 +9,9 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.inference.filtering import generalised_particle_filter as filter_
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Observation, Sequence
@@ -40,6 +42,7 @@ class BetaBootstrapFilter(Inference):
     Source: Boustati (2021), eq. (6.6) and Algorithm 7."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
     particles: PositiveInt
     resample_below: Probability

@@ -8,7 +8,9 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.inference.filtering import generalised_particle_filter as filter_
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Observation, Sequence
@@ -31,6 +33,7 @@ class BootstrapFilter(Inference):
     Source: Gordon et al. (1993); Boustati (2021), Algorithm 6 with q = f and G = g."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
     particles: PositiveInt
     resample_below: Probability

@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import StateSpace
-from components.contracts.roles import Info, NumericalTrouble, Rng
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import effective_sample_size, systematic_ancestors
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Observation, Sequence
+from components.trouble import NumericalTrouble
 
 Potential = Callable[[Any, Observation, Tensor], Tensor]  # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
 

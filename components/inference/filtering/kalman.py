@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import torch
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.roles import Inference, Info, NumericalTrouble, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Observation, Sequence
 from components.registry import register
+from components.trouble import NumericalTrouble
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
 
@@ -29,6 +32,7 @@ class Kalman(Inference):
     Source: Kalman (1960); Särkkä (2013), theorem 4.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> dict[str, Any]:

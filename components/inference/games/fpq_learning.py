@@ -8,10 +8,13 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.maths.policies import PolicyName, draw_action, probabilities
 from components.models.games.q_table import Table
-from components.problems.game import Episode, Game, Play
+from components.posteriors.play import Play
+from components.problems.game import Episode, Game
 from components.registry import register
 
 
@@ -51,6 +54,7 @@ class FPQLearning(Inference):
     Source: Gallego (2021), eqs. (4.2) and (4.3) and Algorithm 4.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    sees: ClassVar[Sees] = "episode"
     needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
     attacks: ClassVar[bool] = True
 

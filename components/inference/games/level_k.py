@@ -7,11 +7,14 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.inference.games.fpq_learning import count, expected_values, mean_forecast, prior_counts
 from components.maths.policies import PolicyName, draw_action, probabilities
 from components.models.games.q_table import Table
-from components.problems.game import Episode, Game, Play
+from components.posteriors.play import Play
+from components.problems.game import Episode, Game
 from components.registry import register
 
 
@@ -28,6 +31,7 @@ class LevelK(Inference):
     Source: Gallego (2021), Algorithm 4.1 and section 4.3.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    sees: ClassVar[Sees] = "episode"
     needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
     attacks: ClassVar[bool] = True
 

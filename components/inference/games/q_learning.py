@@ -7,10 +7,13 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field, PositiveFloat
 
-from components.contracts.roles import Inference, Info, Probability, Rng
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.maths.policies import PolicyName, draw_action, probabilities
 from components.models.games.q_table import Table
-from components.problems.game import Episode, Game, Play
+from components.posteriors.play import Play
+from components.problems.game import Episode, Game
 from components.registry import register
 
 
@@ -24,6 +27,7 @@ class QLearning(Inference):
     Source: Gallego (2021), eq. (4.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    sees: ClassVar[Sees] = "episode"
     needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
     attacks: ClassVar[bool] = True
 

@@ -9,8 +9,10 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
@@ -34,6 +36,7 @@ class HMC(WarmUp, Inference):
     Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul & Sountsov (2021), Algorithm 1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
@@ -47,10 +50,10 @@ class HMC(WarmUp, Inference):
             raise ValueError("warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered")
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         return super().init(model, problem, rng) | {"length": chees.Length.of(self.length)}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         z, tuning = self.ready(state, batch, rng)
         mass, eps, length, t = tuning.mass, tuning.step_size, state["length"], state["t"] + 1
         learns = self.trajectory == "chees" and t <= self.warmup

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
+from components.trouble import NumericalTrouble
 
 Shape = Literal["identity", "diagonal", "dense"]
 

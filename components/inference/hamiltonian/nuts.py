@@ -7,8 +7,10 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field
 
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains
 from components.inference.hamiltonian.tree import no_u_turn
 from components.inference.hamiltonian.warmup import WarmUp
 from components.registry import register
@@ -30,10 +32,11 @@ class NUTS(WarmUp, Inference):
     Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6; Bardenet (2021), section 4.4.6."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size
         draw = no_u_turn(state["model"], batch, tuning.mass, eps, z, self.max_depth, rng.noise)

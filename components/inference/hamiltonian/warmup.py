@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveIn
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Rng
-from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, first_batch, moved, started
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
     Scatter,
@@ -41,10 +41,9 @@ class WarmUp(BaseModel):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = started(model, problem, self.chains, rng)
         batch, theta = first_batch(problem, rng), state["theta"]
-        whole(batch)
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
         ones, dense = theta.new_ones(theta.shape[1]), self.mass == "dense"
         unit = Mass.of(torch.diag(ones) if dense else ones)
@@ -52,12 +51,11 @@ class WarmUp(BaseModel):
         divergences = torch.zeros((), device=theta.device, dtype=torch.long)
         return state | {"value": value, "gradient": gradient, "tuning": tuning, "divergences": divergences}
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [C, N, P]
 
-    def ready(self, state: State, batch: Any, rng: Rng) -> tuple[Phase, Tuning]:
+    def ready(self, state: Chains, batch: Any, rng: Rng) -> tuple[Phase, Tuning]:
         """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
-        whole(batch)
         theta, tuning = state["theta"], state["tuning"]
         z = Phase(theta, theta, state["value"], state["gradient"])
         if state["t"] == 0 and self.warmup > 0:
@@ -65,7 +63,7 @@ class WarmUp(BaseModel):
             tuning = replace(tuning, step_size=eps, averaging=DualAveraging.around(eps))
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
-    def learnt(self, tuning: Tuning, state: State, batch: Any, z: Phase, rate: Tensor | float, rng: Rng) -> Tuning:
+    def learnt(self, tuning: Tuning, state: Chains, batch: Any, z: Phase, rate: Tensor | float, rng: Rng) -> Tuning:
         """The tuning after a step from ``state`` to z that had this acceptance rate; the same after warm-up."""
         step = state["t"] + 1
         if step > self.warmup:
@@ -84,7 +82,7 @@ class WarmUp(BaseModel):
             return replace(tuning, step_size=settled(math.exp(averaging.log_average)))
         return tuning
 
-    def arrived(self, state: State, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]) -> State:
+    def arrived(self, state: Chains, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]) -> Chains:
         """The state one step on, at z; ``stats`` [C] are of the trajectories that led there."""
         divergences = state["divergences"]
         if state["t"] >= self.warmup:

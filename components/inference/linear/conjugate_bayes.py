@@ -11,9 +11,11 @@ from scipy import stats
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.figures.credible_region import credible_region
-from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
@@ -29,8 +31,7 @@ from components.posteriors.decisions import (
     samples_of,
 )
 from components.posteriors.draws import Draws
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 Decision = Literal["squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"]
@@ -126,6 +127,7 @@ class ConjugateBayes(Inference):
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     level: Annotated[float, Field(gt=0, lt=1)]
     draws: PositiveInt
@@ -165,7 +167,6 @@ class ConjugateBayes(Inference):
         return int((distance <= region_radius(self.level, fit.dim, a_n) * b_n / a_n).sum())
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        whole(batch)
         data, model, R = state["data"], state["model"], self.simulations
         theta = model.sample_prior(R, rng.noise)  # (β, log σ²), or β
         D = len(data.beta)

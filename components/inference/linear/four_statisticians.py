@@ -12,13 +12,15 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, Decision
 from components.inference.linear.maximum_likelihood import MaximumLikelihood, MaximumLikelihoodEstimate
 from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
 from components.inference.linear.statistical_risk import ESTIMATORS, Risks, StatisticalRisk
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
@@ -107,6 +109,7 @@ class FourStatisticians(Inference):
     Source: Bardenet (2021), chapter 1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt

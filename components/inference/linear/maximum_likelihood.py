@@ -10,13 +10,14 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.figures.confidence_region import confidence_region
-from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.least_squares import LeastSquares
-from components.posteriors.predictive import GaussianMixture
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # at which the coverage is checked, beside ``level``
@@ -67,6 +68,7 @@ class MaximumLikelihood(Inference):
     Source: Bardenet (2021), section 1.1 and eq. (1.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
@@ -81,7 +83,6 @@ class MaximumLikelihood(Inference):
         return {"model": model, "data": data, "n": 0, "inside": empty, "cloud": data.X.new_zeros(0, data.X.shape[1])}
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        whole(batch)
         data: LinearData = state["data"]
         repeated = data.repeated(self.simulations, rng.noise)
         distance = repeated.distance(data.beta)  # [R]

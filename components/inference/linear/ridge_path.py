@@ -11,16 +11,17 @@ from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.figures.ridge_trace import ridge_trace
-from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
 from components.models.linear.ridge import ridge_path as path_of
-from components.posteriors.predictive import GaussianMixture
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 Choice = Literal["gcv", "loo", "evidence", "hkb"]
@@ -93,6 +94,7 @@ class RidgePath(Inference):
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Bardenet (2021), sections 1.4 and 2.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     lowest: PositiveFloat
     highest: PositiveFloat
@@ -111,7 +113,6 @@ class RidgePath(Inference):
         return {"model": model, "data": data}
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        whole(batch)
         return state, {}
 
     def posterior(self, state: dict[str, Any]) -> RidgeEstimates:

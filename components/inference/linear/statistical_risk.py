@@ -11,13 +11,14 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.figures.risk_functions import risk_functions
-from components.inference.chains import whole
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
-from components.posteriors.predictive import GaussianMixture
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -91,6 +92,7 @@ class StatisticalRisk(Inference):
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     loss: Literal["estimation", "prediction"]
     loss_power: PositiveFloat
@@ -113,7 +115,6 @@ class StatisticalRisk(Inference):
         return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
 
     def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        whole(batch)
         data, model = state["data"], state["model"]
         errors = data.errors(self.simulations, rng.noise)  # [R, N]
         noise_alone = least_squares(data.X, errors, data.known_noise)

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import NumericalTrouble
+from components.trouble import NumericalTrouble
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
 

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved, started
 from components.inference.log_joint import log_joint
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -28,19 +30,18 @@ class Gibbs(Inference):
     Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: Any, problem: Any, rng: Rng) -> State:
-        whole(first_batch(problem, rng))
+    def init(self, model: Any, problem: Any, rng: Rng) -> Chains:
         return started(model, problem, self.chains, rng, gradient=False)
 
     @torch.no_grad()
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
-        whole(batch)
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         model, theta = state["model"], state["theta"]
         B = len(model.blocks)
         if self.scan == "systematic":
@@ -57,5 +58,5 @@ class Gibbs(Inference):
         state = moved(state, theta, self.burn_in, self.thinning, {"lp": lp}, "mend the conditionals of the model")
         return state, {"log_joint": lp.mean(), "draws": len(state["kept"])}
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [C, N, P]

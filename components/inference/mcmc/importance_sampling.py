@@ -9,14 +9,16 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, NumericalTrouble, Rng
-from components.inference.chains import State, collected, first_batch, moved, whole
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, first_batch, moved
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fitted
 from components.posteriors.draws import Draws
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 
 SCREENED, CLIMBED = 100, 4  # draws of the prior, and how many of the best of them lead to modes
 
@@ -39,6 +41,7 @@ class ImportanceSampling(Inference):
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
@@ -48,9 +51,8 @@ class ImportanceSampling(Inference):
     rounds: PositiveInt
     pilot: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         batch = first_batch(problem, rng)
-        whole(batch)
         start = model.sample_prior(self.chains, rng.init)  # [C, P]
         nothing = start.new_full((), -torch.inf)
         state = {"model": model, "t": 0, "start": start, "theta": start, "kept": [], "stats": {}}
@@ -82,8 +84,7 @@ class ImportanceSampling(Inference):
         return fitted(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
 
     @torch.no_grad()
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
-        whole(batch)
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         model, fit, t = state["model"], state["fit"], state["t"] + 1
         if fit is None:
             theta = model.sample_prior(self.chains, rng.noise)
@@ -114,7 +115,7 @@ class ImportanceSampling(Inference):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         """Draws [C, N, P] with log_weights [C, N]."""
         draws = collected(state)
         log_weights = draws.stats.pop("log_weight", draws.draws[..., 0])

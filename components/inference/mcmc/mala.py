@@ -8,8 +8,10 @@ import torch
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, first_batch, moved, started
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc.adaptation import WarmUp, stretched, transposed
 from components.inference.mcmc.metropolis import metropolis_hastings
@@ -35,19 +37,18 @@ class MALA(WarmUp, Inference):
     Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), eq. (4.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = started(model, problem, self.chains, rng)
         batch, theta = first_batch(problem, rng), state["theta"]
-        whole(batch)
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
         return state | self.unadapted(theta) | {"value": value, "gradient": gradient}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
-        whole(batch)
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, value, gradient, t = state["theta"], state["value"], state["gradient"], state["t"] + 1
         L, log_step = state["factor"], state["log_step"]
         eps = log_step.exp()[:, None]  # [C, 1]
@@ -73,5 +74,5 @@ class MALA(WarmUp, Inference):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [C, N, P]

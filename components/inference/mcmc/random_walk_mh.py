@@ -8,8 +8,10 @@ import torch
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, first_batch, moved, started, whole
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, first_batch, moved, started
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.adaptation import WarmUp, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
@@ -33,20 +35,19 @@ class RandomWalkMH(WarmUp, Inference):
     Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu and Thoms (2008), Algorithm 4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = started(model, problem, self.chains, rng, gradient=False)
         batch, theta = first_batch(problem, rng), state["theta"]
-        whole(batch)
         value = log_joint(model, theta, batch).detach()  # [C]
         return state | self.unadapted(theta) | {"value": value}
 
     @torch.no_grad()
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
-        whole(batch)
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, value, log_step, t = state["theta"], state["value"], state["log_step"], state["t"] + 1
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
@@ -66,5 +67,5 @@ class RandomWalkMH(WarmUp, Inference):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [C, N, P]

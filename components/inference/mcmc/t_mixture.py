@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import NumericalTrouble
 from components.inference.log_joint import log_joint
+from components.trouble import NumericalTrouble
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 

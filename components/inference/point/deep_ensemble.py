@@ -9,13 +9,16 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, NumericalTrouble, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.inference.chains import untrained
-from components.inference.defences.particles import Particles
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import Descent, optimizer_of
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.particles import Particles
+from components.problems.supervised import Supervised
 from components.registry import register
+from components.trouble import NumericalTrouble
 
 
 @register("inference", "deep_ensemble")

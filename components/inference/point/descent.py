@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from components.contracts.problems import Batch
 from components.contracts.roles import Info
-from components.problems.supervised import Batch
 
 Descent = Literal["adam", "sgd"]
 

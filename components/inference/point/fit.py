@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
-from components.contracts.roles import Inference, Info, Rng
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.posteriors.fitted import Fitted
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """An estimator and what it learnt."""
-
-    estimator: Any
-    fitted: dict[str, Tensor]
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """The estimator's own predictive at x [B, D]."""
-        return self.estimator.predict(self.fitted, x)
 
 
 @register("inference", "fit")
@@ -37,6 +25,7 @@ class Fit(Inference):
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"estimator"})
 
     def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:

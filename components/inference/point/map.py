@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import torch
 from pydantic import Field, PositiveFloat
-from torch import Tensor
 
 from components.contracts.capabilities import Network
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, descend, frozen, optimizer_of
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.point_estimate import PointEstimate
+from components.problems.supervised import Supervised
 from components.registry import register
-
-
-@dataclass(frozen=True)
-class PointEstimate:
-    """δ(θ − θ̂): one deterministic network."""
-
-    network: Any
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Predictive of the one network at x [B, D], S = 1; differentiable in x."""
-        return self.network.predictive(self.network(x)[None])
 
 
 @register("inference", "map")

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import torch
 from pydantic import Field, PositiveFloat, PositiveInt
-from torch import Tensor
 
 from components.contracts.capabilities import Network
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, descend, frozen, optimizer_of
-from components.posteriors.draws import redrawn
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.variational import DropoutPosterior
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
-
-
-@dataclass(frozen=True)
-class DropoutPosterior:
-    """The networks that dropout leaves: each mask of hidden units is one posterior draw."""
-
-    network: Any
-    n_predict: int
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Mixture over S stochastic passes at x [B, D]; differentiable in x."""
-        return self.network.predictive(self.network(x, generator, self.n_predict))
-
-    def some(self, n: int, generator: torch.Generator | None) -> Any:
-        """n masks of every row behind each prediction: new ones, or always the same without a generator."""
-        return redrawn(self, n, generator)
 
 
 @register("inference", "mc_dropout")

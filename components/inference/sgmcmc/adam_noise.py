@@ -8,8 +8,9 @@ import torch
 from pydantic import Field, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved, started
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -44,12 +45,12 @@ class AdamNoise(Inference, StepSizes, GradientEstimates, Preconditioning):
     beta2: Annotated[float, Field(ge=0, lt=1)]
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = started(model, problem, self.chains, rng)
         zero = torch.zeros_like(state["theta"])
         return self.referred(state | {"v": zero, "m": zero}, problem)
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta = state["theta"]
         eps = self.step_size_at(state["t"])
         state = self.refreshed(state)
@@ -69,5 +70,5 @@ class AdamNoise(Inference, StepSizes, GradientEstimates, Preconditioning):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [K, N, P]

@@ -8,8 +8,9 @@ import torch
 from pydantic import Field, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
@@ -42,12 +43,12 @@ class AdamNR(Inference, StepSizes, Repulsion, Preconditioning):
     beta2: Annotated[float, Field(ge=0, lt=1)]
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = scattered(model, problem, self.chains, rng, self.bandwidth)
         zero = torch.zeros_like(state["theta"])
         return state | {"v": zero, "m": zero}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, t, L = state["theta"], state["t"], len(state["theta"])
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
@@ -68,5 +69,5 @@ class AdamNR(Inference, StepSizes, Repulsion, Preconditioning):
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

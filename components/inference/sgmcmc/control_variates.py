@@ -9,10 +9,10 @@ from pydantic import BaseModel, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import State
+from components.contracts.problems import Batch
+from components.inference.chains import Chains
 from components.inference.log_joint import gradient_alone, value_and_gradient
 from components.inference.variational.lbfgs import TrainingSet
-from components.problems.supervised import Batch
 from components.trouble import Misfit
 
 ROWS = 4096  # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
@@ -60,7 +60,7 @@ class GradientEstimates(BaseModel):
     centre_steps: PositiveInt
     refresh_every: PositiveInt
 
-    def referred(self, state: State, problem: Any) -> State:
+    def referred(self, state: Chains, problem: Any) -> Chains:
         """A fresh state with what the estimates need: the reference point and its gradient, the data where it moves.
 
         Raises Misfit for a density, which has no minibatches."""
@@ -75,14 +75,14 @@ class GradientEstimates(BaseModel):
         centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
         return state | {"reference": centre, "slope": whole_gradient(model, centre, problem.train)[1]}
 
-    def refreshed(self, state: State) -> State:
+    def refreshed(self, state: Chains) -> Chains:
         """The state with its reference moved to where the chains are, if it is time."""
         if self.gradient != "svrg" or state["t"] % self.refresh_every:
             return state
         slope = whole_gradient(state["model"], state["theta"], state["data"].batch())[1]
         return state | {"reference": state["theta"], "slope": slope}
 
-    def estimated(self, state: State, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+    def estimated(self, state: Chains, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(state["model"], theta, batch)
         if self.gradient != "plain":

@@ -9,8 +9,9 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved, started
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved, started
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.preconditioner import Preconditioning
@@ -62,11 +63,11 @@ class PSGLD(Inference, StepSizes, GradientEstimates, Preconditioning):
     correction: bool
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = started(model, problem, self.chains, rng)
         return self.referred(state | {"v": torch.zeros_like(state["theta"])}, problem)
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, t, alpha = state["theta"], state["t"], self.averaging
         eps = self.step_size_at(t)
         state = self.refreshed(state)
@@ -92,5 +93,5 @@ class PSGLD(Inference, StepSizes, GradientEstimates, Preconditioning):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [K, N, P]

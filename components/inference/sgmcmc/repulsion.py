@@ -22,9 +22,10 @@ from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, mode
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import NumericalTrouble, Rng
-from components.inference.chains import State, started
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, started
 from components.maths.cholesky import jittered_cholesky
+from components.trouble import NumericalTrouble
 
 Bandwidth = Literal["median"] | PositiveFloat
 
@@ -108,7 +109,7 @@ def apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
         )
 
 
-def scattered(model: LogJoint, problem: Any, chains: int, rng: Rng, bandwidth: float | Literal["median"]) -> State:
+def scattered(model: LogJoint, problem: Any, chains: int, rng: Rng, bandwidth: float | Literal["median"]) -> Chains:
     """The state of particles that begin at draws from the model's prior, no two of them at one place.
 
     Raises NumericalTrouble as ``started`` and ``apart`` do."""

@@ -8,8 +8,9 @@ import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -48,13 +49,13 @@ class SGDMR(Inference, StepSizes, Repulsion):
             raise ValueError(f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}")
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = scattered(model, problem, self.chains, rng, self.bandwidth)
         theta = state["theta"]
         momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         return state | {"momentum": momentum}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, momentum, t = state["theta"], state["momentum"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
@@ -74,5 +75,5 @@ class SGDMR(Inference, StepSizes, Repulsion):
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

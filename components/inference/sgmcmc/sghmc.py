@@ -9,8 +9,9 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved, started
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
@@ -56,7 +57,7 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
             )
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         if self.noise_estimate and (problem is None or problem.kind != "supervised"):
             raise Misfit("inference.noise_estimate: a density has no gradient noise; use false")
         state = started(model, problem, self.chains, rng)
@@ -64,7 +65,7 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         return self.referred(state | {"r": r, "V": torch.zeros_like(theta)}, problem)
 
-    def _halved(self, state: State, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _halved(self, state: Chains, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
         """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
         half = len(batch.x) // 2
         if half == 0:
@@ -78,7 +79,7 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
         return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         t, r, V, C = state["t"], state["r"], state["V"], self.friction
         eps = self.step_size_at(t)
         state = self.refreshed(state)
@@ -102,5 +103,5 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
             info["uncovered"] = (eps * V > 2 * C).to(V.dtype).mean()
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [K, N, P]

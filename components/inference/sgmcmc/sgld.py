@@ -8,8 +8,9 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved, started
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved, started
 from components.inference.sgmcmc.control_variates import GradientEstimates
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
@@ -35,10 +36,10 @@ class SGLD(Inference, StepSizes, GradientEstimates):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         return self.referred(started(model, problem, self.chains, rng), problem)
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         state = self.refreshed(state)
         theta = state["theta"]
         eps = self.step_size_at(state["t"])
@@ -54,5 +55,5 @@ class SGLD(Inference, StepSizes, GradientEstimates):
         }
         return state, info
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

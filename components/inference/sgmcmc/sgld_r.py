@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -37,10 +38,10 @@ class SGLDR(Inference, StepSizes, Repulsion):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         return scattered(model, problem, self.chains, rng, self.bandwidth)
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, t = state["theta"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
@@ -57,5 +58,5 @@ class SGLDR(Inference, StepSizes, Repulsion):
         }
         return state, info | particles.facts() | {"jitter": jitter}
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

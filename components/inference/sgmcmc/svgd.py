@@ -8,8 +8,9 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.roles import Inference, Info, Rng
-from components.inference.chains import State, collected, moved
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, kernel, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -40,11 +41,11 @@ class SVGD(Inference, StepSizes):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> State:
+    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
         state = scattered(model, problem, self.chains, rng, self.bandwidth)
         return state | {"squares": torch.zeros_like(state["theta"])}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
         theta, squares, t = state["theta"], state["squares"], state["t"]
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
@@ -63,5 +64,5 @@ class SVGD(Inference, StepSizes):
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: State) -> Draws:
+    def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

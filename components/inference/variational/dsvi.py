@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
-from torch import Tensor
 
-from components.contracts.capabilities import Elbo
-from components.contracts.roles import Inference, Info, Rng, State
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.maths.natural_gradient import natural_step
-from components.posteriors.draws import redrawn
-from components.posteriors.predictive import Predictive
+from components.posteriors.variational import VariationalPosterior
 from components.registry import register
-
-
-@dataclass(frozen=True)
-class VariationalPosterior:
-    """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs from."""
-
-    module: Elbo
-    n_predict: int
-
-    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """p(y*|x*) as a mixture over ``n_predict`` samples, x [B, D]."""
-        return self.module.predict(x, self.n_predict, generator)
-
-    def some(self, n: int, generator: torch.Generator | None) -> Any:
-        """n samples of f behind each prediction: new ones, or always the same without a generator."""
-        return redrawn(self, n, generator)
 
 
 @register("inference", "dsvi")
@@ -81,14 +62,14 @@ class DSVI(Inference):
         layers = list(module.layers().values())
         return layers if self.natural_layers == "all" else layers[-1:]
 
-    def init(self, model: Any, problem: Any, rng: Rng) -> State:
+    def init(self, model: Any, problem: Any, rng: Rng) -> Any:
         by_natural = {id(p) for layer in self._natural(model) for p in (layer.q_mean, layer.q_tril)}
         parameters = [p for p in model.parameters() if id(p) not in by_natural]
         # fused: one pass over all parameters; the loop over tensors costs as much as the bound of a small model.
         optimizer = torch.optim.Adam(parameters, lr=self.lr, betas=tuple(self.betas), fused=True)  # type: ignore[arg-type]
         return {"module": model, "optimizer": optimizer, "step": 0}
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Any, batch: Any, rng: Rng) -> tuple[Any, Info]:
         module, optimizer, step = state["module"], state["optimizer"], state["step"] + 1
         layers = self._natural(module)
         module.zero_grad(set_to_none=True)
@@ -110,5 +91,5 @@ class DSVI(Inference):
         optimizer.step()
         return {"module": module, "optimizer": optimizer, "step": step}, info | {"lr": lr}
 
-    def posterior(self, state: State) -> VariationalPosterior:
+    def posterior(self, state: Any) -> VariationalPosterior:
         return VariationalPosterior(state["module"], self.n_predict)

@@ -9,12 +9,14 @@ import torch
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 
-from components.contracts.roles import Inference, Info, NumericalTrouble, Rng, State
-from components.inference.variational.dsvi import VariationalPosterior
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.maths.strong_wolfe import Trial, strong_wolfe
-from components.problems.supervised import Batch, Supervised
+from components.posteriors.variational import VariationalPosterior
+from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import Misfit, NumericalTrouble
 
 CURVATURE_FLOOR = 1e-10  # pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
 
@@ -80,6 +82,7 @@ class LBFGS(Inference):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
 
     memory: PositiveInt
@@ -110,7 +113,7 @@ class LBFGS(Inference):
             assign(parameters, first)
         return starts
 
-    def init(self, model: Any, problem: Supervised, rng: Rng) -> State:
+    def init(self, model: Any, problem: Supervised, rng: Rng) -> Any:
         """
         Raises:
             ValueError: several restarts of a model that does not say which parameters to draw anew.
@@ -184,7 +187,7 @@ class LBFGS(Inference):
         scale = max(abs(value), abs(trial.value), 1.0)
         run["converged"] = value - trial.value <= self.tolerance * scale
 
-    def step(self, state: State, batch: Any, rng: Rng) -> tuple[State, Info]:
+    def step(self, state: Any, batch: Any, rng: Rng) -> tuple[Any, Info]:
         module = state["module"]
         parameters, data = list(module.parameters()), state["data"].batch()
 
@@ -210,5 +213,5 @@ class LBFGS(Inference):
         }
         return state, info
 
-    def posterior(self, state: State) -> VariationalPosterior:
+    def posterior(self, state: Any) -> VariationalPosterior:
         return VariationalPosterior(state["module"], self.n_predict)

@@ -11,11 +11,13 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.roles import Inference, Info, Rng
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.posteriors.draws import redrawn
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -68,7 +70,7 @@ class MeanFieldPosterior:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Mixture over S whole networks drawn from q, at x [B, D]; differentiable in x."""
         network = self.q.network
-        return network.predictive(network.outputs(self.q.draw(self.n_predict, generator), x))
+        return network.output_predictive(network.outputs(self.q.draw(self.n_predict, generator), x))
 
     def some(self, n: int, generator: torch.Generator | None) -> Any:
         """n networks behind each prediction: new ones, or always the same without a generator."""

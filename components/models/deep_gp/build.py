@@ -17,7 +17,7 @@ from components.models.deep_gp.settings import DeepGPSettings
 from components.models.deep_gp.tops import CoregionalisedTop, IndependentTop, Top
 
 if TYPE_CHECKING:
-    from components.contracts.roles import Rng
+    from components.contracts.streams import Rng
     from components.problems.supervised import Supervised
 
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from pydantic import PositiveInt
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.deep_gp.build import coregionalised
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings

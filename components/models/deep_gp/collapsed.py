@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.maths.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pooled
 from components.models.shallow_gp.exact import ExactGP
-from components.posteriors.predictive import Predictive
 
 if TYPE_CHECKING:
     from components.models.shallow_gp.labels import Labels
@@ -120,10 +120,10 @@ class CollapsedMDGP(nn.Module):
             terms |= {"log_hyperprior": log_prior, "elbo": terms["elbo"] + log_prior}
         return terms | {"jitter": torch.tensor(most)}
 
-    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) as a mixture over draws of v, of every task at x [B, D]; differentiable in x."""
         parts = []
-        for eps in self.draw_noise(None, n_samples, generator):
+        for eps in self.draw_noise(None, n, generator):
             with torch.no_grad():
                 labels, _ = self._labels(eps)
                 known = self.top.condition_on(labels)

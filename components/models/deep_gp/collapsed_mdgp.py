@@ -18,7 +18,7 @@ from components.models.shallow_gp.prior import Coregionalised, Independent, Mean
 from components.registry import register
 
 if TYPE_CHECKING:
-    from components.contracts.roles import Rng
+    from components.contracts.streams import Rng
     from components.problems.supervised import Supervised
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 
 NOISE_FLOOR = 1e-6  # below it a label counts for more digits than float32 has
 

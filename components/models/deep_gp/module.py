@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
 from components.models.deep_gp.likelihoods import Likelihood
 from components.models.deep_gp.tops import Top
-from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
 
 if TYPE_CHECKING:
-    from components.problems.supervised import Batch
+    from components.contracts.problems import Batch
 
 PREDICTION_ELEMENTS = 2**24  # of the largest tensor of a prediction (128 MB in float64): samples are taken in chunks
 
@@ -112,14 +112,14 @@ class MultiTaskDGP(nn.Module):
         return torch.stack([layer.kl() for layer in self.layers().values()]).sum()
 
     # ---- predictions -------------------------------------------------------------------------------------------------
-    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
         layout = Layout.full(self.n_tasks, x.shape[0])
         most = max(layer.q_mean.numel() for layer in self.layers().values())
-        chunk = max(1, min(n_samples, PREDICTION_ELEMENTS // (most * x.shape[0])))
+        chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))
         parts: list[Predictive] = []
-        for start in range(0, n_samples, chunk):
-            noise = self.noise_on(x, layout, min(chunk, n_samples - start), generator)
+        for start in range(0, n, chunk):
+            noise = self.noise_on(x, layout, min(chunk, n - start), generator)
             features, _ = self.features(x, noise)
             mean, variance, _ = self.top(features)
             parts.append(self.likelihood.predictive(mean, variance, noise.likelihood))

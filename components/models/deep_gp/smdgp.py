@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.deep_gp.build import shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings

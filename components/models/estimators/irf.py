@@ -13,9 +13,11 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
-from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
-from components.problems.supervised import Batch, Supervised
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -100,7 +102,7 @@ class Forests(nn.Module):
             tasks.append(value.gather(1, node[..., None].expand(-1, -1, value.shape[-1])))
         return torch.stack(tasks, 2)
 
-    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
         """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean of the votes,
         calibrated before."""
         votes = self.votes(fitted, x)

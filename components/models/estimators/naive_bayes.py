@@ -9,10 +9,12 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.linear.design import one_task
-from components.posteriors.predictive import Categorical
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -55,7 +57,7 @@ class BernoulliNaiveBayes(nn.Module):
         """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B, C]."""
         return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
 
-    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
         """p(y|x) ∝ p(y) p(x|y)."""
         return Categorical((fitted["log_class"] + self.log_conditional(fitted, x))[None, :, None])
 

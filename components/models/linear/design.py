@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.problems.supervised import Batch, Supervised
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 

@@ -9,11 +9,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.models.linear.design import column_names, labelled, one_task, predictor
-from components.posteriors.predictive import GaussianMixture
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
@@ -79,7 +81,7 @@ class LinearRegressionModule(nn.Module):
             value = value + a * math.log(b) - math.lgamma(a) - a * log_noise - b * (-log_noise).exp()
         return value.squeeze(1)
 
-    def predict(self, theta: Tensor, x: Tensor) -> GaussianMixture:
+    def predictive(self, theta: Tensor, x: Tensor) -> GaussianMixture:
         """N(β_k x, σ_k²), k = 1 … K."""
         beta, log_noise = self.split(theta)
         mu = predictor(beta, x, self.intercept).unsqueeze(-1)  # [K, B, 1]

@@ -9,10 +9,12 @@ from pydantic import PositiveFloat
 from sklearn.linear_model import LogisticRegression as Solver
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.linear.design import one_task
-from components.posteriors.predictive import Categorical
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
@@ -50,7 +52,7 @@ class LogisticLassoModule(nn.Module):
             "intercept": torch.from_numpy(solver.intercept_[0:1]).to(batch.x)[0],  # []
         }
 
-    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
         """p(y = 1|x) = σ(β_0 + xᵀβ)."""
         f = x @ fitted["coefficients"] + fitted["intercept"]
         return Categorical(torch.stack([torch.zeros_like(f), f], -1)[None, :, None])

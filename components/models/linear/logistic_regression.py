@@ -10,10 +10,12 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.linear.design import column_names, design, one_task, predictor
-from components.posteriors.predictive import Categorical
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
@@ -110,7 +112,7 @@ class LogisticRegressionModule(nn.Module):
         """θ = 0 [n, P]: where gradient descent starts, every class equally likely."""
         return self.scales.new_zeros(n, self.dim)
 
-    def predict(self, theta: Tensor, x: Tensor) -> Categorical:
+    def predictive(self, theta: Tensor, x: Tensor) -> Categorical:
         """Mixture over θ [K, P] of the class probabilities at x [B, D]."""
         f = self.scores(theta, x)
         f = torch.cat([torch.zeros_like(f), f], 1) if self.n_rows == 1 else f  # [K, C, B]

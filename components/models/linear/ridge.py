@@ -9,11 +9,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.maths.conjugate_regression import coefficients
 from components.models.linear.design import column_names, design, labelled, one_task
-from components.posteriors.predictive import GaussianMixture
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 GRID = 10.0 ** torch.linspace(-6, 6, 121, dtype=torch.float64)  # penalties that gcv tries, in units of the mean of XᵀX
@@ -74,7 +76,7 @@ class RidgeModule(nn.Module):
         usable = [e if math.isfinite(e) else math.inf for e in errors]
         return unit * float(GRID[usable.index(min(usable))])
 
-    def predict(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> GaussianMixture:
         """N(xᵀβ̂, σ̂²(1 + xᵀ(XᵀX + λI)⁻¹x)), the Bayesian predictive with σ̂² in place of σ²."""
         X = design(x, self.intercept)
         mean = (X @ fitted["beta"])[None, :, None]  # [1, B, 1]

@@ -9,10 +9,12 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.networks.feed_forward import Activation, FeedForward
-from components.posteriors.predictive import Predictive
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 from components.registry import register
 
 Gamma = tuple[float, float]  # shape a and rate b
@@ -122,9 +124,9 @@ class BayesianNetwork(nn.Module):
         log_lambda = precision.log()[:, : self.pieces[1]]
         return torch.cat([w, log_lambda, w.new_zeros(n, self.pieces[2])], 1)
 
-    def predict(self, theta: Tensor, x: Tensor) -> Predictive:
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
         """Predictive of K networks θ [K, P] at x [B, D]."""
-        return self.network.predictive(self.network.outputs(theta, x), self.log_noise(theta))
+        return self.network.output_predictive(self.network.outputs(theta, x), self.log_noise(theta))
 
 
 @register("model", "bnn")

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.networks.convolutions import Downsampling
 from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
 from components.problems.supervised import Supervised

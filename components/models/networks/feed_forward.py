@@ -15,10 +15,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.roles import Rng
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.contracts.streams import Rng
 from components.models.networks.convolutions import Convolutions, Downsampling
-from components.posteriors.predictive import Categorical, GaussianMixture, Predictive
-from components.problems.supervised import Batch, Supervised
+from components.problems.supervised import Supervised
 
 Activation = Literal["relu", "tanh", "gelu", "softplus", "identity"]
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
@@ -177,7 +178,7 @@ class FeedForward(nn.Module):
         """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a constant."""
         return 0.5 * ((self.theta / self.prior_std) ** 2).sum() - self.hyperprior()
 
-    def predictive(self, f: Tensor, log_noise: Tensor | None = None) -> Predictive:
+    def output_predictive(self, f: Tensor, log_noise: Tensor | None = None) -> Predictive:
         """Mixture over the samples of f [S, B, T, C]."""
         if self.target != "real":
             return Categorical(f)
@@ -225,6 +226,6 @@ class FeedForward(nn.Module):
         weights = -0.5 * (z * z).sum(-1) - self.log_normaliser
         return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
 
-    def predict(self, theta: Tensor, x: Tensor) -> Predictive:
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
         """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B, D]."""
-        return self.predictive(self.outputs(theta, x), self._noise_of(theta))
+        return self.output_predictive(self.outputs(theta, x), self._noise_of(theta))

@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 
-from components.contracts.roles import Rng
+from components.contracts.streams import Rng
 from components.models.networks.feed_forward import DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 

@@ -17,7 +17,7 @@ from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
-    from components.contracts.roles import Rng
+    from components.contracts.streams import Rng
     from components.problems.supervised import Supervised
 
 

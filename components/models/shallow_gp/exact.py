@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import Gaussian
 from components.models.shallow_gp.labels import Labels, everywhere
 from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
-from components.posteriors.predictive import Predictive
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
@@ -134,7 +134,7 @@ class ExactGP(nn.Module):
         L, _ = _factor(K, diagonal, self.jitter)
         return Conditioned(L, torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0])
 
-    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
         return self.predict_given(self.condition(), self.labels, x)
 

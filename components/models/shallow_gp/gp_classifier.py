@@ -15,7 +15,7 @@ from components.models.shallow_gp.prior import Independent
 from components.registry import register
 
 if TYPE_CHECKING:
-    from components.contracts.roles import Rng
+    from components.contracts.streams import Rng
     from components.problems.supervised import Supervised
 
 ROWS = 500  # training rows whose distances give the lengthscale

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.models.deep_gp.layout import Layout
 
 if TYPE_CHECKING:
-    from components.problems.supervised import Batch
+    from components.contracts.problems import Batch
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
 from components.models.deep_gp.likelihoods import Gaussian, Likelihood
 from components.models.shallow_gp.labels import Labels, by_task, everywhere
 from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
-from components.posteriors.predictive import Predictive
 
 if TYPE_CHECKING:
-    from components.problems.supervised import Batch
+    from components.contracts.problems import Batch
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class SparseGP(nn.Module):
         return log_prior
 
     # ---- predictions -------------------------------------------------------------------------------------------------
-    def predict(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Predictive:
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
         points, tasks = everywhere(x, self.covariance.n_tasks)
         mean, variance, _ = self.marginals(points, tasks)
         noise = None
         if self.likelihood.samples_f:
-            noise = torch.randn((n_samples, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device)
+            noise = torch.randn((n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device)
         return self.likelihood.predictive(mean, variance, noise)
 
     # ---- what inference asks for -------------------------------------------------------------------------------------

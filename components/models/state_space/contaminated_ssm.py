@@ -8,7 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, factor
 from components.problems.sequence import Sequence
 from components.registry import register

@@ -8,9 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.roles import Model, NumericalTrouble, Rng
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
+from components.trouble import NumericalTrouble
 
 
 def factor(matrix: Tensor, name: str) -> Tensor:

@@ -1,0 +1,72 @@
+"""Capabilities: what a built model can be asked, and what an inference method therefore ``needs``.
+
+A name in ``offers``, ``needs`` or ``gives`` is that of a protocol here, in snake case.  ``check_offered`` is the one place
+where an object is looked at for what it can do; everywhere else an ``isinstance`` of a protocol says it."""
+
+from __future__ import annotations
+
+from components.contracts.capabilities.densities import (
+    ClosedFormScore,
+    Conditionals,
+    LogJoint,
+    OwnInputs,
+    ThetaPredictive,
+    TrainingStart,
+    WarmStart,
+)
+from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
+from components.contracts.capabilities.games import NoiseLaw, QFunction
+from components.contracts.capabilities.networks import Dropout, Network, WeightSpace
+from components.contracts.capabilities.sequences import (
+    LinearGaussian,
+    PowerIntegral,
+    SeriesConditionals,
+    StateSpace,
+    TransitionDensity,
+)
+from components.contracts.capabilities.variational import (
+    ArdWeights,
+    Elbo,
+    Hyperparameters,
+    InducingInputs,
+    LatentVariable,
+    NoiseParameters,
+    Pathwise,
+    VariationalLayers,
+)
+
+CAPABILITIES: dict[str, type] = {
+    "log_joint": LogJoint,
+    "theta_predictive": ThetaPredictive,
+    "warm_start": WarmStart,
+    "training_start": TrainingStart,
+    "closed_form_score": ClosedFormScore,
+    "own_inputs": OwnInputs,
+    "conditionals": Conditionals,
+    "conjugate": Conjugate,
+    "elbo": Elbo,
+    "variational_layers": VariationalLayers,
+    "noise_parameters": NoiseParameters,
+    "hyperparameters": Hyperparameters,
+    "ard_weights": ArdWeights,
+    "inducing_inputs": InducingInputs,
+    "latent_variable": LatentVariable,
+    "pathwise": Pathwise,
+    "network": Network,
+    "dropout": Dropout,
+    "weight_space": WeightSpace,
+    "estimator": Estimator,
+    "generative": Generative,
+    "state_space": StateSpace,
+    "transition_density": TransitionDensity,
+    "power_integral": PowerIntegral,
+    "linear_gaussian": LinearGaussian,
+    "series_conditionals": SeriesConditionals,
+    "q_function": QFunction,
+    "noise_law": NoiseLaw,
+}
+
+
+def missing(thing: object, names: frozenset[str]) -> list[str]:
+    """Capabilities of those named that a built thing does not have, sorted."""
+    return sorted(name for name in names if not isinstance(thing, CAPABILITIES[name]))

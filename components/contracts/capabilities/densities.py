@@ -1,0 +1,81 @@
+"""Capabilities of models that are a log density over flat parameters θ."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+
+
+@runtime_checkable
+class LogJoint(Protocol):
+    """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.
+
+    Where parameters are constrained (a scale, a simplex), ``log_prior`` holds the log-Jacobian of ``constrain``.  The batch
+    of a density is None: its log-likelihood is [K, 0]."""
+
+    @property
+    def dim(self) -> int: ...  # P
+
+    @property
+    def names(self) -> list[str]: ...  # of the P' parameters that ``constrain`` gives; empty: they have no names
+
+    def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor: ...  # [K, B], unscaled
+
+    def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
+
+
+@runtime_checkable
+class ThetaPredictive(Protocol):
+    """What K parameters predict: asked of every log joint of a supervised problem."""
+
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...  # θ [K, P], x [B, D]; a mixture of K
+
+
+@runtime_checkable
+class WarmStart(Protocol):
+    """Where chains begin when draws from the prior are not the place."""
+
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
+
+
+@runtime_checkable
+class TrainingStart(Protocol):
+    """Where training by gradients begins, as networks do whose training does not begin where samplers start."""
+
+    def initial(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
+
+
+@runtime_checkable
+class ClosedFormScore(Protocol):
+    """The log joint and its gradient in closed form, which spares a backward pass.
+
+    Without ``value`` the first of the two may be anything: it is not read."""
+
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]: ...  # [K], [K, P]
+
+
+@runtime_checkable
+class OwnInputs(Protocol):
+    """A log joint whose K parameters may each be given inputs of their own, x [K, B, D]."""
+
+    @property
+    def own_inputs(self) -> bool: ...
+
+
+@runtime_checkable
+class Conditionals(Protocol):
+    """Full conditionals of blocks of the parameters, which a Gibbs sampler draws in turn; θ [K, P] as in LogJoint."""
+
+    @property
+    def blocks(self) -> list[str]: ...
+
+    def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor: ...  # [K, P]

@@ -1,0 +1,57 @@
+"""Capabilities of models that learn in closed form or in one go."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+from components.maths.conjugate_regression import Coefficients
+
+
+@runtime_checkable
+class Conjugate(Protocol):
+    """A linear regression y ~ N(Xβ, σ² I) with β | σ² ~ N(0, σ² diag(λ)⁻¹), whose posterior is known in closed form."""
+
+    @property
+    def penalty(self) -> Tensor: ...  # λ [D]
+
+    @property
+    def intercept(self) -> bool: ...  # whether the first column of X is of ones
+
+    @property
+    def noise(self) -> float | tuple[float, float]: ...  # σ², or (a, b) of its InvGamma prior
+
+    @property
+    def names(self) -> list[str]: ...
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # (β, log σ²) or β, [n, P]
+
+    def coefficients(self, batch: Batch) -> Coefficients: ...  # β | σ², y
+
+    def log_evidence(self, batch: Batch) -> Tensor: ...  # log p(y | X) []
+
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """A model that fits itself in one go; what it learnt is a dict of tensors, so that it can be kept."""
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]: ...
+
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive: ...
+
+
+@runtime_checkable
+class Generative(Estimator, Protocol):
+    """An estimator that models x too: p(y|x) ∝ p(y) Π_i p(x_i|y), C classes."""
+
+    def log_class(self, fitted: dict[str, Tensor]) -> Tensor: ...  # log p(y) [C]
+
+    def log_features(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x_i|y) [B, C, D]
+
+    def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor: ...  # log p(x|y) [B, C]

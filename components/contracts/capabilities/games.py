@@ -1,0 +1,29 @@
+"""Capabilities of players and of adversaries."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+@runtime_checkable
+class QFunction(Protocol):
+    """Action values Q(s, a, b) of one player for R replicates: a table or an approximator."""
+
+    def fresh(self, own: int, other: int) -> QFunction: ...  # at initial values, for other numbers of actions
+
+    def q(self, s: Tensor) -> Tensor: ...  # s [R] -> [R, A, B]
+
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float) -> None: ...  # in place, [R] each
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+@runtime_checkable
+class NoiseLaw(Protocol):
+    """A contamination whose law is known: what an oracle needs."""
+
+    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]: ...  # weights [C], covariances [C, dy, dy]

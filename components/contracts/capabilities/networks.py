@@ -1,0 +1,59 @@
+"""Capabilities of feed-forward networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+
+Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
+
+
+@runtime_checkable
+class Network(Trainable, Protocol):
+    """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C] whose parameters have a prior.
+
+    Dropout acts only where a generator is given: ``forward`` alone is deterministic and draws on no global state."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor: ...
+
+    def log_prob(
+        self, f: Tensor, batch: Batch
+    ) -> Tensor: ...  # f [..., B, T, C] -> [..., B], missing labels count zero
+
+    def penalty(self) -> Tensor: ...  # −log prior of the module's own parameters up to a constant, []
+
+    def output_predictive(self, f: Tensor) -> Predictive: ...  # f [S, B, T, C] -> a mixture of S
+
+
+@runtime_checkable
+class Dropout(Protocol):
+    """A network that leaves out hidden units at random where it is given a generator."""
+
+    @property
+    def dropout(self) -> float: ...  # the rate
+
+
+@runtime_checkable
+class WeightSpace(Protocol):
+    """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian priors."""
+
+    theta: nn.Parameter  # [P]
+    prior_std: Tensor  # [P]
+
+    @property
+    def shares_weights(self) -> bool: ...  # True: convolutions, of which noise on pre-activations knows nothing
+
+    def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
+
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...  # [..., P] -> (W [..., out, in], b [..., out])
+
+    def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...  # affine(l, h) stands for h W_lᵀ + b_l
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P], [B, D] -> f [K, B, T, C]

@@ -1,0 +1,74 @@
+"""Capabilities of state-space models: x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+
+@runtime_checkable
+class StateSpace(Protocol):
+    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions [R, N]."""
+
+    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
+
+    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor: ...  # y [R, dy], x [R, N, dx] -> [R, N]
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[y_t | x_t] [R, N, dy]
+
+
+@runtime_checkable
+class TransitionDensity(Protocol):
+    """A transition that can be evaluated, as smoothers and guided proposals ask."""
+
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log f_t(x | x_prev) [R, N]
+
+
+@runtime_checkable
+class PowerIntegral(Protocol):
+    """An observation density whose power can be integrated over y, as the β-divergence asks."""
+
+    def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor: ...  # log ∫ g(y|x)^power dy, [R, N] or []
+
+
+@runtime_checkable
+class LinearGaussian(Protocol):
+    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter needs."""
+
+    @property
+    def A(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    def Q(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    def H(self) -> Tensor: ...  # [dy, dx]
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy]
+
+    @property
+    def m0(self) -> Tensor: ...  # [dx]
+
+    @property
+    def P0(self) -> Tensor: ...  # [dx, dx]
+
+
+@runtime_checkable
+class SeriesConditionals(Protocol):
+    """Full conditionals of a whole series, which a Gibbs sampler draws in turn: the hidden states, then parameters."""
+
+    @property
+    def names(self) -> list[str]: ...  # of the P parameters
+
+    def start(self, series: Any, chains: int, generator: torch.Generator) -> Tensor: ...  # parameters [R, C, P]
+
+    def draw_states(self, series: Any, theta: Tensor, generator: torch.Generator) -> Tensor: ...  # [R, C, T, dx]
+
+    def draw_parameters(
+        self, series: Any, states: Tensor, theta: Tensor, generator: torch.Generator
+    ) -> Tensor: ...  # [R, C, P]

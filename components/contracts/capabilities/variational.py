@@ -1,0 +1,120 @@
+"""Capabilities of models with a variational posterior of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+
+
+class Trainable(Protocol):
+    """A module whose parameters an optimizer moves and a checkpoint keeps; ``nn.Module`` has it all."""
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
+
+    def zero_grad(self, set_to_none: bool = True) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...
+
+
+@runtime_checkable
+class Elbo(Trainable, Protocol):
+    """A variational model: its bound as a function of explicit noise, and its predictive distribution."""
+
+    def draw_noise(
+        self, batch: Batch, n_samples: int, generator: torch.Generator
+    ) -> Any: ...  # whatever ``elbo`` reads
+
+    def elbo(self, batch: Batch, noise: Any) -> dict[str, Tensor]: ...  # "elbo", "log_likelihood", "kl": all []
+
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive: ...  # a mixture of n
+
+
+class VariationalLayer(Protocol):
+    """q(v) = N(m, L Lᵀ) of one layer's whitened inducing outputs."""
+
+    q_mean: nn.Parameter  # m
+    q_tril: nn.Parameter  # L
+
+
+@runtime_checkable
+class VariationalLayers(Protocol):
+    """Layers whose q(v) natural gradients can follow, by name, bottom to top."""
+
+    def layers(self) -> Mapping[str, VariationalLayer]: ...
+
+
+@runtime_checkable
+class NoiseParameters(Protocol):
+    """Parameters of the observation noise, which ``noise_warmup`` holds."""
+
+    def noise_parameters(self) -> Iterable[nn.Parameter]: ...
+
+
+@runtime_checkable
+class Hyperparameters(Protocol):
+    """Parameters, on their unbounded scale, that restarts draw anew."""
+
+    def hyperparameters(self) -> Iterable[nn.Parameter]: ...
+
+
+@runtime_checkable
+class ArdWeights(Protocol):
+    """What the top layer makes of its processes: the weights of a Hinton diagram."""
+
+    @property
+    def process_names(self) -> list[str]: ...
+
+    def ard_weights(self) -> Tensor: ...  # ω = 1/ℓ² by task and process [T, D]
+
+
+@runtime_checkable
+class InducingInputs(ArdWeights, Protocol):
+    """Inducing inputs of each layer, now and as they were initialised."""
+
+    @property
+    def n_levels(self) -> int: ...
+
+    def inducing_inputs(self) -> Mapping[str, Tensor]: ...  # [G, M, D] each
+
+    def initial_inducing_inputs(self) -> Mapping[str, Tensor]: ...
+
+
+class Rows(Protocol):
+    """A batch of rows without labels; ``scale`` = N/B makes a sum over it an unbiased sum over the data."""
+
+    @property
+    def x(self) -> Tensor: ...  # [B, …]
+
+    @property
+    def scale(self) -> float: ...
+
+
+@runtime_checkable
+class LatentVariable(Trainable, Protocol):
+    """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²)."""
+
+    @property
+    def latent_dim(self) -> int: ...  # D
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]: ...  # x [B, …] -> m, s [B, D]
+
+    def log_joint(self, x: Tensor, z: Tensor) -> Tensor: ...  # log p(x, z), z [S, B, D] -> [S, B]
+
+
+@runtime_checkable
+class Pathwise(Trainable, Protocol):
+    """A bound that is differentiable in explicit noise, row by row."""
+
+    def draw_noise(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B, D]
+
+    def elbo_rows(self, batch: Rows, noise: Tensor) -> Tensor: ...  # [S, B], without what ``kl`` holds
+
+    def kl(self) -> Tensor: ...  # of what all rows share; 0 where they share nothing, []

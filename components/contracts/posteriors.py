@@ -1,0 +1,154 @@
+"""What can be asked of a posterior: metrics, attacks, figures and files read nothing else.
+
+An inference method says in ``gives`` which of these its posteriors keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import Predictive
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """A posterior predictive: the only ``predict`` there is."""
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive: ...  # x [B, D]
+
+
+@runtime_checkable
+class Redraws(Predicts, Protocol):
+    """A posterior predictive that rests on draws of which there can be fewer: what an attack follows at each step."""
+
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts: ...  # None: always the same n
+
+
+@runtime_checkable
+class HoldsDraws(Protocol):
+    """Draws θ of C chains, and the P' parameters with names that they stand for."""
+
+    @property
+    def draws(self) -> Tensor: ...  # [C, N, P]
+
+    @property
+    def start(self) -> Tensor: ...  # [C, P] where the chains began
+
+    @property
+    def names(self) -> list[str]: ...  # of the P' parameters; empty where they have none
+
+    @property
+    def stats(self) -> dict[str, Tensor]: ...  # [C, N] each
+
+    @property
+    def log_weights(self) -> Tensor | None: ...  # [C, N], importance sampling only; unnormalised
+
+    @property
+    def n_chains(self) -> int: ...
+
+    @property
+    def n_draws(self) -> int: ...
+
+    @property
+    def flat(self) -> Tensor: ...  # [C·N, P]
+
+    @property
+    def values(self) -> Tensor: ...  # of the parameters [C, N, P']
+
+    def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
+
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...  # of K parameters at x [B, D]
+
+
+@runtime_checkable
+class FilteredStates(Protocol):
+    """Summaries of p(x_t | y_1:t) for t = 1 … ``t`` of R replicates."""
+
+    t: int  # times filtered so far
+    mean: Tensor  # [R, T, dx]
+    variance: Tensor  # [R, T, dx]
+    lower: Tensor  # 5 % quantile [R, T, dx]
+    upper: Tensor  # 95 % quantile [R, T, dx]
+    predicted: Tensor  # E[y_t | y_1:t−1] [R, T, dy]
+    log_normaliser: Tensor  # log evidence where the potential is the likelihood [R]
+
+    def so_far(self) -> FilteredStates: ...
+
+
+@runtime_checkable
+class SmoothedStates(Protocol):
+    """Summaries of p(x_t | y_1:T) for all T times of R replicates."""
+
+    mean: Tensor  # [R, T, dx]
+    variance: Tensor  # [R, T, dx]
+    lower: Tensor  # 5 % quantile [R, T, dx]
+    upper: Tensor  # 95 % quantile [R, T, dx]
+
+
+@runtime_checkable
+class Played(Protocol):
+    """What a decision maker has earned in t episodes, and what she would do now."""
+
+    rewards: Tensor  # [R, t]
+    values: Tensor  # [R, A] expected value of each of her actions in the present state
+    forecast: Tensor | None  # [R, B] her belief about the opponent's next action; None: she forecasts nothing
+
+
+@runtime_checkable
+class BoundsLikelihood(Protocol):
+    """Log marginal likelihoods of rows, or bounds on them."""
+
+    def log_bound(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Tensor: ...  # x [B, …] -> [B]
+
+
+@runtime_checkable
+class Analyses(Protocol):
+    """A posterior that has more to say than what it predicts: scores and figures of its own."""
+
+    def scores(self) -> dict[str, float]: ...
+
+    def figures(self) -> dict[str, Figure]: ...
+
+
+@runtime_checkable
+class WritesFiles(Protocol):
+    """A posterior that leaves files of its own in a run's folder."""
+
+    def artefacts(self, folder: Path) -> list[Path]: ...  # the paths written
+
+
+@runtime_checkable
+class Defends(Predicts, Protocol):
+    """A defended classifier that can show what lies under its defence."""
+
+    @property
+    def undefended(self) -> Predicts: ...
+
+
+@runtime_checkable
+class HoldsModule(Protocol):
+    """A posterior made of a trained module, of which figures ask ``contracts.capabilities``."""
+
+    @property
+    def module(self) -> object: ...
+
+
+POSTERIORS = {
+    "predicts": Predicts,
+    "redraws": Redraws,
+    "holds_draws": HoldsDraws,
+    "filtered_states": FilteredStates,
+    "smoothed_states": SmoothedStates,
+    "played": Played,
+    "bounds_likelihood": BoundsLikelihood,
+    "analyses": Analyses,
+    "writes_files": WritesFiles,
+    "defends": Defends,
+    "holds_module": HoldsModule,
+}

@@ -1,0 +1,75 @@
+"""Problems: what a dataset loads, what an inference method is shown of it, and what the loop asks of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from torch import Tensor
+
+from components.contracts.streams import Rng
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
+Target = Literal["real", "binary", "classes"]  # what a supervised label is
+Domain = Literal["continuous", "binary"]  # values that inputs can take, and that an evasion attack gives them
+Sees = Literal["minibatch", "whole", "observation", "series", "episode"]  # what a step of inference is shown
+
+# What the problems of each kind can show, the natural one first.
+SHOWS: dict[Kind, tuple[Sees, ...]] = {
+    "supervised": ("minibatch", "whole"),
+    "unlabelled": ("minibatch", "whole"),
+    "density": ("minibatch", "whole"),  # both are empty: a density has no data
+    "sequence": ("observation", "series"),
+    "game": ("episode",),
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
+
+    x: Tensor  # [B, D]
+    y: Tensor  # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
+    mask: Tensor  # [B, T] bool: which labels are observed
+    scale: float
+
+    def part(self, rows: Tensor | slice, scale: float) -> Batch:
+        """Some of the rows, each of which stands for ``scale`` rows."""
+        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
+
+
+class Problem(Protocol):
+    """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def name(self) -> str: ...  # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
+
+    @property
+    def replicates(self) -> int: ...  # size of the leading replicate dimension (1: there is none, the runner loops)
+
+    def length(self, sees: Sees) -> int | None:
+        """Number of steps there are, where what is seen comes to an end: observations, episodes.  None: no end."""
+        ...
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+        """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
+        ...
+
+    def score(self, posterior: Any, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores by name: numbers, or [R] where replicates are a dimension."""
+        ...
+
+    def draw(self, posterior: Any, rng: Rng) -> dict[str, Figure]:
+        """Figures by name."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        ...

@@ -1,0 +1,91 @@
+"""What an evasion attacker may ask of the model that it attacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import Categorical
+
+if TYPE_CHECKING:
+    from components.contracts.posteriors import Predicts
+
+Expectation = Literal["predictive", "fresh_draws", "single_draw"]
+Criterion = Literal["cross_entropy", "margin", "dlr"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The victim's answer at x [B, D] and how it changes with x."""
+
+    log_prob: Tensor  # Σ_t log p(y_t|x) [B]
+    broken: Tensor  # [B] bool: some observed label is not the one predicted
+    gradient: Tensor  # ∇_x of log p(y|x), or of the criterion that is followed instead [B, D]
+    objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
+
+
+class Victim(Protocol):
+    """A posterior under attack, and the smallest and largest value an input can take (None: any).
+
+    Class numbers y are [B, T], negative where the label is missing."""
+
+    @property
+    def posterior(self) -> Predicts: ...
+
+    @property
+    def bounds(self) -> tuple[float, float] | None: ...
+
+    @property
+    def image_shape(
+        self,
+    ) -> tuple[int, ...] | None: ...  # (H, W) or (channels, H, W) of a row of x, where it is an image
+
+    def facing(self, expectation: Expectation) -> Victim:
+        """The same victim, whose gradient is that of another expectation over draws."""
+        ...
+
+    def aimed_at(self, posterior: Predicts) -> Victim:
+        """Another posterior in the same place: a surrogate, or what lies under a defence."""
+        ...
+
+    def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """The posterior predictive at x [B, D]."""
+        ...
+
+    def wavers(self, x: Tensor) -> bool:
+        """Whether two questions about the same input get different answers: predictions that draw anew each time."""
+        ...
+
+    def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """Σ_t log p(y_t|x) [B]."""
+        ...
+
+    def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """Whether some observed label of each row is not the one predicted [B] bool."""
+        ...
+
+    def answer(
+        self,
+        x: Tensor,
+        y: Tensor,
+        generator: torch.Generator,
+        criterion: Criterion = "cross_entropy",
+        where: Tensor | None = None,
+    ) -> Answer:
+        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass."""
+        ...
+
+    def input_gradient(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+        """∇_x log p(y|x) [B, D]."""
+        ...
+
+    def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """log p(t, c|x) [B, T, C] and its gradient in the input [B, T, C, D]."""
+        ...
+
+    def clip(self, x: Tensor) -> Tensor:
+        """x moved into the bounds."""
+        ...

@@ -1,0 +1,1 @@
+"""Estimators of the gradient of an expectation, which live inside inference methods."""

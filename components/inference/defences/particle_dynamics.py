@@ -1,0 +1,48 @@
+"""How particles learn side by side, each perhaps on inputs of its own."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint, OwnInputs
+from components.contracts.problems import Batch
+from components.inference.log_joint import value_and_gradient
+from components.trouble import NumericalTrouble
+
+
+def kicked(
+    theta: Tensor,
+    velocity: Tensor,
+    gradient: Tensor,
+    eta: float,
+    momentum: float,
+    temperature: float,
+    generator: torch.Generator,
+    step: int,
+) -> tuple[Tensor, Tensor]:
+    """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
+
+    Raises:
+        NumericalTrouble: a particle leaves the finite numbers.
+
+    Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+    velocity = torch.add(momentum * velocity, gradient, alpha=eta)
+    if temperature > 0:
+        noise = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
+    theta = theta + velocity
+    if not bool(torch.isfinite(theta.sum())):
+        raise NumericalTrouble(f"particles left the finite numbers at step {step}", "lower inference.lr")
+    return theta, velocity
+
+
+def own_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """log joint [K] and gradient [K, P] of K particles, each with inputs of its own: batch.x [K, B, D]."""
+    if isinstance(model, OwnInputs) and model.own_inputs:
+        return value_and_gradient(model, theta, batch)
+    parts = [
+        value_and_gradient(model, beta, Batch(x.contiguous(), batch.y, batch.mask, batch.scale))
+        for beta, x in zip(theta.split(1), batch.x, strict=True)
+    ]
+    return torch.cat([value for value, _ in parts]), torch.cat([gradient for _, gradient in parts])

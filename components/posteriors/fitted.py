@@ -1,0 +1,23 @@
+"""An estimator that has fitted itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import Estimator
+from components.contracts.predictive import Predictive
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """An estimator and what it learnt."""
+
+    estimator: Estimator
+    fitted: dict[str, Tensor]
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """The estimator's own predictive at x [B, D]."""
+        return self.estimator.predict_fitted(self.fitted, x)

@@ -1,0 +1,16 @@
+"""What has been played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Play:
+    """What an inference method hands back after t episodes."""
+
+    rewards: Tensor  # [R, t] the decision maker's
+    values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
+    forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing

@@ -1,0 +1,45 @@
+"""Posteriors that draw anew at every prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import Elbo, Network
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Predictive
+from components.posteriors.draws import redrawn
+
+
+@dataclass(frozen=True)
+class DropoutPosterior:
+    """The networks that dropout leaves: each mask of hidden units is one posterior draw."""
+
+    network: Network
+    n_predict: int
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """Mixture over S stochastic passes at x [B, D]; differentiable in x."""
+        return self.network.output_predictive(self.network(x, generator, self.n_predict))
+
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
+        """n masks of every row behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
+
+
+@dataclass(frozen=True)
+class VariationalPosterior:
+    """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs from."""
+
+    module: Elbo
+    n_predict: int
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y*|x*) as a mixture over ``n_predict`` samples, x [B, D]."""
+        return self.module.sample_predictive(x, self.n_predict, generator)
+
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
+        """n samples of f behind each prediction: new ones, or always the same without a generator."""
+        return redrawn(self, n, generator)
