@@ -16,9 +16,15 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.posteriors.draws import Draws
+from components.problems.density import Density
+from components.problems.supervised import Supervised
 from components.trouble import NumericalTrouble
 
+Sampled = Supervised | Density  # the problems that have a log joint
 Seen = Batch | None  # rows of a supervised problem, or nothing: a density has no data
+
+OF_DRAWS = frozenset({"predicts", "redraws", "holds_draws", "writes_files"})  # what a sampler's posterior keeps
+PREDICTS_LABELS = {"supervised": frozenset({"theta_predictive"})}  # what a log joint is asked where labels are scored
 
 
 @dataclass(kw_only=True)

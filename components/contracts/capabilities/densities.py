@@ -78,4 +78,6 @@ class Conditionals(Protocol):
     @property
     def blocks(self) -> list[str]: ...
 
-    def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor: ...  # [K, P]
+    def draw_block(
+        self, block: str, theta: Tensor, batch: Batch | None, generator: torch.Generator
+    ) -> Tensor: ...  # [K, P]

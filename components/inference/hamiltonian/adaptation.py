@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.trouble import NumericalTrouble
@@ -115,7 +115,9 @@ class Tuning:
     scatter: Scatter
 
 
-def reasonable_step(model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, generator: torch.Generator) -> float:
+def reasonable_step(
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, generator: torch.Generator
+) -> float:
     """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains, crosses ½.
 
     Raises NumericalTrouble when no step is small enough.

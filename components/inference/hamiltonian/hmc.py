@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
@@ -12,16 +13,17 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
-from components.inference.hamiltonian.warmup import WarmUp
+from components.inference.hamiltonian.warmup import Trajectories, WarmUp
+from components.posteriors.draws import Draws
 from components.registry import register
 
 
 @register("inference", "hmc")
-class HMC(WarmUp, Inference):
+class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
     """Hamiltonian Monte Carlo, C chains at once, its step size, masses and trajectory length learnt in warm-up.
 
     r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
@@ -38,6 +40,8 @@ class HMC(WarmUp, Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt
@@ -50,12 +54,13 @@ class HMC(WarmUp, Inference):
             raise ValueError("warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered")
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        return super().init(model, problem, rng) | {"length": chees.Length.of(self.length)}
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Trajectories:
+        return replace(self.begun(model, problem, self.sees, rng), length=chees.Length.of(self.length))
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
+    def step(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Trajectories, Info]:
         z, tuning = self.ready(state, batch, rng)
-        mass, eps, length, t = tuning.mass, tuning.step_size, state["length"], state["t"] + 1
+        mass, eps, length, t = tuning.mass, tuning.step_size, state.length, state.t + 1
+        assert length is not None  # as ``init`` has it
         learns = self.trajectory == "chees" and t <= self.warmup
         if learns and t in (1, windows(self.warmup)[0] + 1):  # what the way to the target taught is forgotten
             length = chees.Length.of(eps)
@@ -65,7 +70,7 @@ class HMC(WarmUp, Inference):
             eps = min(eps, time / n_steps)
 
         energy = z.energy(mass)  # [C]
-        proposed = leapfrog(state["model"], batch, mass, eps, z, n_steps)
+        proposed = leapfrog(state.model, batch, mass, eps, z, n_steps)
         proposed_energy = proposed.energy(mass)
         error = energy_error(proposed_energy, energy)
         rate, diverging = acceptance(error), error > DIVERGENT  # [C], [C]
@@ -85,13 +90,16 @@ class HMC(WarmUp, Inference):
             "n_steps": torch.full_like(accepted, n_steps, dtype=torch.long),
             "step_size": torch.full_like(rate, eps),
         }
-        state = self.arrived(state | {"length": length}, tuning, after, diverging, stats)
+        state = self.arrived(replace(state, length=length), tuning, after, diverging, stats)
         info = {
             "log_joint": after.value.mean(),
             "acceptance_rate": rate.mean(),
             "step_size": eps,
             "n_steps": n_steps,
-            "divergences": state["divergences"],
-            "draws": len(state["kept"]),
+            "divergences": state.divergences,
+            "draws": len(state.kept),
         }
         return state, info
+
+    def posterior(self, state: Trajectories) -> Draws:
+        return collected(state)  # [C, N, P]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import gradient_alone, value_and_gradient
 
@@ -57,7 +57,7 @@ class Phase:
         )
 
 
-def leapfrog(model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, n_steps: int = 1) -> Phase:
+def leapfrog(model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_steps: int = 1) -> Phase:
     """``n_steps`` leapfrog steps of size ε.
 
     r ← r + ½ε ∇log π(θ),  θ ← θ + ε M⁻¹ r,  r ← r + ½ε ∇log π(θ).  The map is reversible (flip r and it leads back) and

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 
+from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
 from components.inference.hamiltonian.tree import no_u_turn
-from components.inference.hamiltonian.warmup import WarmUp
+from components.inference.hamiltonian.warmup import Trajectories, WarmUp
+from components.posteriors.draws import Draws
 from components.registry import register
 
 
 @register("inference", "nuts")
-class NUTS(WarmUp, Inference):
+class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
     """No-U-turn sampler with multinomial weights, C chains at once, its step size and masses learnt in warm-up.
 
     r ~ N(0, M); the trajectory through (θ, r) is doubled, forwards or backwards at random, until it turns: with ρ the sum
@@ -34,12 +36,17 @@ class NUTS(WarmUp, Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Trajectories:
+        return self.begun(model, problem, self.sees, rng)
+
+    def step(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Trajectories, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size
-        draw = no_u_turn(state["model"], batch, tuning.mass, eps, z, self.max_depth, rng.noise)
+        draw = no_u_turn(state.model, batch, tuning.mass, eps, z, self.max_depth, rng.noise)
         tuning = self.learnt(tuning, state, batch, draw.z, draw.acceptance.mean(), rng)
         stats = {
             "acceptance_rate": draw.acceptance,
@@ -55,7 +62,10 @@ class NUTS(WarmUp, Inference):
             "step_size": eps,
             "n_steps": draw.n_steps.double().mean(),
             "tree_depth": draw.depth.double().mean(),
-            "divergences": state["divergences"],
-            "draws": len(state["kept"]),
+            "divergences": state.divergences,
+            "draws": len(state.kept),
         }
         return state, info
+
+    def posterior(self, state: Trajectories) -> Draws:
+        return collected(state)  # [C, N, P]

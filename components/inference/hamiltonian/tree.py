@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 
@@ -61,7 +61,7 @@ def merged_turns(mass: Mass, left: tuple[Tensor, ...], right: tuple[Tensor, ...]
 
 
 def subtree(
-    model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, energy: Tensor, size: int, u: Tensor
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, energy: Tensor, size: int, u: Tensor
 ) -> Subtree:
     """``size`` = 2^j steps from the edge z of trees that began at energy H₀ [A]; u [size, A] uniform.
 
@@ -109,7 +109,7 @@ def subtree(
 
 
 def no_u_turn(
-    model: LogJoint, batch: Any, mass: Mass, eps: float, z: Phase, max_depth: int, generator: torch.Generator
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, max_depth: int, generator: torch.Generator
 ) -> Draw:
     """A draw for each chain from the states of a trajectory that doubles until it turns.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Sees
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, first_batch, moved, started
+from components.inference.chains import Chains, Sampled, Seen, first_batch, moved, started
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
     Scatter,
@@ -21,18 +22,27 @@ from components.inference.hamiltonian.adaptation import (
     settled,
     windows,
 )
+from components.inference.hamiltonian.chees import Length
 from components.inference.hamiltonian.leapfrog import Phase
 from components.inference.hamiltonian.mass import Mass, Shape
 from components.inference.log_joint import value_and_gradient
-from components.posteriors.draws import Draws
+
+
+@dataclass(kw_only=True)
+class Trajectories(Chains):
+    """The state of chains that follow trajectories."""
+
+    value: Tensor  # log π(θ) [C]
+    gradient: Tensor  # [C, P]
+    tuning: Tuning
+    divergences: Tensor  # trajectories after warm-up that diverged []
+    length: Length | None = None  # of trajectories; None: they end by themselves
 
 
 class WarmUp(BaseModel):
     """Keys of samplers whose step size and masses are learnt in warm-up, from all chains together.
 
-    The state holds, beside that of all chains, log π(θ) ``value`` [C], its ``gradient`` [C, P], the ``tuning`` and how many
-    trajectories after warm-up had ``divergences``.  After warm-up nothing is learnt, so that what is kept comes from
-    one fixed kernel."""
+    After warm-up nothing is learnt, so that what is kept comes from one fixed kernel."""
 
     chains: PositiveInt
     warmup: NonNegativeInt
@@ -41,31 +51,31 @@ class WarmUp(BaseModel):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng)
-        batch, theta = first_batch(problem, rng), state["theta"]
+    def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> Trajectories:
+        """The state before the first step."""
+        state = started(model, problem, sees, self.chains, rng)
+        batch, theta = first_batch(problem, sees, rng), state.theta
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
         ones, dense = theta.new_ones(theta.shape[1]), self.mass == "dense"
         unit = Mass.of(torch.diag(ones) if dense else ones)
         tuning = Tuning(self.step_size, unit, DualAveraging.around(self.step_size), Scatter.none(theta, dense))
         divergences = torch.zeros((), device=theta.device, dtype=torch.long)
-        return state | {"value": value, "gradient": gradient, "tuning": tuning, "divergences": divergences}
+        return Trajectories(**vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences)
 
-    def posterior(self, state: Chains) -> Draws:
-        return collected(state)  # [C, N, P]
-
-    def ready(self, state: Chains, batch: Any, rng: Rng) -> tuple[Phase, Tuning]:
+    def ready(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
         """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
-        theta, tuning = state["theta"], state["tuning"]
-        z = Phase(theta, theta, state["value"], state["gradient"])
-        if state["t"] == 0 and self.warmup > 0:
-            eps = reasonable_step(state["model"], batch, tuning.mass, self.step_size, z, rng.noise)
+        theta, tuning = state.theta, state.tuning
+        z = Phase(theta, theta, state.value, state.gradient)
+        if state.t == 0 and self.warmup > 0:
+            eps = reasonable_step(state.model, batch, tuning.mass, self.step_size, z, rng.noise)
             tuning = replace(tuning, step_size=eps, averaging=DualAveraging.around(eps))
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
-    def learnt(self, tuning: Tuning, state: Chains, batch: Any, z: Phase, rate: Tensor | float, rng: Rng) -> Tuning:
+    def learnt(
+        self, tuning: Tuning, state: Trajectories, batch: Seen, z: Phase, rate: Tensor | float, rng: Rng
+    ) -> Tuning:
         """The tuning after a step from ``state`` to z that had this acceptance rate; the same after warm-up."""
-        step = state["t"] + 1
+        step = state.t + 1
         if step > self.warmup:
             return tuning
         averaging = tuning.averaging.learnt(float(rate), self.target_acceptance)
@@ -76,17 +86,19 @@ class WarmUp(BaseModel):
             if step in ends:
                 mass = Mass.of(tuning.scatter.covariance())
                 eps = math.exp(averaging.log_average)
-                eps = reasonable_step(state["model"], batch, mass, eps, z, rng.noise)
+                eps = reasonable_step(state.model, batch, mass, eps, z, rng.noise)
                 return Tuning(eps, mass, DualAveraging.around(eps), Scatter.none(z.theta, self.mass == "dense"))
         if step == self.warmup:
             return replace(tuning, step_size=settled(math.exp(averaging.log_average)))
         return tuning
 
-    def arrived(self, state: Chains, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]) -> Chains:
+    def arrived(
+        self, state: Trajectories, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]
+    ) -> Trajectories:
         """The state one step on, at z; ``stats`` [C] are of the trajectories that led there."""
-        divergences = state["divergences"]
-        if state["t"] >= self.warmup:
+        divergences = state.divergences
+        if state.t >= self.warmup:
             divergences = divergences + diverging.sum()
         stats = {"lp": z.value, "diverging": diverging, **stats}
-        new = {"value": z.value, "gradient": z.gradient, "tuning": tuning, "divergences": divergences}
-        return moved(state | new, z.theta, self.warmup, self.thinning, stats)
+        state = replace(state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences)
+        return moved(state, z.theta, self.warmup, self.thinning, stats)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
@@ -12,6 +13,15 @@ from torch import Tensor
 from components.trouble import NumericalTrouble
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What warm-up has learnt; ``moments`` and ``factor`` None: the shape is I and stays so."""
+
+    log_step: Tensor  # log ε [C]
+    moments: Moments | None
+    factor: Tensor | None  # L [P, P], or [P] (its diagonal)
 
 
 class WarmUp(BaseModel):
@@ -33,29 +43,26 @@ class WarmUp(BaseModel):
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
 
-    def unadapted(self, theta: Tensor) -> dict[str, Any]:
-        """The part of a state that ``adapted`` moves, before the first step from θ [C, P]: Σ = I and log ε [C]."""
+    def unadapted(self, theta: Tensor) -> Proposal:
+        """The proposal before the first step from θ [C, P]: Σ = I and log ε [C]."""
         ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
         unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
-        return {
-            "log_step": theta.new_full((len(theta),), math.log(self.step_size)),
-            "moments": None if unit is None else {"mean": theta.mean(0), "covariance": unit},
-            "factor": unit,
-        }
+        moments = None if unit is None else {"mean": theta.mean(0), "covariance": unit}
+        return Proposal(theta.new_full((len(theta),), math.log(self.step_size)), moments, unit)
 
-    def adapted(self, state: dict[str, Any], alpha: Tensor) -> dict[str, Any]:
-        """The same part after a step from which the chains came to θ, with acceptance α [C]; unchanged after warm-up."""
-        t, moments, L, log_step = state["t"], state["moments"], state["factor"], state["log_step"]
+    def adapted(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
+        """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after warm-up."""
+        log_step, moments, L = proposal.log_step, proposal.moments, proposal.factor
         if t <= self.warmup:
             late = t - int(self.covariance_delay * self.warmup)
             if moments is not None and late <= 0:
-                moments = moments | {"mean": state["theta"].mean(0)}
+                moments = moments | {"mean": theta.mean(0)}
             elif moments is not None:
-                moments = updated_moments(moments, state["theta"], late, self.forgetting)
+                moments = updated_moments(moments, theta, late, self.forgetting)
                 L = factor(moments["covariance"], self.regularisation)
             if self.adapt_step_size:
                 log_step = robbins_monro(log_step, alpha, self.target_acceptance, self.gain * t**-self.decay)
-        return {"log_step": log_step, "moments": moments, "factor": L}
+        return replace(proposal, log_step=log_step, moments=moments, factor=L)
 
 
 def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) -> Moments:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
+from components.contracts.capabilities import Conditionals, LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
 from components.inference.log_joint import log_joint
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+class Blocks(LogJoint, Conditionals, Protocol):
+    """A log joint with the full conditionals of its blocks."""
+
+
+@dataclass(kw_only=True)
+class GibbsState(Chains):
+    model: Blocks = rebuilt()
+
+
 @register("inference", "gibbs")
-class Gibbs(Inference):
+class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
     """Gibbs sampling with the full conditionals of a model's blocks, C chains at once.
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic), or for B blocks each chain picks uniformly (random)
@@ -25,24 +37,27 @@ class Gibbs(Inference):
     θ [C, P], B draws a step.  Every draw is exact, so nothing is rejected or tuned; a random scan is reversible, a
     systematic one is not.  After ``burn_in`` steps every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble where a conditional draws what is not finite.  Raises Misfit for minibatches.
+    Raises NumericalTrouble where a conditional draws what is not finite.
 
     Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: Any, problem: Any, rng: Rng) -> Chains:
-        return started(model, problem, self.chains, rng, gradient=False)
+    def init(self, model: Blocks, problem: Sampled, rng: Rng) -> GibbsState:
+        state = started(model, problem, self.sees, self.chains, rng, gradient=False)
+        return GibbsState(**{**vars(state), "model": model})
 
     @torch.no_grad()
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        model, theta = state["model"], state["theta"]
+    def step(self, state: GibbsState, batch: Seen, rng: Rng) -> tuple[GibbsState, Info]:
+        model, theta = state.model, state.theta
         B = len(model.blocks)
         if self.scan == "systematic":
             for block in model.blocks:
@@ -56,7 +71,7 @@ class Gibbs(Inference):
                 theta = drawn
         lp = log_joint(model, theta, batch)
         state = moved(state, theta, self.burn_in, self.thinning, {"lp": lp}, "mend the conditionals of the model")
-        return state, {"log_joint": lp.mean(), "draws": len(state["kept"])}
+        return state, {"log_joint": lp.mean(), "draws": len(state.kept)}
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: GibbsState) -> Draws:
         return collected(state)  # [C, N, P]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, first_batch, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, first_batch, moved
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fitted
@@ -23,8 +25,18 @@ from components.trouble import Misfit, NumericalTrouble
 SCREENED, CLIMBED = 100, 4  # draws of the prior, and how many of the best of them lead to modes
 
 
+@dataclass(kw_only=True)
+class Weighted(Chains):
+    """Independent draws with weights w, of which logarithms [] are kept."""
+
+    fit: TMixture | None  # q; None: the prior
+    sum: Tensor  # log Σ w
+    sum_of_squares: Tensor
+    largest: Tensor
+
+
 @register("inference", "importance_sampling")
-class ImportanceSampling(Inference):
+class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
     """Self-normalised importance sampling, C independent draws a step.
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
@@ -35,14 +47,16 @@ class ImportanceSampling(Inference):
     largest_weight (their largest share), log_evidence = log T⁻¹ Σw, an estimate of log ∫π_u.  The notes print the weight of
     a normalised π without the 1/T that its estimator needs.
 
-    Raises NumericalTrouble where a log density is NaN or +∞, or all weights are zero.  Raises Misfit for minibatches, for
-    the prior of a density (there is none), and where there is no Laplace fit.
+    Raises NumericalTrouble where a log density is NaN or +∞, or all weights are zero.  Raises Misfit for the
+    prior of a density (there is none), and where there is no Laplace fit.
 
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     dof: PositiveFloat
@@ -51,15 +65,21 @@ class ImportanceSampling(Inference):
     rounds: PositiveInt
     pilot: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        batch = first_batch(problem, rng)
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Weighted:
+        batch = first_batch(problem, self.sees, rng)
         start = model.sample_prior(self.chains, rng.init)  # [C, P]
         nothing = start.new_full((), -torch.inf)
-        state = {"model": model, "t": 0, "start": start, "theta": start, "kept": [], "stats": {}}
-        sums = {"sum": nothing, "sum_of_squares": nothing, "largest": nothing}  # logarithms
-        return state | sums | {"fit": self._fit(model, batch, rng)}
+        return Weighted(
+            model=model,
+            start=start,
+            theta=start,
+            fit=self._fit(model, batch, rng),
+            sum=nothing,
+            sum_of_squares=nothing,
+            largest=nothing,
+        )
 
-    def _fit(self, model: LogJoint, batch: Any, rng: Rng) -> TMixture | None:
+    def _fit(self, model: LogJoint, batch: Seen, rng: Rng) -> TMixture | None:
         """q; None where it is the prior."""
         if self.proposal == "prior":
             if batch is None:
@@ -84,9 +104,10 @@ class ImportanceSampling(Inference):
         return fitted(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
 
     @torch.no_grad()
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        model, fit, t = state["model"], state["fit"], state["t"] + 1
+    def step(self, state: Weighted, batch: Seen, rng: Rng) -> tuple[Weighted, Info]:
+        model, fit, t = state.model, state.fit, state.t + 1
         if fit is None:
+            assert batch is not None  # as ``init`` has seen to
             theta = model.sample_prior(self.chains, rng.noise)
             log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)  # π_u = prior × likelihood
             lp = model.log_prior(theta) + log_weight
@@ -96,26 +117,27 @@ class ImportanceSampling(Inference):
             log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
             raise NumericalTrouble(f"an importance weight is not a number at step {t}", "mend the density of the model")
-        state = moved(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}) | {
-            "sum": torch.logaddexp(state["sum"], log_weight.logsumexp(0)),
-            "sum_of_squares": torch.logaddexp(state["sum_of_squares"], (2 * log_weight).logsumexp(0)),
-            "largest": torch.maximum(state["largest"], log_weight.max()),
-        }
-        if state["sum"] == -torch.inf:
+        state = replace(
+            moved(state, theta, 0, 1, {"lp": lp, "log_weight": log_weight}),
+            sum=torch.logaddexp(state.sum, log_weight.logsumexp(0)),
+            sum_of_squares=torch.logaddexp(state.sum_of_squares, (2 * log_weight).logsumexp(0)),
+            largest=torch.maximum(state.largest, log_weight.max()),
+        )
+        if state.sum == -torch.inf:
             raise NumericalTrouble(
                 f"all weights of the first {t * self.chains} draws are zero",
                 "change inference.proposal, or raise chains",
             )
         info = {
             "log_joint": lp.mean(),
-            "ess": (2 * state["sum"] - state["sum_of_squares"]).exp(),
-            "largest_weight": (state["largest"] - state["sum"]).exp(),
-            "log_evidence": state["sum"] - math.log(t * self.chains),
+            "ess": (2 * state.sum - state.sum_of_squares).exp(),
+            "largest_weight": (state.largest - state.sum).exp(),
+            "log_evidence": state.sum - math.log(t * self.chains),
             "draws": t,
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: Weighted) -> Draws:
         """Draws [C, N, P] with log_weights [C, N]."""
         draws = collected(state)
         log_weights = draws.stats.pop("log_weight", draws.draws[..., 0])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
 from components.inference.log_joint import log_joint
 from components.trouble import Misfit
 
@@ -16,7 +15,7 @@ FLAT = 1e-10  # curvatures below this, where every coordinate has curvature 1, a
 DECREMENT = 1e-12  # the mode is found when a Newton step promises no more than this of the log joint
 
 
-def derivatives(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+def derivatives(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor, Tensor]:
     """log joint [], gradient [P] and Hessian [P, P] at θ [P]: P copies of θ as chains, each with one row of the Hessian."""
     P = len(theta)
     copies = theta.detach().expand(P, P).clone().requires_grad_()
@@ -37,7 +36,7 @@ def balanced(precision: Tensor) -> tuple[Tensor, Tensor]:
     return scale, precision / torch.outer(scale, scale)
 
 
-def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+def mode(model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor, Tensor]:
     """A maximum of the log joint uphill of θ [P]: θ̂ [P], its log joint [] and Hessian [P, P].
 
     Newton steps with the absolute values of the curvatures, which therefore lead away from saddles, halved until the log
@@ -65,7 +64,7 @@ def mode(model: LogJoint, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Te
     return theta, value, hessian
 
 
-def laplace(model: LogJoint, starts: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+def laplace(model: LogJoint, starts: Tensor, batch: Seen) -> tuple[Tensor, Tensor]:
     """N(θ̂, L Lᵀ) of the highest mode found from the ``starts`` [S, P]: θ̂ [P] and L [P, P] with L Lᵀ = (−∇∇ᵀlog p(θ̂, y))⁻¹.
 
     Raises Misfit where the log joint has no maximum with curvature in every direction.

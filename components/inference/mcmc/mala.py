@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, first_batch, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    collected,
+    first_batch,
+    moved,
+    started,
+)
 from components.inference.log_joint import value_and_gradient
-from components.inference.mcmc.adaptation import WarmUp, stretched, transposed
+from components.inference.mcmc.adaptation import Proposal, WarmUp, stretched, transposed
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class MALAState(Chains):
+    value: Tensor  # log π(θ) [C]
+    gradient: Tensor  # [C, P]
+    proposal: Proposal
+
+
 @register("inference", "mala")
-class MALA(WarmUp, Inference):
+class MALA(WarmUp, Inference[LogJoint, Sampled, Seen, MALAState]):
     """Metropolis-adjusted Langevin algorithm with a learnt preconditioner, C chains at once.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
@@ -31,31 +50,32 @@ class MALA(WarmUp, Inference):
     is one leapfrog step of size √(2ε) of Hamiltonian Monte Carlo.  In warm-up Σ follows the covariance of all chains
     together and each chain's log ε moves by g t^−κ (α − α*); after it both stay, and every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
-    minibatches.
+    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.
 
     Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), eq. (4.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng)
-        batch, theta = first_batch(problem, rng), state["theta"]
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> MALAState:
+        state = started(model, problem, self.sees, self.chains, rng)
+        batch, theta = first_batch(problem, self.sees, rng), state.theta
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
-        return state | self.unadapted(theta) | {"value": value, "gradient": gradient}
+        return MALAState(**vars(state), value=value, gradient=gradient, proposal=self.unadapted(theta))
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, value, gradient, t = state["theta"], state["value"], state["gradient"], state["t"] + 1
-        L, log_step = state["factor"], state["log_step"]
+    def step(self, state: MALAState, batch: Seen, rng: Rng) -> tuple[MALAState, Info]:
+        theta, value, gradient, t = state.theta, state.value, state.gradient, state.t + 1
+        L, log_step = state.proposal.factor, state.proposal.log_step
         eps = log_step.exp()[:, None]  # [C, 1]
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         w = eps * transposed(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
         proposal = theta + stretched(L, w)
-        proposed, slope = value_and_gradient(state["model"], proposal, batch)
+        proposed, slope = value_and_gradient(state.model, proposal, batch)
         back = (w + eps * transposed(L, slope)) / (2 * eps).sqrt()  # −z', the noise that would lead back
         correction = 0.5 * (z.square() - back.square()).sum(1)
         accept, alpha = metropolis_hastings(value, proposed, correction, t, rng.noise)
@@ -63,16 +83,17 @@ class MALA(WarmUp, Inference):
         gradient = torch.where(accept[:, None], slope, gradient)
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": eps[:, 0]}
-        state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value, "gradient": gradient}
-        state |= self.adapted(state, alpha)
+        state = moved(state, theta, self.warmup, self.thinning, stats)
+        learnt = self.adapted(state.proposal, theta, t, alpha)
+        state = replace(state, value=value, gradient=gradient, proposal=learnt)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "acceptance": alpha.mean(),
             "step_size": eps.mean(),
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: MALAState) -> Draws:
         return collected(state)  # [C, N, P]

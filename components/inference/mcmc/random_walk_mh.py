@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, first_batch, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    collected,
+    first_batch,
+    moved,
+    started,
+)
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import WarmUp, stretched
+from components.inference.mcmc.adaptation import Proposal, WarmUp, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class RandomWalkState(Chains):
+    value: Tensor  # log π(θ) [C]
+    proposal: Proposal
+
+
 @register("inference", "random_walk_mh")
-class RandomWalkMH(WarmUp, Inference):
+class RandomWalkMH(WarmUp, Inference[LogJoint, Sampled, Seen, RandomWalkState]):
     """Adaptive random-walk Metropolis–Hastings, C chains at once; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
@@ -29,43 +47,45 @@ class RandomWalkMH(WarmUp, Inference):
     g t^−κ (α − α*), so that its mean acceptance comes to α*; after it both stay, and every ``thinning``-th state is kept.
     The best acceptance of a Gaussian is 0.44 for P = 1 and falls to 0.234.
 
-    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.  Raises Misfit for
-    minibatches.
+    Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.
 
     Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu and Thoms (2008), Algorithm 4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng, gradient=False)
-        batch, theta = first_batch(problem, rng), state["theta"]
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> RandomWalkState:
+        state = started(model, problem, self.sees, self.chains, rng, gradient=False)
+        batch, theta = first_batch(problem, self.sees, rng), state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
-        return state | self.unadapted(theta) | {"value": value}
+        return RandomWalkState(**vars(state), value=value, proposal=self.unadapted(theta))
 
     @torch.no_grad()
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, value, log_step, t = state["theta"], state["value"], state["log_step"], state["t"] + 1
+    def step(self, state: RandomWalkState, batch: Seen, rng: Rng) -> tuple[RandomWalkState, Info]:
+        theta, value, t = state.theta, state.value, state.t + 1
+        L, log_step = state.proposal.factor, state.proposal.log_step
         z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
-        proposal = theta + scale * stretched(state["factor"], z)
-        proposed = log_joint(state["model"], proposal, batch)
+        proposal = theta + scale * stretched(L, z)
+        proposed = log_joint(state.model, proposal, batch)
         accept, alpha = metropolis_hastings(value, proposed, 0.0, t, rng.noise)
         theta = torch.where(accept[:, None], proposal, theta)
         value = torch.where(accept, proposed, value)
         stats = {"lp": value, "acceptance_rate": alpha, "step_size": log_step.exp()}
-        state = moved(state, theta, self.warmup, self.thinning, stats) | {"value": value}
-        state |= self.adapted(state, alpha)
+        state = moved(state, theta, self.warmup, self.thinning, stats)
+        state = replace(state, value=value, proposal=self.adapted(state.proposal, theta, t, alpha))
         info = {
             "log_joint": value.mean(),
             "acceptance": alpha.mean(),
             "step_size": log_step.exp().mean(),
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: RandomWalkState) -> Draws:
         return collected(state)  # [C, N, P]

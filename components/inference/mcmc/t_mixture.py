@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
 from components.inference.log_joint import log_joint
 from components.trouble import NumericalTrouble
 
@@ -70,7 +70,7 @@ def spread(start: TMixture, components: int, generator: torch.Generator) -> TMix
 
 
 def fitted(
-    model: LogJoint, batch: Any, start: TMixture, components: int, rounds: int, draws: int, generator: torch.Generator
+    model: LogJoint, batch: Seen, start: TMixture, components: int, rounds: int, draws: int, generator: torch.Generator
 ) -> TMixture:
     """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws`` draws of the last one.
 

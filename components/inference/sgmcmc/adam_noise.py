@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
-from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class AdamNoiseState(Chains):
+    v: Tensor  # mean squared gradients [K, P]
+    m: Tensor  # momenta [K, P]
+    reference: Reference | None  # of the gradient estimates; None: they are plain
+
+
 @register("inference", "adam_noise")
-class AdamNoise(Inference, StepSizes, GradientEstimates, Preconditioning):
+class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, GradientEstimates, Preconditioning):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ
@@ -40,35 +49,37 @@ class AdamNoise(Inference, StepSizes, GradientEstimates, Preconditioning):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng)
-        zero = torch.zeros_like(state["theta"])
-        return self.referred(state | {"v": zero, "m": zero}, problem)
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
+        state = started(model, problem, self.sees, self.chains, rng)
+        zero, reference = torch.zeros_like(state.theta), self.referred(model, state.theta, problem)
+        return AdamNoiseState(**vars(state), v=zero, m=zero, reference=reference)
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta = state["theta"]
-        eps = self.step_size_at(state["t"])
-        state = self.refreshed(state)
-        value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
-        v, v_hat = self.squared(state, gradient, self.beta2)
+    def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
+        model, theta, t = state.model, state.theta, state.t
+        eps = self.step_size_at(t)
+        reference = self.refreshed(state.reference, model, theta, t)
+        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+        v, v_hat = self.squared(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
-        m = self.beta1 * state["m"] + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
+        m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = theta + eps * m / M
-        state = moved(state, theta, self.burn_in, self.thinning) | {"v": v, "m": m}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, reference=reference)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "preconditioner": (1 / M).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: AdamNoiseState) -> Draws:
         return collected(state)  # [K, N, P]

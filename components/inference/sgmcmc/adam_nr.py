@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
@@ -19,8 +21,14 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class AdamNRState(Chains):
+    v: Tensor  # mean squared gradients [L, P]
+    m: Tensor  # momenta [L, P]
+
+
 @register("inference", "adam_nr")
-class AdamNR(Inference, StepSizes, Repulsion, Preconditioning):
+class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsion, Preconditioning):
     """Adam plus noise and repulsion (Adam+NR): momentum with repulsion, and a mass matrix for each particle as Adam has it.
 
         v_i ← β₂ v_i + (1 − β₂) (∇log π(z_i))²,   v̂_i = v_i / (1 − β₂ᵗ),   M_i = diag(√v̂_i) + λ I
@@ -39,35 +47,37 @@ class AdamNR(Inference, StepSizes, Repulsion, Preconditioning):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = scattered(model, problem, self.chains, rng, self.bandwidth)
-        zero = torch.zeros_like(state["theta"])
-        return state | {"v": zero, "m": zero}
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNRState:
+        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        zero = torch.zeros_like(state.theta)
+        return AdamNRState(**vars(state), v=zero, m=zero)
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, t, L = state["theta"], state["t"], len(state["theta"])
+    def step(self, state: AdamNRState, batch: Seen, rng: Rng) -> tuple[AdamNRState, Info]:
+        theta, t, L = state.theta, state.t, len(state.theta)
         eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
-        v, v_hat = self.squared(state, gradient, self.beta2)
+        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
+        v, v_hat = self.squared(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t)
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         force = L * (particles.averaged(gradient) + particles.correction())  # [L, P]
-        m = self.beta1 * state["m"] + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
+        m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.averaged(m / M)
-        state = moved(state, theta, self.burn_in, self.thinning) | {"v": v, "m": m}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "preconditioner": (1 / M).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: AdamNRState) -> Draws:
         return collected(state)  # [L, N, P]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, PositiveInt
@@ -10,9 +11,10 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
-from components.inference.chains import Chains
+from components.contracts.states import rebuilt
+from components.inference.chains import Sampled, Seen
 from components.inference.log_joint import gradient_alone, value_and_gradient
-from components.inference.variational.lbfgs import TrainingSet
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 ROWS = 4096  # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
@@ -43,6 +45,15 @@ def mode(model: LogJoint, theta: Tensor, train: Batch, iterations: int) -> Tenso
     return at.detach() if torch.isfinite(at).all() else theta
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A point whose whole gradient is known."""
+
+    reference: Tensor  # θ̂ [K, P] or [1, P]
+    slope: Tensor  # g(θ̂)
+    data: Batch | None = rebuilt()  # all rows, where the point moves
+
+
 class GradientEstimates(BaseModel):
     """The gradient of the log joint on a minibatch, [K, P], unbiased in each case.
 
@@ -60,32 +71,31 @@ class GradientEstimates(BaseModel):
     centre_steps: PositiveInt
     refresh_every: PositiveInt
 
-    def referred(self, state: Chains, problem: Any) -> Chains:
-        """A fresh state with what the estimates need: the reference point and its gradient, the data where it moves.
+    def referred(self, model: LogJoint, theta: Tensor, problem: Sampled) -> Reference | None:
+        """What the estimates need of chains that begin at θ [K, P]: the reference point and its gradient, and the data
+        where it moves.
 
         Raises Misfit for a density, which has no minibatches."""
         if self.gradient == "plain":
-            return state
-        if problem is None or problem.kind != "supervised":
+            return None
+        if not isinstance(problem, Supervised):
             raise Misfit(f"inference.gradient={self.gradient}: a density has no minibatches; use plain")
-        model, theta = state["model"], state["theta"]
         if self.gradient == "svrg":  # the first step puts the reference where the chains are
             blank = torch.zeros_like(theta)
-            return state | {"reference": blank, "slope": blank, "data": TrainingSet(problem.train)}
+            return Reference(reference=blank, slope=blank, data=problem.train)
         centre = mode(model, theta[:1], problem.train, self.centre_steps)  # [1, P]
-        return state | {"reference": centre, "slope": whole_gradient(model, centre, problem.train)[1]}
+        return Reference(reference=centre, slope=whole_gradient(model, centre, problem.train)[1], data=None)
 
-    def refreshed(self, state: Chains) -> Chains:
-        """The state with its reference moved to where the chains are, if it is time."""
-        if self.gradient != "svrg" or state["t"] % self.refresh_every:
-            return state
-        slope = whole_gradient(state["model"], state["theta"], state["data"].batch())[1]
-        return state | {"reference": state["theta"], "slope": slope}
+    def refreshed(self, at: Reference | None, model: LogJoint, theta: Tensor, t: int) -> Reference | None:
+        """The reference after t steps: moved to where the chains are, θ [K, P], if it is time."""
+        if at is None or at.data is None or t % self.refresh_every:
+            return at
+        return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
 
-    def estimated(self, state: Chains, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+    def estimated(self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen) -> tuple[Tensor, Tensor]:
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
-        value, gradient = value_and_gradient(state["model"], theta, batch)
-        if self.gradient != "plain":
-            there = gradient_alone(state["model"], state["reference"], batch)  # [K, P] or [1, P]
-            gradient = state["slope"] + gradient - there
+        value, gradient = value_and_gradient(model, theta, batch)
+        if at is not None:
+            there = gradient_alone(model, at.reference, batch)  # [K, P] or [1, P]
+            gradient = at.slope + gradient - there
         return value, gradient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
@@ -29,9 +29,9 @@ class Preconditioning(BaseModel):
         """Whether the step after t steps changes v."""
         return self.adapt == "always" or t < self.burn_in
 
-    def squared(self, state: dict[str, Any], gradient: Tensor, rate: float) -> tuple[Tensor, Tensor]:
-        """v_t and v̂_t, both [K, P]; 1 − βᵗ counts the steps that have changed v."""
-        if not self.adapts(state["t"]):
-            return state["v"], state["v"] / (1 - rate**self.burn_in)
-        v = rate * state["v"] + (1 - rate) * gradient.square()
-        return v, v / (1 - rate ** (state["t"] + 1))
+    def squared(self, v: Tensor, gradient: Tensor, rate: float, t: int) -> tuple[Tensor, Tensor]:
+        """v_{t+1} and v̂_{t+1} from v_t, all [K, P]; 1 − βᵗ counts the steps that have changed v."""
+        if not self.adapts(t):
+            return v, v / (1 - rate**self.burn_in)
+        v = rate * v + (1 - rate) * gradient.square()
+        return v, v / (1 - rate ** (t + 1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt
@@ -11,16 +12,16 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
 from components.inference.log_joint import log_joint
-from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
-def curvature(model: LogJoint, theta: Tensor, batch: Any, generator: torch.Generator) -> Tensor:
+def curvature(model: LogJoint, theta: Tensor, batch: Seen, generator: torch.Generator) -> Tensor:
     """Unbiased estimate v ∘ (∇² log p) v of the diagonal of the Hessian of the log joint, v = ±1; [K, P].
 
     Exact where the Hessian is diagonal."""
@@ -34,8 +35,14 @@ def curvature(model: LogJoint, theta: Tensor, batch: Any, generator: torch.Gener
     return probe * along
 
 
+@dataclass(kw_only=True)
+class PSGLDState(Chains):
+    v: Tensor  # mean squared gradients [K, P]
+    reference: Reference | None  # of the gradient estimates; None: they are plain
+
+
 @register("inference", "psgld")
-class PSGLD(Inference, StepSizes, GradientEstimates, Preconditioning):
+class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientEstimates, Preconditioning):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)
@@ -58,40 +65,43 @@ class PSGLD(Inference, StepSizes, GradientEstimates, Preconditioning):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     averaging: Annotated[float, Field(ge=0, lt=1)]
     correction: bool
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng)
-        return self.referred(state | {"v": torch.zeros_like(state["theta"])}, problem)
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> PSGLDState:
+        state = started(model, problem, self.sees, self.chains, rng)
+        reference = self.referred(model, state.theta, problem)
+        return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), reference=reference)
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, t, alpha = state["theta"], state["t"], self.averaging
+    def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
+        model, theta, t, alpha = state.model, state.theta, state.t, self.averaging
         eps = self.step_size_at(t)
-        state = self.refreshed(state)
-        value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
-        v, v_hat = self.squared(state, gradient, alpha)
+        reference = self.refreshed(state.reference, model, theta, t)
+        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+        v, v_hat = self.squared(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)
         drift = G * gradient
         if self.correction and self.adapts(t):
             share = (1 - alpha) / (1 - alpha ** (t + 1))
-            hessian = curvature(state["model"], theta, batch, rng.noise)
+            hessian = curvature(model, theta, batch, rng.noise)
             ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)  # 0 where the gradient is
             drift = drift - G.square() * ratio * hessian * share
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
-        state = moved(state, theta, self.burn_in, self.thinning) | {"v": v}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, reference=reference)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "preconditioner": G.mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: PSGLDState) -> Draws:
         return collected(state)  # [K, N, P]

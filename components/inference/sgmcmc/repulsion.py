@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Sees
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, started
+from components.inference.chains import Chains, Sampled, started
 from components.maths.cholesky import jittered_cholesky
 from components.trouble import NumericalTrouble
 
@@ -109,12 +110,14 @@ def apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
         )
 
 
-def scattered(model: LogJoint, problem: Any, chains: int, rng: Rng, bandwidth: float | Literal["median"]) -> Chains:
+def scattered(
+    model: LogJoint, problem: Sampled, sees: Sees, chains: int, rng: Rng, bandwidth: float | Literal["median"]
+) -> Chains:
     """The state of particles that begin at draws from the model's prior, no two of them at one place.
 
     Raises NumericalTrouble as ``started`` and ``apart`` do."""
-    state = started(model, problem, chains, rng)
-    apart(state["theta"], bandwidth)
+    state = started(model, problem, sees, chains, rng)
+    apart(state.theta, bandwidth)
     return state
 
 

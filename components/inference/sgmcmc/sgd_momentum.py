@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
-from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class SGDMomentumState(Chains):
+    m: Tensor  # momenta at half steps [K, P]
+    reference: Reference | None  # of the gradient estimates; None: they are plain
+
+
 @register("inference", "sgd_momentum")
-class SGDMomentum(Inference, StepSizes, GradientEstimates):
+class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSizes, GradientEstimates):
     """Stochastic gradient descent with momentum as a sampler, without friction or added noise, parallel chains.
 
         m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t) with probability 1/n, ξ_t ~ N(0, I);   m_{t+½} = m_{t−½} + ε_t ĝ(θ_t) otherwise
@@ -38,34 +46,36 @@ class SGDMomentum(Inference, StepSizes, GradientEstimates):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     resample_every: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = started(model, problem, self.chains, rng)
-        theta = state["theta"]
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMomentumState:
+        state = started(model, problem, self.sees, self.chains, rng)
+        theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return self.referred(state | {"m": m}, problem)
+        return SGDMomentumState(**vars(state), m=m, reference=self.referred(model, theta, problem))
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        state = self.refreshed(state)
-        theta = state["theta"]
-        eps = self.step_size_at(state["t"])
-        value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
+    def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
+        model, theta = state.model, state.theta
+        eps = self.step_size_at(state.t)
+        reference = self.refreshed(state.reference, model, theta, state.t)
+        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
         xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         anew = torch.rand((len(theta), 1), generator=rng.noise, device=theta.device) < 1 / self.resample_every
-        m = torch.where(anew, xi + 0.5 * eps * gradient, state["m"] + eps * gradient)
+        m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
         theta = theta + eps * m
-        state = moved(state, theta, self.burn_in, self.thinning) | {"m": m}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), m=m, reference=reference)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: SGDMomentumState) -> Draws:
         return collected(state)  # [K, N, P]

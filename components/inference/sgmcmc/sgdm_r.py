@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -18,8 +20,13 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class SGDMRState(Chains):
+    momentum: Tensor  # m [L, P]
+
+
 @register("inference", "sgdm_r")
-class SGDMR(Inference, StepSizes, Repulsion):
+class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion):
     """Momentum with repulsion (SGDM+R): the Hamiltonian flow of all particles, its curl matrix made of their kernel.
 
     H(z, m) = Σ_l [−log π(z_l) + ½‖m_l‖²],  Q = (1/L) [[0, −K], [K, 0]],  D = (C/L) [[0, 0], [0, I]];  z, m [L, P],
@@ -38,6 +45,8 @@ class SGDMR(Inference, StepSizes, Repulsion):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     friction: NonNegativeFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -49,31 +58,31 @@ class SGDMR(Inference, StepSizes, Repulsion):
             raise ValueError(f"step_size: at {self.step_size:g} friction reverses momenta; use a value below {bound}")
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = scattered(model, problem, self.chains, rng, self.bandwidth)
-        theta = state["theta"]
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMRState:
+        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        theta = state.theta
         momentum = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return state | {"momentum": momentum}
+        return SGDMRState(**vars(state), momentum=momentum)
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, momentum, t = state["theta"], state["momentum"], state["t"]
+    def step(self, state: SGDMRState, batch: Seen, rng: Rng) -> tuple[SGDMRState, Info]:
+        theta, momentum, t = state.theta, state.momentum, state.t
         eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t)
         damping = eps * self.friction / len(theta)
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         force = particles.averaged(gradient) + particles.correction()  # [L, P]
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise  # Algorithm 2.2
         theta = theta + eps * particles.averaged(momentum)  # Algorithm 2.2
-        state = moved(state, theta, self.burn_in, self.thinning) | {"momentum": momentum}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), momentum=momentum)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "temperature": momentum.square().mean(),  # 1 where the momenta have their stationary law
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: SGDMRState) -> Draws:
         return collected(state)  # [L, N, P]

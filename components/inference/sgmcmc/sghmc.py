@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
-from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
 
 
+@dataclass(kw_only=True)
+class SGHMCState(Chains):
+    r: Tensor  # momenta [K, P]
+    V: Tensor  # variances of the gradients [K, P]
+    reference: Reference | None  # of the gradient estimates; None: they are plain
+
+
 @register("inference", "sghmc")
-class SGHMC(Inference, StepSizes, GradientEstimates):
+class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientEstimates):
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t
@@ -41,6 +51,8 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     friction: PositiveFloat
     noise_estimate: bool
@@ -57,15 +69,18 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
             )
         return self
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        if self.noise_estimate and (problem is None or problem.kind != "supervised"):
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGHMCState:
+        if self.noise_estimate and not isinstance(problem, Supervised):
             raise Misfit("inference.noise_estimate: a density has no gradient noise; use false")
-        state = started(model, problem, self.chains, rng)
-        theta = state["theta"]
+        state = started(model, problem, self.sees, self.chains, rng)
+        theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return self.referred(state | {"r": r, "V": torch.zeros_like(theta)}, problem)
+        reference = self.referred(model, theta, problem)
+        return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), reference=reference)
 
-    def _halved(self, state: Chains, theta: Tensor, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _halved(
+        self, reference: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
         half = len(batch.x) // 2
         if half == 0:
@@ -74,34 +89,36 @@ class SGHMC(Inference, StepSizes, GradientEstimates):
             )
         n = batch.scale * len(batch.x)
         one, two = (
-            self.estimated(state, theta, batch.part(rows, n / half)) for rows in (slice(half), slice(half, 2 * half))
+            self.estimated(reference, model, theta, batch.part(rows, n / half))
+            for rows in (slice(half), slice(half, 2 * half))
         )
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
         return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        t, r, V, C = state["t"], state["r"], state["V"], self.friction
+    def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
+        model, t, r, V, C = state.model, state.t, state.r, state.V, self.friction
         eps = self.step_size_at(t)
-        state = self.refreshed(state)
-        theta = state["theta"] + eps * r
+        reference = self.refreshed(state.reference, model, state.theta, t)
+        theta = state.theta + eps * r
         if self.noise_estimate:
-            value, gradient, variance = self._halved(state, theta, batch)
+            assert batch is not None  # as ``init`` has seen to
+            value, gradient, variance = self._halved(reference, model, theta, batch)
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:
-            value, gradient = self.estimated(state, theta, batch)  # [K], [K, P]
+            value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
-        state = moved(state, theta, self.burn_in, self.thinning) | {"r": r, "V": V}
+        state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, reference=reference)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         if self.noise_estimate:
             info["uncovered"] = (eps * V > 2 * C).to(V.dtype).mean()
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: SGHMCState) -> Draws:
         return collected(state)  # [K, N, P]

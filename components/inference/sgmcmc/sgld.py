@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -10,15 +11,20 @@ from pydantic import NonNegativeInt, PositiveInt
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved, started
-from components.inference.sgmcmc.control_variates import GradientEstimates
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class SGLDState(Chains):
+    reference: Reference | None  # of the gradient estimates; None: they are plain
+
+
 @register("inference", "sgld")
-class SGLD(Inference, StepSizes, GradientEstimates):
+class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEstimates):
     """Stochastic gradient Langevin dynamics, L parallel chains at once.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of Gallego: Welling & Teh write the
@@ -32,28 +38,31 @@ class SGLD(Inference, StepSizes, GradientEstimates):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        return self.referred(started(model, problem, self.chains, rng), problem)
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGLDState:
+        state = started(model, problem, self.sees, self.chains, rng)
+        return SGLDState(**vars(state), reference=self.referred(model, state.theta, problem))
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        state = self.refreshed(state)
-        theta = state["theta"]
-        eps = self.step_size_at(state["t"])
-        value, gradient = self.estimated(state, theta, batch)  # [L], [L, P]
+    def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
+        model, theta = state.model, state.theta
+        eps = self.step_size_at(state.t)
+        reference = self.refreshed(state.reference, model, theta, state.t)
+        value, gradient = self.estimated(reference, model, theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
-        state = moved(state, theta, self.burn_in, self.thinning)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), reference=reference)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: SGLDState) -> Draws:
         return collected(state)  # [L, N, P]

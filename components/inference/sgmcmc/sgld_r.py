@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -18,7 +18,7 @@ from components.registry import register
 
 
 @register("inference", "sgld_r")
-class SGLDR(Inference, StepSizes, Repulsion):
+class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
     """Parallel SGLD plus repulsion (SGLD+R): Stein's drift with the noise that makes it a sampler of Π_l π(z_l).
 
     z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,  η ~ N(0, (2ε_t/L) K ⊗ I),  z [L, P],
@@ -34,17 +34,19 @@ class SGLDR(Inference, StepSizes, Repulsion):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     jitter: PositiveFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        return scattered(model, problem, self.chains, rng, self.bandwidth)
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Chains:
+        return scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, t = state["theta"], state["t"]
+    def step(self, state: Chains, batch: Seen, rng: Rng) -> tuple[Chains, Info]:
+        theta, t = state.theta, state.t
         eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t)
         drift = particles.averaged(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
@@ -54,7 +56,7 @@ class SGLDR(Inference, StepSizes, Repulsion):
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info | particles.facts() | {"jitter": jitter}
 

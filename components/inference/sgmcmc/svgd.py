@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, kernel, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -18,8 +20,13 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 
+@dataclass(kw_only=True)
+class SVGDState(Chains):
+    squares: Tensor  # G, mean squares of φ [L, P]
+
+
 @register("inference", "svgd")
-class SVGD(Inference, StepSizes):
+class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     """Stein variational gradient descent: particles follow the direction in which KL falls fastest; there is no noise.
 
     z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)],  z [L, P]; Gallego's (2.4) has the
@@ -33,6 +40,8 @@ class SVGD(Inference, StepSizes):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
     chains: PositiveInt
     bandwidth: Bandwidth
     scaling: Literal["none", "adagrad"]
@@ -41,28 +50,28 @@ class SVGD(Inference, StepSizes):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Any, rng: Rng) -> Chains:
-        state = scattered(model, problem, self.chains, rng, self.bandwidth)
-        return state | {"squares": torch.zeros_like(state["theta"])}
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SVGDState:
+        state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
-    def step(self, state: Chains, batch: Any, rng: Rng) -> tuple[Chains, Info]:
-        theta, squares, t = state["theta"], state["squares"], state["t"]
+    def step(self, state: SVGDState, batch: Seen, rng: Rng) -> tuple[SVGDState, Info]:
+        theta, squares, t = state.theta, state.squares, state.t
         eps = self.step_size_at(t)
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [L], [L, P]
+        value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = Interaction(theta, *kernel(theta, self.bandwidth))
         direction = phi = particles.averaged(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
             direction = phi / (self.stability + squares.sqrt())
-        state = moved(state, theta + eps * direction, self.burn_in, self.thinning) | {"squares": squares}
+        state = replace(moved(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "direction_norm": phi.norm(dim=1).mean(),
             "step_size": eps,
-            "draws": len(state["kept"]),
+            "draws": len(state.kept),
         }
         return state, info | particles.facts()
 
-    def posterior(self, state: Chains) -> Draws:
+    def posterior(self, state: SVGDState) -> Draws:
         return collected(state)  # [L, N, P]
