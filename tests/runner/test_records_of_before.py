@@ -1,0 +1,73 @@
+"""Records and checkpoints of before the states were typed open, resume to the same numbers, and report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from runner import console, resume
+from runner.app import attempt
+from runner.record import compare
+from runner.record.record import read
+from runner.report.report import main as report
+
+ARCHIVE = Path(__file__).parent.parent / "fixtures" / "records" / "records.tar.xz"
+with tarfile.open(ARCHIVE) as opened:
+    INTERRUPTED = sorted(
+        {name.split("/")[2] for name in opened.getnames() if name.count("/") == 2 and "interrupted" in name}
+    )
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    with tarfile.open(ARCHIVE) as opened:
+        opened.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_an_interrupted_run_goes_on_to_the_same_result(records, tmp_path, monkeypatch, capsys, name):
+    facts = read(records / "interrupted" / name)
+    folder = tmp_path / "outputs" / facts["experiment"] / facts["signature"]
+    shutil.copytree(records / "interrupted" / name, folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    monkeypatch.chdir(tmp_path)
+    assert resume.main(["resume", str(folder)]) == 0
+    assert "resumed at step" in capsys.readouterr().out
+    after = read(folder)
+    assert after["state"] == "done"
+    assert after["result"].keys() == expected.keys()
+    for metric, values in expected.items():
+        assert after["result"][metric] == pytest.approx(values, rel=1e-9, nan_ok=True), metric
+
+
+def test_a_run_that_was_done_is_shown_as_it_was(records, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(shutil.copytree(records / "done", tmp_path / "done"))
+    monkeypatch.setattr(console.out, "_width", 160)
+    (folder,) = Path("outputs").glob("mog/*")
+    cfg = OmegaConf.load(folder / "config.yaml")
+    experiment = cfg.pop("experiment")
+    assert attempt(cfg, experiment, None)[0] == 0
+    assert capsys.readouterr().out == Path("shown.txt").read_text()
+
+
+def test_two_records_side_by_side(records, capsys):
+    folders = sorted(str(path) for path in (records / "study" / "mog").iterdir())
+    assert compare.main(["compare", *folders[:2]]) == 0
+    assert "error_mean" in capsys.readouterr().out
+
+
+def test_a_study_is_reported_with_the_same_numbers(records, tmp_path):
+    before = list(csv.reader((records / "study/small/report/small.csv").open()))
+    assert report(["report", "small", "--output-dir", str(records / "study"), "--to", str(tmp_path)]) == 0
+    assert list(csv.reader((tmp_path / "small.csv").open())) == before
+    assert (tmp_path / "small_replicates.csv").read_text() == (
+        records / "study/small/report/small_replicates.csv"
+    ).read_text()
