@@ -40,8 +40,8 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner import console
     from runner.compose import config
-    from runner.run.loop import Pruned, run
-    from runner.run.signals import Interrupted
+    from runner.run.execute import run
+    from runner.run.signals import Interrupted, Pruned
 
     try:
         job = config.prepare(cfg, experiment, explicit)
@@ -66,8 +66,10 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
         return 1, None, f"diverged: {error}" + ("; the last good checkpoint is kept" if saved else "")
     except Pruned as error:
         return 0, None, f"pruned: {error}"
-    except (RunFailure, Interrupted) as error:
-        return getattr(error, "code", 1), None, str(error)
+    except Interrupted as error:
+        return error.code, None, str(error)
+    except RunFailure as error:
+        return 1, None, str(error)
     except KeyboardInterrupt:
         return 130, None, "interrupted inside a step; the same command goes on from the last checkpoint"
 

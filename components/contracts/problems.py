@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -12,6 +12,8 @@ from components.contracts.streams import Rng
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from components.contracts.roles import Attacker, Contamination
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
@@ -45,6 +47,8 @@ class Batch:
 class Problem(Protocol):
     """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
 
+    attacker: Attacker | None  # whom the run has chosen
+
     @property
     def kind(self) -> Kind: ...
 
@@ -73,3 +77,17 @@ class Problem(Protocol):
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         ...
+
+
+@runtime_checkable
+class HoldsOut(Problem, Protocol):
+    """A problem of which some training rows can take the test rows' place, as ``validation`` asks."""
+
+    def held_out(self, share: float, rng: Rng) -> Problem: ...
+
+
+@runtime_checkable
+class Corruptible(Problem, Protocol):
+    """A problem whose observations an attacker can corrupt once, before any inference."""
+
+    def attacked(self, attacker: Contamination, rng: Rng) -> Problem: ...

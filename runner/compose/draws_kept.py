@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.contracts.roles import Inference
+from components.contracts.roles import LEFT_OUT, THINNING, Inference
 from runner.mistakes import ConfigError
 
 FEWEST = 4  # per chain, of which ESS and R̂ can be had
-LEFT_OUT = ("warmup", "burn_in")  # keys that say how many steps keep nothing
 
 
 def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
@@ -22,8 +21,8 @@ def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     if f"inference.{key}" not in explicit and inference[key] >= steps:
         inference[key] = steps // 2
     kept = max(1, (steps - inference[key]) // FEWEST)
-    if "inference.thinning" not in explicit and isinstance(inference.get("thinning"), int):
-        inference["thinning"] = min(inference["thinning"], kept)
+    if f"inference.{THINNING}" not in explicit and isinstance(inference.get(THINNING), int):
+        inference[THINNING] = min(inference[THINNING], kept)
     return config | {"inference": inference}
 
 
@@ -33,10 +32,11 @@ def check_draws(inference: Inference, settings: Any) -> list[str]:
     Raises:
         ConfigError: none would be kept.
     """
-    key = next((k for k in LEFT_OUT if hasattr(inference, k)), None)
+    keys = dict(inference)
+    key = next((k for k in LEFT_OUT if k in keys), None)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
-    steps, before, thinning = settings.steps, getattr(inference, key), getattr(inference, "thinning", 1)
+    steps, before, thinning = settings.steps, keys[key], keys.get(THINNING, 1)
     kept = (steps - before) // thinning
     if before >= steps:
         raise ConfigError(

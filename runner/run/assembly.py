@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from components.contracts.problems import Corruptible, HoldsOut, Problem
 from components.contracts.roles import Contamination, Evasion, Setting
 from components.evaluation.threat import check_sizes
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
 from runner.run.rng import Streams
 
 PROFILED = 20  # steps under debug=profile
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-def load_problem(job: Job, rng: Streams) -> Any:
+def load_problem(job: Job, rng: Streams) -> Problem:
     """The dataset's problem, under attack where that is contamination, with its attacker where that is evasion.
 
     Raises:
@@ -28,12 +31,14 @@ def load_problem(job: Job, rng: Streams) -> Any:
     setting = Setting(
         data_dir=Path(settings.data_dir),
         device=torch.device(settings.device),
-        dtype=getattr(torch, settings.dtype),
+        dtype=DTYPES[settings.dtype],
         replicates=settings.replicates if job.dataset.vectorised else 1,
         offline=settings.offline,
     )
-    problem: Any = job.dataset.load(rng, setting)
+    problem: Problem = job.dataset.load(rng, setting)
     if settings.validation is not None:
+        if not isinstance(problem, HoldsOut):
+            raise Misfit(f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows")
         problem = problem.held_out(settings.validation, rng)
     if problem.name != job.data:
         raise RunFailure(
@@ -41,6 +46,8 @@ def load_problem(job: Job, rng: Streams) -> Any:
         )
     if job.attacker is not None:
         if isinstance(job.attacker, Contamination):
+            if not isinstance(problem, Corruptible):
+                raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt")
             problem = problem.attacked(job.attacker, rng)
         if isinstance(job.attacker, Evasion):
             check_sizes(job.attacker, problem)
@@ -48,16 +55,16 @@ def load_problem(job: Job, rng: Streams) -> Any:
     return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 
 
-def one_batch(job: Job, problem: Any, rng: Streams) -> Any:
+def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem whose data, to learn from and to be tested on, are its first batch alone."""
-    if problem.kind != "supervised":
+    if not isinstance(problem, Supervised):
         raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}")
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
     batch = dataclasses.replace(batch, scale=1.0)
     return dataclasses.replace(problem, train=batch, test=batch, batch_size=None)
 
 
-def total_steps(job: Job, problem: Any) -> int:
+def total_steps(job: Job, problem: Problem) -> int:
     """How many steps a replicate has: those asked for, or as many as the problem is long.
 
     Raises:
@@ -69,5 +76,5 @@ def total_steps(job: Job, problem: Any) -> int:
         raise ConfigError(f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…")
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
-    total = steps or length
+    total = steps or length or 0
     return min(total, PROFILED) if job.settings.debug == "profile" else total

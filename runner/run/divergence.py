@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from components.contracts.roles import RATES, Inference
 from components.trouble import NumericalTrouble
-from runner.compose.config import Job
+from runner.run.scores import Scores
 
 WATCHED = ("elbo", "loss", "log_likelihood", "log_joint")  # information that must stay finite
-RATES = ("lr", "learning_rate", "step_size", "epsilon")  # keys to lower when it does not
 
 
-def check_finite(info: dict[str, Any], job: Job) -> None:
+@contextmanager
+def naming_step(step: int, replicate: int) -> Iterator[None]:
+    """Numerical trouble in here says at which step of which replicate it came."""
+    try:
+        yield
+    except NumericalTrouble as error:
+        raise NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend) from error
+
+
+def check_finite(info: Scores, inference: Inference) -> None:
     """Raises NumericalTrouble, naming the key to lower, when a watched value is not finite."""
     for name in WATCHED:
         value = info.get(name)
         if value is None:
             continue
         if not all(math.isfinite(v) for v in (value if isinstance(value, list) else [value])):
-            rate = next((r for r in RATES if hasattr(job.inference, r)), None)
-            mend = (
-                f"lower inference.{rate} (now {getattr(job.inference, rate)})" if rate else "check the model's scales"
-            )
+            keys = dict(inference)
+            rate = next((key for key in RATES if key in keys), None)
+            mend = f"lower inference.{rate} (now {keys[rate]})" if rate else "check the model's scales"
             raise NumericalTrouble(f"{name} is {value}", mend)

@@ -16,10 +16,17 @@ def derive(*parts: object) -> int:
 
 
 class Streams:
-    """The streams of one replicate (``components.contracts.roles.Rng``).
+    """The streams of one replicate (``components.contracts.streams.Rng``).
 
     ``data`` and ``init`` live on the CPU whatever the device, so the same rows are drawn and the same initial values
     taken on every machine; the others live where the tensors do."""
+
+    data: torch.Generator
+    init: torch.Generator
+    batches: torch.Generator
+    noise: torch.Generator
+    evaluation: torch.Generator
+    attack: torch.Generator
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         self.seed, self.replicate, self.device = seed, replicate, torch.device(device)

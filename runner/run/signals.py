@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a step is finished and checkpointed before the run stops."""
+"""How a run is stopped on its way: after Ctrl-C and SIGTERM a step is finished and checkpointed first."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ class Interrupted(Exception):
     def __init__(self, signum: int, step: int):
         super().__init__(f"interrupted at step {step}; the same command goes on from there")
         self.code = 128 + signum
+
+
+class Pruned(Exception):
+    """A sweep gave this run up after an evaluation."""
 
 
 class Received(list[int]):

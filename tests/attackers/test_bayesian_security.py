@@ -9,7 +9,7 @@ from small_problems import component, train
 from components.contracts.roles import Setting
 from components.evaluation.security import evaluate, security_curve
 from components.metrics.classification import expected_calibration_error
-from runner.run.loop import run
+from runner.run.execute import run
 from runner.run.rng import Streams
 
 PGD = {"eps": [0.05, 0.15], "steps": 10, "step_size": 0.25}

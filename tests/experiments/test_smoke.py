@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.record.record import record
-from runner.run.loop import Pruned, run
+from runner.record import record
+from runner.run.execute import run
+from runner.run.signals import Pruned
 
 EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
 

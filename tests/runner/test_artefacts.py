@@ -8,9 +8,9 @@ import pytest
 import xarray
 
 from components.posteriors.draws import Draws
-from runner.record.record import record
+from runner.record import record
 from runner.record.tracking import tracking_uri
-from runner.run.loop import run
+from runner.run.execute import run
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from runner import cli
-from runner.record.record import record
+from runner.record import record
 from runner.run import checkpoint
 
 

@@ -129,7 +129,7 @@ def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
 def test_a_target_without_a_gradient(make_job, monkeypatch):
     from components.problems.density import Density
     from runner.mistakes import ConfigError
-    from runner.run.loop import run
+    from runner.run.execute import run
 
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load

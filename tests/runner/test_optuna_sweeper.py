@@ -19,8 +19,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from runner.mistakes import ConfigError
-from runner.run.loop import Pruned
-from runner.run.signals import Interrupted
+from runner.run.signals import Interrupted, Pruned
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import distribution, sampler, storage
 from runner.sweep.trial import VARIABLE, report_to_trial

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runner.record.record import record
-from runner.run.loop import run
+from runner.record import record
+from runner.run.execute import run
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=3", "record_every=2"]
 GAME = ["+experiment=friend_or_foe", "smoke=true"]  # its replicates are a dimension of the data

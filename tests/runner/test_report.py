@@ -14,9 +14,10 @@ import yaml
 from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
+from runner.report import report
 from runner.report.earlier_scores import EarlierCell
 from runner.report.evolutions import evolutions
-from runner.report.report import main, report
+from runner.report.report import main
 from runner.report.results import lay, step_times
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
@@ -294,7 +295,7 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
 
 
 def test_times_of_every_replicate_are_in_the_record(make_job):
-    from runner.run.loop import run
+    from runner.run.execute import run
 
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
     run(job)

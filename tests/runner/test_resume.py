@@ -14,10 +14,10 @@ import pytest
 
 from components.problems.supervised import Supervised
 from runner.mistakes import ConfigError, RunFailure
-from runner.record.record import record
+from runner.record import record
 from runner.run import checkpoint
-from runner.run.loop import Pruned, run
-from runner.run.signals import Interrupted
+from runner.run.execute import run
+from runner.run.signals import Interrupted, Pruned
 
 RUNNER = str(Path(sys.executable).parent / "runner")
 GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.record.record import record, sync
+from runner.record import record, sync
 from runner.record.tracking import Mirror, create_store, tracking_uri
-from runner.run.loop import run
+from runner.run.execute import run
 
 GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
 

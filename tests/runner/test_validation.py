@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from runner.compose.config import sign
-from runner.record.record import record
+from runner.record import record
 from runner.run.assembly import load_problem
-from runner.run.loop import run
+from runner.run.execute import run
 from runner.run.rng import Streams
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=2"]

@@ -1,0 +1,177 @@
+"""What is done after the steps of a run, in this order: record, evaluate, keep, stop where asked to, push, profile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from components.contracts.problems import Problem
+from runner import console
+from runner.compose.config import Job
+from runner.record.record import Record
+from runner.record.tracking import Mirror
+from runner.run import checkpoint
+from runner.run.announcements import Announcements
+from runner.run.divergence import check_finite, naming_step
+from runner.run.loop import Duty, Step
+from runner.run.rng import Streams
+from runner.run.scores import Scores, means, plain
+from runner.run.signals import Interrupted, Received
+
+PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
+
+
+@dataclass
+class Course:
+    """One replicate on its way: what the things done beside its steps have in common."""
+
+    job: Job
+    record: Record
+    mirror: Mirror | None
+    problem: Problem
+    rng: Streams
+    live: console.Live
+    announcements: Announcements
+    received: Received
+    on_evaluation: Callable[[int, Scores], None] | None
+    before: float  # seconds that it took until it was stopped the last time
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    def evaluated(self, step: int, phase: str, scores: Scores) -> None:
+        """Records and shows scores, and tells a sweeper of them, who may give the run up.
+
+        Raises:
+            Pruned: he did.
+        """
+        replicate = self.rng.replicate
+        self.record.line(step, replicate, self.seconds, phase, scores)
+        self.record.flush()
+        self.live.evaluated(step, replicate, means(scores))
+        if self.on_evaluation is not None and replicate == 0:
+            self.on_evaluation(step, means(scores))
+
+
+def record_information(course: Course, kept: Callable[[Step], bool]) -> Duty:
+    """A line every ``record_every`` steps, at the first, and at each that is ``kept``: it is looked at before.
+
+    Raises:
+        NumericalTrouble: what it says is not finite.
+    """
+    every, inference, replicate = course.job.settings.record_every, course.job.inference, course.rng.replicate
+
+    def record(step: Step) -> None:
+        if not (step.number % every == 0 or step.number == 1 or kept(step)):
+            return
+        shown = plain(step.info)
+        with naming_step(step.number, replicate):
+            check_finite(shown, inference)
+        step.looked_at = True
+        course.record.line(step.number, replicate, course.seconds, "train", shown)
+        course.live.update(step.number, replicate, means(shown))
+
+    return record
+
+
+def evaluate(course: Course) -> Duty:
+    """Scores every ``eval_every`` steps but for the last, after which the run is scored in full."""
+    every, inference = course.job.settings.eval_every, course.job.inference
+
+    def evaluate_now(step: Step) -> None:
+        if not every or step.number % every or step.last:
+            return
+        with course.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
+            scores = plain(course.problem.score(inference.posterior(step.state), course.rng))
+        course.evaluated(step.number, "evaluation", scores)
+
+    return evaluate_now
+
+
+def kept(course: Course) -> Callable[[Step], bool]:
+    """Whether a step leaves a checkpoint: every ``checkpoint_every``, the last, and where a signal came."""
+    every = course.job.settings.checkpoint_every
+    return lambda step: step.number % every == 0 or step.last or bool(course.received)
+
+
+def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
+    """Keeps the state that the next step needs.
+
+    Raises:
+        NumericalTrouble: a signal came during the evaluation, and nobody had looked at this step, which is not finite.
+    """
+    folder, job, replicate = course.record.folder / "checkpoints", course.job, course.rng.replicate
+
+    def save(step: Step) -> None:
+        if not kept(step):
+            return
+        if not step.looked_at:
+            with naming_step(step.number, replicate):
+                check_finite(plain(step.info), job.inference)
+        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature}
+        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), facts)
+        course.record.flush()
+
+    return save
+
+
+def stop_when_asked(received: Received) -> Duty:
+    """Ends the run after a signal, whose step has been kept.
+
+    Raises:
+        Interrupted: it came.
+    """
+
+    def stop(step: Step) -> None:
+        if received:
+            raise Interrupted(received[0], step.number)
+
+    return stop
+
+
+def push(record: Record, mirror: Mirror) -> Duty:
+    """MLflow gets what is new every half a minute."""
+    pushed = time.monotonic()
+
+    def push_now(_: Step) -> None:
+        nonlocal pushed
+        if time.monotonic() - pushed > PUSH_EVERY:
+            record.flush()
+            mirror.push()
+            pushed = time.monotonic()
+
+    return push_now
+
+
+@contextmanager
+def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
+    """Under ``debug=profile``: the steps taken inside are timed, shown by operation and left in profile.json."""
+    if not on:
+        yield []
+        return
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiled
+
+    with profiled(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+        yield [lambda _: profiler.step()]
+    console.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20), markup=False)
+    profiler.export_chrome_trace(str(record.folder / "profile.json"))
+
+
+@contextmanager
+def duties(course: Course) -> Iterator[list[Duty]]:
+    """The list, in its order."""
+    keeps = kept(course)
+    with profile(course.job.settings.debug == "profile", course.record) as profiling:
+        yield [
+            record_information(course, keeps),
+            evaluate(course),
+            save_checkpoint(course, keeps),
+            stop_when_asked(course.received),
+            *([push(course.record, course.mirror)] if course.mirror else []),
+            *profiling,
+        ]

@@ -1,0 +1,193 @@
+"""One job from its record to its end: every replicate loaded, trained, scored and written down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from components.contracts.posteriors import WritesFiles
+from components.contracts.problems import Problem
+from components.contracts.roles import Evasion
+from components.problems.supervised import Supervised
+from components.trouble import DataUnavailable, Misfit, NumericalTrouble
+from runner import console
+from runner.compose.config import Job
+from runner.mistakes import ConfigError, RunFailure
+from runner.record.record import Record, disk_failure, now
+from runner.record.tracking import Mirror
+from runner.run import checkpoint, replicates
+from runner.run.announcements import Announcements
+from runner.run.artefacts import write_artefacts
+from runner.run.assembly import load_problem, total_steps
+from runner.run.duties import Course, duties
+from runner.run.loop import S, steps, train
+from runner.run.rng import Streams
+from runner.run.scores import Scores, plain
+from runner.run.signals import Interrupted, Pruned, Received, noted_signals
+
+
+class Run:
+    """One job on its way: its record, its mirror in MLflow, its display."""
+
+    def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
+        self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
+        self.record = Record.open(job)
+        if taken := replicates.take_over(self.record, job):
+            console.out.print(taken, markup=False)
+        self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
+        self.loops = 1 if job.dataset.vectorised else self.settings.replicates
+        self.announcements = Announcements()
+        self.was_done = self.record.state == "done"
+
+    # -- one replicate -------------------------------------------------------------------------------------------------
+    def _resume(self, state: S, rng: Streams) -> tuple[S, int, float]:
+        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds)."""
+        found = checkpoint.load_newest(self.record.folder / "checkpoints", self.job.signature)
+        facts, tensors, complaints = found or ({}, {}, [])
+        for complaint in complaints:
+            console.announce("Corrupt checkpoint", f"{complaint}\nThe one before it is used.")
+        if not facts or facts["replicate"] != rng.replicate:
+            self.record.rewind(rng.replicate, -1)
+            return state, 0, 0.0
+        state, streams = checkpoint.restore(facts, tensors, state)
+        rng.restore(streams)
+        self.record.rewind(rng.replicate, facts["step"])
+        console.out.print(f"resumed at step {facts['step']} of replicate {rng.replicate + 1}", markup=False)
+        return state, facts["step"], facts["seconds"]
+
+    def _shown(self, total: int, replicate: int, live: list[console.Live]) -> console.Live:
+        """The display of the whole run, which each replicate starts again."""
+        if live:
+            live[0].restart(replicate)
+        else:
+            live.append(console.Live(total, self.loops))
+        return live[0]
+
+    def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> Scores:
+        """Trains and scores one replicate (or, with vectorised data, all of them at once)."""
+        job, inference = self.job, self.job.inference
+        rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
+        with self.announcements.shown_once():
+            problem = load_problem(job, rng)
+        total = total_steps(job, problem)
+        model = job.model.build(problem, rng)
+        try:
+            state = inference.init(model, problem, rng)
+        except NumericalTrouble as error:  # nothing has diverged: where it starts was a mistake in what was asked for
+            raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
+        state, start, before = self._resume(state, rng)
+        if replicate == 0:
+            console.facts(problem.describe())
+        course = Course(job, self.record, self.mirror, problem, rng, self._shown(total, replicate, live),
+                        self.announcements, received, self.on_evaluation, before)  # fmt: skip
+        with duties(course) as beside:
+            state = train(steps(inference, problem, state, rng, start, total), beside, state)
+        posterior = inference.posterior(state)
+        with self.announcements.shown_once(), received.acted_on_at_once(total):
+            scores, figures, tables = assess(problem, posterior, rng, figures=replicate == 0)
+        course.evaluated(total, "final", scores)
+        if replicate == 0:
+            write_artefacts(self.record.folder, figures, tables, job)
+            if isinstance(posterior, WritesFiles):
+                with self.announcements.shown_once():
+                    written = posterior.artefacts(self.record.folder)
+                self.record.save(artefacts=[str(path.relative_to(self.record.folder)) for path in written])
+        return scores
+
+    # -- the whole run -------------------------------------------------------------------------------------------------
+    def go(self) -> dict[str, list[float]]:
+        """All replicates; the record's state says how it ended.
+
+        Raises:
+            Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
+        """
+        record = self.record
+        torch.set_num_threads(self.settings.threads)
+        live: list[console.Live] = []
+        began = time.monotonic()
+        before = record.facts["seconds"]
+        record.save(state="running", error=None, vectorised=self.job.dataset.vectorised)
+        ending: dict[str, Any] = {"state": "failed"}
+        try:
+            with noted_signals() as received:
+                for replicate in range(self.loops):
+                    if str(replicate) not in record.facts["finished"]:
+                        scores = self.replicate(replicate, received, live)
+                        record.facts["finished"][str(replicate)] = scores
+                        record.save(seconds=before + time.monotonic() - began)
+            ending = {"state": "done", "result": self._gather()}
+        except Interrupted as error:
+            ending = {"state": "interrupted", "error": str(error)}
+            raise
+        except KeyboardInterrupt:
+            ending = {"state": "interrupted", "error": "interrupted inside a step; the last checkpoint is kept"}
+            raise
+        except NumericalTrouble as error:
+            ending = {"state": "diverged", "error": str(error)}
+            raise
+        except Pruned as error:
+            ending = {"state": "interrupted", "error": f"pruned: {error}"}
+            raise
+        except OSError as error:
+            failure = disk_failure(error, record.folder)
+            ending["error"] = str(failure)
+            raise failure from None
+        except Misfit as error:
+            ending["error"] = str(error)
+            raise ConfigError(str(error)) from None
+        except (ConfigError, RunFailure, DataUnavailable) as error:
+            ending["error"] = str(error)
+            raise
+        except Exception as error:
+            ending["error"] = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            for display in live:
+                display.stop()
+            self._end(ending, before + time.monotonic() - began)
+        return record.facts["result"]
+
+    def _gather(self) -> dict[str, list[float]]:
+        """Each metric's value per replicate."""
+        finished = self.record.facts["finished"]
+        if self.job.dataset.vectorised:
+            return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
+        return {k: [finished[str(r)][k] for r in range(self.loops)] for k in finished["0"]}
+
+    def _end(self, ending: dict[str, Any], seconds: float) -> None:
+        try:
+            self.record.flush()
+            self.record.save(**ending, ended=now(), seconds=seconds)
+            if self.mirror:
+                self.mirror.push()
+        except OSError as error:  # a full disk must not hide what happened before
+            console.complain(str(disk_failure(error, self.record.folder)))
+        finally:
+            self.record.close()
+
+
+def assess(problem: Problem, posterior: object, rng: Streams, figures: bool) -> tuple[Scores, dict, dict]:
+    """Final scores, security evaluation under an evasion attacker, figures and tables."""
+    scores: Scores = plain(problem.score(posterior, rng))
+    drawn: dict[str, Any] = dict(problem.draw(posterior, rng)) if figures else {}
+    tables: dict[str, Any] = {}
+    if isinstance(problem, Supervised) and isinstance(problem.attacker, Evasion):
+        from components.evaluation import security
+
+        attacked, attack_figures, tables = security.evaluate(problem, posterior, rng)
+        scores |= plain(attacked)
+        drawn |= attack_figures
+    return scores, drawn, tables
+
+
+def run(job: Job, on_evaluation: Callable[[int, Scores], None] | None = None) -> tuple[Run, dict[str, list[float]]]:
+    """Runs a job, or, when its record says it is done, reads its result."""
+    going = Run(job, on_evaluation)
+    if going.was_done:
+        going.record.close()
+        return going, going.record.facts["result"]
+    return going, going.go()

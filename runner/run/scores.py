@@ -1,0 +1,20 @@
+"""What a step or an evaluation says, as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+Scores = dict[str, Any]  # name -> number, or a list where replicates are a dimension
+
+
+def plain(values: Mapping[str, Any]) -> Scores:
+    """Tensors as numbers, or as lists where replicates are a dimension."""
+    return {k: v.detach().cpu().tolist() if isinstance(v, Tensor) else v for k, v in values.items()}
+
+
+def means(scores: Scores) -> dict[str, float]:
+    """One number for each name: the mean where replicates are a dimension."""
+    return {k: sum(v) / len(v) if isinstance(v, list) else float(v) for k, v in scores.items()}
