@@ -28,7 +28,7 @@ from components.contracts.problems import Batch
 from components.models.deep_gp.build import Specific, shared_and_specific
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.module import MultiTaskDGP, Noise
+from components.models.deep_gp.module import MultiTaskDGP, DGPNoise
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from runner.run.rng import Streams
@@ -77,7 +77,7 @@ class Peer(nn.Module):
         self.to(layers["top"].inducing)
         self.likelihood.noise = ours.likelihood.noise_variance.detach().unsqueeze(-1)
 
-    def elbo(self, batch: Batch, noise: Noise) -> Tensor:
+    def elbo(self, batch: Batch, noise: DGPNoise) -> Tensor:
         layout = noise.layout
         shared = self.shared(batch.x)  # [S, B, P]
         g = shared.mean + shared.variance.sqrt() * noise.levels[0][0]
@@ -117,7 +117,7 @@ def relative(a: Tensor, b: Tensor) -> float:
     return float(((a - b).norm() / b.norm()).detach())
 
 
-def gradients_agree(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: Noise) -> float:
+def gradients_agree(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: DGPNoise) -> float:
     """Largest relative difference between the gradients, parameter by parameter, and between the bounds."""
     ours.zero_grad(), peer.zero_grad()
     a, b = ours.elbo(batch, noise)["elbo"], peer.elbo(batch, noise)

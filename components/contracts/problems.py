@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
 
 if TYPE_CHECKING:
@@ -42,6 +44,27 @@ class Batch:
     def part(self, rows: Tensor | slice, scale: float) -> Batch:
         """Some of the rows, each of which stands for ``scale`` rows."""
         return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
+
+
+class Labelled(Protocol):
+    """What figures ask of a supervised problem: N rows x [N, D], and a label of each for every one of T tasks."""
+
+    target: Target
+    train: Batch
+    test: Batch
+    task_names: list[str]  # empty: they have none
+    y_mean: Tensor | None  # [T]; with y_std it leads back to the units of the labels
+    y_std: Tensor | None  # [T]
+    bounds: tuple[float, float] | None  # smallest and largest value of an input
+    image_shape: tuple[int, ...] | None  # of a row of x, where it is an image
+
+    @property
+    def n_tasks(self) -> int: ...
+
+    @property
+    def n_inputs(self) -> int: ...
+
+    def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive: ...  # x [B, D]
 
 
 class Problem(Protocol):

@@ -76,11 +76,12 @@ class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
+    offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
     needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
     differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
     def offered(self) -> frozenset[str]:
-        """Capabilities of a model built as configured; more than ``offers`` where that depends on its keys."""
+        """Capabilities of a model built as configured: ``offers``, and those of ``offers_where`` that its keys bring."""
         return self.offers
 
     def build(self, problem: P, rng: Rng) -> M:
@@ -95,9 +96,13 @@ class Inference(Component, Generic[M, P, B, S]):
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
 
+    def asked_by_keys(self) -> dict[str, str]:
+        """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
+        return {}
+
     def needed(self, kind: Kind) -> frozenset[str]:
         """Capabilities that the model must offer for a problem of a kind, as this method is configured."""
-        return self.needs | self.needs_by_kind.get(kind, frozenset())
+        return self.needs | self.needs_by_kind.get(kind, frozenset()) | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")

@@ -45,6 +45,10 @@ class Coefficients:
         gammas = math.lgamma(a_n) - math.lgamma(a) + a * math.log(b) - 0.5 * self.rows * math.log(2 * math.pi)
         return gammas + self.half_log_determinants - a_n * b_n.log()
 
+    def log_evidence_under(self, noise: float | tuple[float, float]) -> Tensor:
+        """Whichever of the two: σ² known, or (a, b) of its prior."""
+        return self.log_evidence_learned(*noise) if isinstance(noise, tuple) else self.log_evidence(noise)
+
     def noise_posterior(self, a: float, b: float) -> tuple[float, Tensor]:
         """σ² | y ~ InvGamma(a + N/2, b + loss/2)."""
         return a + 0.5 * self.rows, b + 0.5 * self.loss

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.density import Density
@@ -26,7 +27,7 @@ class TargetDensityModule(nn.Module):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.problem.sample_prior(n, generator)  # [n, P]
 
-    def log_likelihood(self, theta: Tensor, batch: Any) -> Tensor:
+    def log_likelihood(self, theta: Tensor, batch: Batch | None) -> Tensor:
         return theta.new_zeros(theta.shape[0], 0)  # [K, 0]: a batch of a density holds nothing
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -34,7 +35,7 @@ class TargetDensityModule(nn.Module):
 
 
 @register("model", "target_density")
-class TargetDensity(Model):
+class TargetDensity(Model[Density, TargetDensityModule]):
     """The target of a density problem itself, which has no parameters to choose.
 
     log p(θ) = log π(θ) [K]; the log-likelihood of its empty batches is [K, 0].

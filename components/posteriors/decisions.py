@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -53,6 +53,14 @@ def samples_of(draws: Draws) -> Samples:
 
 
 Belief = Samples | GaussianMixture
+
+
+class Loss(Protocol):
+    """L(a, s) of an action a when s is the case: the Bayes action of a belief about s, and what it is expected to cost."""
+
+    def act(self, belief: Samples) -> Tensor: ...
+
+    def expected(self, action: Tensor, belief: Samples) -> Tensor: ...
 
 
 def shortfall(belief: Belief, a: Tensor) -> Tensor:
@@ -253,7 +261,7 @@ class Costs:
         return (self.cost.to(probs)[action] * probs).sum(-1)
 
 
-def _probs(belief: Any) -> Tensor:
+def _probs(belief: Categorical | Tensor) -> Tensor:
     return belief.probs if isinstance(belief, Categorical) else belief
 
 

@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.module import MultiTaskDGP, Noise
+from components.models.deep_gp.module import MultiTaskDGP, DGPNoise
 from runner.run.rng import Streams
 from tests.small_problems import component, real
 
@@ -62,7 +62,7 @@ def dense_kl(layer) -> float:
 
 
 @torch.no_grad()
-def literal_bound(module: MultiTaskDGP, batch: Batch, noise: Noise) -> float:
+def literal_bound(module: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> float:
     """Eq. (3.14), one label, one sample and one process at a time."""
     layers, layout = module.layers(), noise.layout
     g_noise, h_noise = noise.levels[0]
@@ -135,7 +135,7 @@ def test_rows_without_any_label_do_not_count():
         batch.scale,
     )
     shared = torch.cat([noise.levels[0][0], torch.ones(2, 2, 2, dtype=batch.x.dtype)], 1)
-    same = Noise(Layout.of(longer.mask, batch.x.dtype), [[shared, noise.levels[0][1]]], None)
+    same = DGPNoise(Layout.of(longer.mask, batch.x.dtype), [[shared, noise.levels[0][1]]], None)
     assert torch.allclose(module.elbo(longer, same)["elbo"], module.elbo(batch, noise)["elbo"], rtol=1e-12)
 
 
@@ -145,7 +145,7 @@ def parts_of(batch: Batch, size: int) -> list[tuple[torch.Tensor, Batch]]:
     return [(r, Batch(batch.x[r], batch.y[r], batch.mask[r], n / len(r))) for r in rows]
 
 
-def noise_of_rows(noise: Noise, part: Batch, rows: torch.Tensor) -> Noise:
+def noise_of_rows(noise: DGPNoise, part: Batch, rows: torch.Tensor) -> DGPNoise:
     """The noise of some rows of the whole batch, laid out for those rows alone."""
     layout = Layout.of(part.mask, part.x.dtype)
     shared, specific = noise.levels[0]
@@ -159,7 +159,7 @@ def noise_of_rows(noise: Noise, part: Batch, rows: torch.Tensor) -> Noise:
                 if part.mask[b, t]:
                     by_label[:, b, t] = specific[:, t, places][:, 0]
         own = torch.stack([by_label[:, layout.rows[t], t] for t in range(whole.n_tasks)], 1)
-    return Noise(layout, [[None if shared is None else shared[:, rows], own]], None)
+    return DGPNoise(layout, [[None if shared is None else shared[:, rows], own]], None)
 
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.likelihoods import NOISE_FLOOR, Bernoulli, Gaussian, Softmax
+from components.models.deep_gp.likelihoods import NOISE_FLOOR, BernoulliLabels, GaussianLabels, SoftmaxLabels
 
 MASK = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]], dtype=torch.bool)
 
@@ -68,7 +68,7 @@ def quadrature(log_p, mean, variance, half_width=12.0, n=20001):
 
 def test_gaussian_expectation_and_predictive():
     like = torch.zeros((), dtype=torch.float64)
-    likelihood = Gaussian(2, 0.3, like)
+    likelihood = GaussianLabels(2, 0.3, like)
     assert torch.allclose(likelihood.noise_variance, torch.full((2,), 0.3, dtype=torch.float64))
     mean, variance = moments()
     y = torch.randn(2, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -83,7 +83,7 @@ def test_gaussian_expectation_and_predictive():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_published_noise_is_kept_and_floored(dtype):
-    likelihood = Gaussian(2, 1e-6, torch.zeros((), dtype=dtype))
+    likelihood = GaussianLabels(2, 1e-6, torch.zeros((), dtype=dtype))
     assert (likelihood.noise_variance >= NOISE_FLOOR).all()
     assert (likelihood.noise_variance <= 3e-6).all()
     with torch.no_grad():
@@ -93,7 +93,7 @@ def test_published_noise_is_kept_and_floored(dtype):
 
 @pytest.mark.parametrize("link", ["probit", "logit"])
 def test_bernoulli_expectation(link):
-    likelihood = Bernoulli(link, 40, torch.zeros((), dtype=torch.float64))
+    likelihood = BernoulliLabels(link, 40, torch.zeros((), dtype=torch.float64))
     mean, variance = moments()
     y = torch.tensor([[0, 1, 0, 1, 1], [1, 1, 0, 0, 1]])
     sign = (2.0 * y - 1)[None, ..., None]
@@ -103,7 +103,7 @@ def test_bernoulli_expectation(link):
 
 
 def test_bernoulli_predictive_is_the_probit_closed_form():
-    likelihood = Bernoulli("probit", 40, torch.zeros((), dtype=torch.float64))
+    likelihood = BernoulliLabels("probit", 40, torch.zeros((), dtype=torch.float64))
     mean, variance = moments()
     p = likelihood.predictive(mean, variance, None).probs[..., 1]
     exact = torch.special.ndtr(mean / (1 + variance).sqrt())[0, :, :, 0].T
@@ -113,7 +113,7 @@ def test_bernoulli_predictive_is_the_probit_closed_form():
 
 
 def test_softmax_expectation_is_unbiased():
-    likelihood = Softmax(3)
+    likelihood = SoftmaxLabels(3)
     mean, variance = moments(3)
     g = torch.Generator().manual_seed(4)
     y = torch.randint(3, (2, 5), generator=g)

@@ -16,7 +16,7 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseLaw, QFunction
-from components.contracts.capabilities.networks import Dropout, Network, WeightSpace
+from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, WeightSpace
 from components.contracts.capabilities.sequences import (
     LinearGaussian,
     PowerIntegral,
@@ -55,6 +55,7 @@ CAPABILITIES: dict[str, type] = {
     "network": Network,
     "dropout": Dropout,
     "weight_space": WeightSpace,
+    "affine_layers": AffineLayers,
     "estimator": Estimator,
     "generative": Generative,
     "state_space": StateSpace,

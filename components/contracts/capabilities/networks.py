@@ -52,8 +52,13 @@ class WeightSpace(Protocol):
 
     def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
 
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P], [B, D] -> f [K, B, T, C]
+
+
+@runtime_checkable
+class AffineLayers(WeightSpace, Protocol):
+    """A network all of whose layers are affine maps of a row: noise on their outputs can stand for noise on weights."""
+
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...  # [..., P] -> (W [..., out, in], b [..., out])
 
     def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...  # affine(l, h) stands for h W_lᵀ + b_l
-
-    def outputs(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P], [B, D] -> f [K, B, T, C]

@@ -35,7 +35,7 @@ class Friction:
 
 
 @dataclass(frozen=True)
-class Noise:
+class SensorNoise:
     """Standard deviations of the sensors' errors."""
 
     position: float  # rad
@@ -51,14 +51,14 @@ class World:
     arm: Arm
     friction: Friction
     motion: Motion
-    noise: Noise
+    noise: SensorNoise
     rows: dict[str, int]
     decimals: int
     seed: int
 
 
 @dataclass(frozen=True)
-class Rows:
+class SimulatedRows:
     """Recorded rows: x [N, 3J] positions, velocities, accelerations; y [N, J] torques, N m."""
 
     x_train: Array
@@ -82,14 +82,14 @@ def read_world(path: Path = _HERE / "seven_joint.yaml") -> World:
         Arm(**arm),
         Friction(**arrays(facts["friction"])),
         Motion(**motion),
-        Noise(**arrays(facts["noise"])),
+        SensorNoise(**arrays(facts["noise"])),
         facts["rows"],
         facts["decimals"],
         facts["seed"],
     )
 
 
-def simulate(world: World) -> Rows:
+def simulate(world: World) -> SimulatedRows:
     """Random motions, the torques that they take, and what the sensors make of both.
 
     x = (q, q̇, q̈) + noise;  y = RNE(q, q̇, q̈) + τ_f(q̇) + noise.  Test rows come from motions of their own.
@@ -107,7 +107,7 @@ def simulate(world: World) -> Rows:
         recorded[f"y_{part}"] = (torque + world.noise.torque * random.standard_normal(torque.shape)).round(
             world.decimals
         )
-    return Rows(**recorded)
+    return SimulatedRows(**recorded)
 
 
 def checksum() -> str:
@@ -118,18 +118,18 @@ def checksum() -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path, expected: str) -> Rows | None:
+def _read(path: Path, expected: str) -> SimulatedRows | None:
     """Rows kept in a file; None if there is no such file, it is torn, or other parameters made it."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             if str(stored["checksum"]) == expected:
-                return Rows(**{name: stored[name] for name in Rows.__annotations__})
+                return SimulatedRows(**{name: stored[name] for name in SimulatedRows.__annotations__})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass
     return None
 
 
-def _write(path: Path, rows: Rows, checksum: str) -> bool:
+def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _write(path: Path, rows: Rows, checksum: str) -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def simulated_rows(data_dir: Path) -> Rows:
+def simulated_rows(data_dir: Path) -> SimulatedRows:
     """The rows of the fixed world: read from ``sarcos_sim/`` in the data folder or the user's cache, else generated and
     kept in the first of the two that can be written.  The arrays are read-only."""
     expected = checksum()

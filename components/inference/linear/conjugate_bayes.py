@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
-from scipy import stats
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.figures.credible_region import credible_region
 from components.inference.linear.known_data import LinearData, linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
@@ -24,6 +23,7 @@ from components.posteriors.decisions import (
     CentralInterval,
     Costs,
     DensestInterval,
+    Loss,
     Missed,
     Pinball,
     Squared,
@@ -34,11 +34,16 @@ from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.registry import register
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Decision = Literal["squared", "absolute", "pinball", "missed", "central_interval", "densest_interval"]
 
 
 def region_radius(level: float, dim: int, shape: float | None) -> float:
     """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where σ² ~ InvGamma(a, b)."""
+    from scipy import stats  # slow to import
+
     if shape is None:
         return float(stats.chi2.ppf(level, dim))
     return dim * float(stats.f.ppf(level, dim, 2 * shape))
@@ -53,7 +58,7 @@ class ConjugatePosterior:
     known: Coefficients
     noise: float | tuple[float, float]  # σ², or (a, b) of its posterior InvGamma
     level: float
-    losses: dict[str, Any]  # name -> loss of components.posteriors.decisions
+    losses: dict[str, Loss]
     candidates: list[str]  # models among which to choose
     log_evidence: Tensor  # [M]
     n: int  # imagined data sets
@@ -107,12 +112,26 @@ class ConjugatePosterior:
         out["coverage/credible"] = self.over_prior / self.n
         return out | {"coverage/credible_at_beta": self.at_beta / self.n}
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.credible_region import credible_region
+
         return {"savage": credible_region(self)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConjugateState:
+    """Draws from the posterior so far, and what the imagined data sets have shown."""
+
+    model: Conjugate = rebuilt()
+    data: LinearData = rebuilt()
+    n: int = 0  # imagined data sets
+    over_prior: int = 0  # of those with β from the prior: regions that held it
+    at_beta: int = 0  # of those with the β at hand
+    draws: list[Tensor] = field(default_factory=list)  # [draws, P] of each step, on the CPU
+
+
 @register("inference", "conjugate_bayes")
-class ConjugateBayes(Inference):
+class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
     """Savage's linear regression: the exact posterior, its credible region, Bayes actions under several losses.
 
     β | σ², y ~ N(m, σ²Λ⁻¹), Λ = XᵀX + diag(λ), m = Λ⁻¹Xᵀy; σ² known or σ² | y ~ InvGamma(a', b').  Region
@@ -122,13 +141,14 @@ class ConjugateBayes(Inference):
     a* = argmin_a E[L(a, s) | y] and its expected loss; and the choice among the full model, the one without any input, and
     those without one input, by posterior odds.
 
-    Raises NumericalTrouble when Λ is singular, Misfit for minibatches.
+    Raises NumericalTrouble when Λ is singular.
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     draws: PositiveInt
     simulations: PositiveInt
@@ -137,8 +157,8 @@ class ConjugateBayes(Inference):
     missed_radius: PositiveFloat
     density_price: PositiveFloat
 
-    def losses(self) -> dict[str, Any]:
-        every = {
+    def losses(self) -> dict[str, Loss]:
+        every: dict[str, Loss] = {
             "squared": Squared(),
             "absolute": Absolute(),
             "pinball": Pinball(self.pinball_level),
@@ -148,10 +168,10 @@ class ConjugateBayes(Inference):
         }
         return {name: every[name] for name in self.decisions}
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> ConjugateState:
         data = linear_data(model, problem)
         model.coefficients(problem.train)  # raises before any step where there is no posterior
-        return {"model": model, "data": data, "n": 0, "over_prior": 0, "at_beta": 0, "draws": []}
+        return ConjugateState(model=model, data=data)
 
     def _held(self, model: Conjugate, beta: Tensor, fit: LeastSquares) -> int:
         """Credible regions of R data sets that hold their β; β [D] or [R, D]."""
@@ -166,8 +186,8 @@ class ConjugateBayes(Inference):
         a_n, b_n = a + 0.5 * fit.rows, b + 0.5 * loss
         return int((distance <= region_radius(self.level, fit.dim, a_n) * b_n / a_n).sum())
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        data, model, R = state["data"], state["model"], self.simulations
+    def step(self, state: ConjugateState, batch: Batch, rng: Rng) -> tuple[ConjugateState, Info]:
+        data, model, R = state.data, state.model, self.simulations
         theta = model.sample_prior(R, rng.noise)  # (β, log σ²), or β
         D = len(data.beta)
         sigma = (
@@ -179,15 +199,16 @@ class ConjugateBayes(Inference):
             (data.beta, data.X @ data.beta + data.noise**0.5 * e),
         ]
         over_prior, at_beta = (self._held(model, beta, least_squares(data.X, y, 1.0)) for beta, y in imagined)
-        state = state | {
-            "n": state["n"] + R,
-            "over_prior": state["over_prior"] + over_prior,
-            "at_beta": state["at_beta"] + at_beta,
-            "draws": [*state["draws"], self._drawn(model, batch, rng).cpu()],
-        }
-        return state, {"credible_coverage": state["over_prior"] / state["n"]}
+        state = replace(
+            state,
+            n=state.n + R,
+            over_prior=state.over_prior + over_prior,
+            at_beta=state.at_beta + at_beta,
+            draws=[*state.draws, self._drawn(model, batch, rng).cpu()],
+        )
+        return state, {"credible_coverage": state.over_prior / state.n}
 
-    def _drawn(self, model: Any, batch: Batch, rng: Rng) -> Tensor:
+    def _drawn(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
         """Independent draws of θ from the posterior, [draws, P]."""
         known = model.coefficients(batch)
         z = torch.randn(self.draws, len(known.m), generator=rng.noise, dtype=known.m.dtype, device=rng.noise.device)
@@ -199,11 +220,11 @@ class ConjugateBayes(Inference):
         noise = b / torch._standard_gamma(shape, generator=rng.noise).to(known.m)
         return torch.cat([known.m + noise.sqrt() * unit, noise.log()], 1)
 
-    def posterior(self, state: dict[str, Any]) -> ConjugatePosterior:
-        data, model = state["data"], state["model"]
+    def posterior(self, state: ConjugateState) -> ConjugatePosterior:
+        data, model = state.data, state.model
         X, y, penalty = data.X, data.y, model.penalty
         known = coefficients(X, y, penalty)
-        theta = torch.cat(state["draws"])[None].to(X) if state["draws"] else known.m.new_zeros(1, 0, model.dim)
+        theta = torch.cat(state.draws)[None].to(X) if state.draws else known.m.new_zeros(1, 0, len(model.names))
         noise = known.noise_posterior(*model.noise) if isinstance(model.noise, tuple) else float(model.noise)
         free = int(model.intercept)
         D = X.shape[1]
@@ -211,9 +232,7 @@ class ConjugateBayes(Inference):
         candidates = ["all inputs", "no input", *(f"without {data.names[j]}" for j in range(free, D))]
 
         def evidence(columns: list[int]) -> Tensor:
-            part = coefficients(X[:, columns], y, penalty[columns])
-            learned = isinstance(model.noise, tuple)
-            return part.log_evidence_learned(*model.noise) if learned else part.log_evidence(model.noise)
+            return coefficients(X[:, columns], y, penalty[columns]).log_evidence_under(model.noise)
 
         return ConjugatePosterior(
             data,
@@ -224,7 +243,7 @@ class ConjugateBayes(Inference):
             self.losses(),
             candidates,
             torch.stack([evidence(columns) for columns in sets]),
-            max(state["n"], 1),
-            state["over_prior"],
-            state["at_beta"],
+            max(state.n, 1),
+            state.over_prior,
+            state.at_beta,
         )

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
-import pandas as pd
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, Decision
-from components.inference.linear.maximum_likelihood import MaximumLikelihood, MaximumLikelihoodEstimate
-from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath
-from components.inference.linear.statistical_risk import ESTIMATORS, Risks, StatisticalRisk
+from components.inference.linear.conjugate_bayes import ConjugateBayes, ConjugatePosterior, ConjugateState, Decision
+from components.inference.linear.maximum_likelihood import (
+    MaximumLikelihood,
+    MaximumLikelihoodEstimate,
+    MaximumLikelihoodState,
+)
+from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath, RidgePathState
+from components.inference.linear.statistical_risk import ESTIMATORS, Risks, RiskState, StatisticalRisk
 from components.problems.supervised import Supervised
 from components.registry import register
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+A = TypeVar("A", bound=Inference)
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class FourAnalyses:
     hoerl_kennard: RidgeEstimates
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[Analyses, ...]:
         return (self.fisher, self.wald, self.savage, self.hoerl_kennard)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
@@ -43,11 +53,12 @@ class FourAnalyses:
     def scores(self) -> dict[str, float]:
         return {name: value for part in self.parts for name, value in part.scores().items()}
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
         return {name: figure for part in self.parts for name, figure in part.figures().items()}
 
     def estimates(self) -> pd.DataFrame:
         """One row per coefficient: the four estimates, with the intervals that Fisher and Savage give (one at a time)."""
+        import pandas as pd
         from scipy import stats
 
         data, fit, known = self.fisher.data, self.fisher.fit, self.savage.known
@@ -71,6 +82,8 @@ class FourAnalyses:
 
     def risks(self) -> pd.DataFrame:
         """One row per estimator and multiple of β₀, the risks integrated over the prior last."""
+        import pandas as pd
+
         wald = self.wald
         rows = [
             {"estimator": name, "beta": f"{r:g} beta0", "risk": float(wald.risk[e, m]), "error": float(wald.error[e, m]),
@@ -84,6 +97,8 @@ class FourAnalyses:
 
     def artefacts(self, folder: Path) -> list[Path]:
         """The tables ``estimates``, ``risks`` and ``decisions``."""
+        import pandas as pd
+
         (folder / "tables").mkdir(exist_ok=True)
         tables = {
             "estimates": self.estimates(),
@@ -97,8 +112,18 @@ class FourAnalyses:
         return paths
 
 
+@dataclass(frozen=True)
+class FourStates:
+    """The states of the four analyses."""
+
+    fisher: MaximumLikelihoodState
+    wald: RiskState
+    savage: ConjugateState
+    hoerl_kennard: RidgePathState
+
+
 @register("inference", "four_statisticians")
-class FourStatisticians(Inference):
+class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
     """The same linear regression by Fisher, Wald, Savage, and Hoerl & Kennard: one figure each, and tables of all four.
 
     Composes ``maximum_likelihood``, ``statistical_risk``, ``conjugate_bayes`` and ``ridge_path``, which also run alone, on
@@ -111,6 +136,7 @@ class FourStatisticians(Inference):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]
@@ -126,30 +152,38 @@ class FourStatisticians(Inference):
     number: Annotated[int, Field(ge=2)]
     choice: Choice
 
-    def parts(self) -> dict[str, Inference]:
-        """The four analyses, each with the keys of this one that it knows."""
-        kinds: dict[str, type[Inference]] = {
-            "fisher": MaximumLikelihood,
-            "wald": StatisticalRisk,
-            "savage": ConjugateBayes,
-            "hoerl_kennard": RidgePath,
-        }
+    def _part(self, kind: type[A]) -> A:
+        """One of the analyses, with the keys of this one that it knows."""
         own = self.model_dump(exclude={"name"})
-        return {
-            who: kind(name=who, **{k: v for k, v in own.items() if k in kind.model_fields})
-            for who, kind in kinds.items()
-        }
+        return kind(name=self.name, **{k: v for k, v in own.items() if k in kind.model_fields})
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        return {who: part.init(model, problem, rng) for who, part in self.parts().items()}
+    @property
+    def _parts(self) -> tuple[MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath]:
+        kinds = MaximumLikelihood, StatisticalRisk, ConjugateBayes, RidgePath
+        return self._part(kinds[0]), self._part(kinds[1]), self._part(kinds[2]), self._part(kinds[3])
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        new: dict[str, Any] = {}
-        told: Info = {}
-        for who, part in self.parts().items():
-            new[who], info = part.step(state[who], batch, rng)
-            told |= info
-        return new, told
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> FourStates:
+        fisher, wald, savage, hoerl_kennard = self._parts
+        return FourStates(
+            fisher.init(model, problem, rng),
+            wald.init(model, problem, rng),
+            savage.init(model, problem, rng),
+            hoerl_kennard.init(model, problem, rng),
+        )
 
-    def posterior(self, state: dict[str, Any]) -> FourAnalyses:
-        return FourAnalyses(**{who: part.posterior(state[who]) for who, part in self.parts().items()})
+    def step(self, state: FourStates, batch: Batch, rng: Rng) -> tuple[FourStates, Info]:
+        fisher, wald, savage, hoerl_kennard = self._parts
+        first, of_fisher = fisher.step(state.fisher, batch, rng)
+        second, of_wald = wald.step(state.wald, batch, rng)
+        third, of_savage = savage.step(state.savage, batch, rng)
+        fourth, of_both = hoerl_kennard.step(state.hoerl_kennard, batch, rng)
+        return FourStates(first, second, third, fourth), of_fisher | of_wald | of_savage | of_both
+
+    def posterior(self, state: FourStates) -> FourAnalyses:
+        fisher, wald, savage, hoerl_kennard = self._parts
+        return FourAnalyses(
+            fisher.posterior(state.fisher),
+            wald.posterior(state.wald),
+            savage.posterior(state.savage),
+            hoerl_kennard.posterior(state.hoerl_kennard),
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,7 +55,9 @@ def linear_data(model: Conjugate, problem: Supervised) -> LinearData:
     return LinearData(X, y, names, known, fit.beta, float(fit.noise), False)
 
 
-def plug_in(data: LinearData, x: Tensor, beta: Tensor, noise: Tensor | float, model: Any) -> tuple[Tensor, Tensor]:
+def plug_in(
+    data: LinearData, x: Tensor, beta: Tensor, noise: Tensor | float, model: Conjugate
+) -> tuple[Tensor, Tensor]:
     """μ and v [1, B, 1] of N(xᵀβ, σ²): what an estimate predicts when its error is forgotten."""
     mean = (design(x, model.intercept) @ beta)[None, :, None]
     return mean, torch.as_tensor(noise, dtype=mean.dtype, device=mean.device).expand_as(mean)

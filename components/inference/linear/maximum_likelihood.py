@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt
@@ -13,12 +13,15 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.figures.confidence_region import confidence_region
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.least_squares import LeastSquares
 from components.problems.supervised import Supervised
 from components.registry import register
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # at which the coverage is checked, beside ``level``
 SHOWN = 400  # estimates of repeated data sets that a figure shows
@@ -29,7 +32,7 @@ class MaximumLikelihoodEstimate:
     """β̂, its confidence region, and how often such regions held the truth when the data were repeated."""
 
     data: LinearData
-    model: Any
+    model: Conjugate
     level: float
     inside: dict[float, int]  # level -> data sets whose region held β
     n: int  # repeated data sets
@@ -51,25 +54,39 @@ class MaximumLikelihoodEstimate:
     def scores(self) -> dict[str, float]:
         return {"coverage/confidence": self.coverage(self.level)[0]}
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.confidence_region import confidence_region
+
         return {"fisher": confidence_region(self)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class MaximumLikelihoodState:
+    """What the repeated data sets have shown so far."""
+
+    model: Conjugate = rebuilt()
+    data: LinearData = rebuilt()
+    n: int = 0  # repeated data sets
+    inside: Tensor  # of those whose region held β, at each of ``levels``
+    cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
+
+
 @register("inference", "maximum_likelihood")
-class MaximumLikelihood(Inference):
+class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoodState]):
     """Fisher's linear regression: the maximum likelihood estimate with its confidence ellipsoid, whose coverage is simulated.
 
     β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), region {β : σ⁻²(β − β̂)ᵀXᵀX(β − β̂) ≤ α}, α the ``level`` quantile of χ²_D; where the
     model does not know σ² it is s² = rss/(N − D), and α is D times that of F_{D,N−D}.  Every step draws ``simulations`` new
     label vectors N(Xβ, σ²I) (β, σ² true where the data were simulated, else estimated) and counts the regions that hold β.
 
-    Raises NumericalTrouble when XᵀX is singular, Misfit for minibatches.
+    Raises NumericalTrouble when XᵀX is singular.
 
     Source: Bardenet (2021), section 1.1 and eq. (1.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
 
@@ -77,21 +94,21 @@ class MaximumLikelihood(Inference):
     def levels(self) -> list[float]:
         return sorted({*LEVELS, self.level})
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> MaximumLikelihoodState:
         data = linear_data(model, problem)
         empty = torch.zeros(len(self.levels), dtype=torch.long)
-        return {"model": model, "data": data, "n": 0, "inside": empty, "cloud": data.X.new_zeros(0, data.X.shape[1])}
+        return MaximumLikelihoodState(model=model, data=data, inside=empty, cloud=data.X.new_zeros(0, data.X.shape[1]))
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        data: LinearData = state["data"]
+    def step(self, state: MaximumLikelihoodState, batch: Batch, rng: Rng) -> tuple[MaximumLikelihoodState, Info]:
+        data = state.data
         repeated = data.repeated(self.simulations, rng.noise)
         distance = repeated.distance(data.beta)  # [R]
         held = torch.stack([(distance <= repeated.radius(level)).sum() for level in self.levels]).cpu()
-        n, inside = state["n"] + self.simulations, state["inside"] + held
-        cloud = torch.cat([state["cloud"], repeated.beta])[:SHOWN]
+        n, inside = state.n + self.simulations, state.inside + held
+        cloud = torch.cat([state.cloud, repeated.beta])[:SHOWN]
         info = {"coverage": float(inside[self.levels.index(self.level)]) / n}
-        return state | {"n": n, "inside": inside, "cloud": cloud}, info
+        return replace(state, n=n, inside=inside, cloud=cloud), info
 
-    def posterior(self, state: dict[str, Any]) -> MaximumLikelihoodEstimate:
-        inside = dict(zip(self.levels, state["inside"].tolist(), strict=True))
-        return MaximumLikelihoodEstimate(state["data"], state["model"], self.level, inside, state["n"], state["cloud"])
+    def posterior(self, state: MaximumLikelihoodState) -> MaximumLikelihoodEstimate:
+        inside = dict(zip(self.levels, state.inside.tolist(), strict=True))
+        return MaximumLikelihoodEstimate(state.data, state.model, self.level, inside, state.n, state.cloud)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
@@ -14,8 +14,8 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.figures.ridge_trace import ridge_trace
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import ridge_risk
@@ -23,6 +23,9 @@ from components.models.linear.ridge import effective_parameters, generalised_cro
 from components.models.linear.ridge import ridge_path as path_of
 from components.problems.supervised import Supervised
 from components.registry import register
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Choice = Literal["gcv", "loo", "evidence", "hkb"]
 
@@ -32,7 +35,7 @@ class RidgeEstimates:
     """Estimates for each penalty, criteria by which one is chosen, and the exact risk of each where β is known."""
 
     data: LinearData
-    model: Any
+    model: Conjugate
     choice: str
     penalties: Tensor  # λ [Λ], increasing
     path: Tensor  # [Λ, D]
@@ -75,12 +78,22 @@ class RidgeEstimates:
         risks = {f"ridge_risk/{name}": self.risk(value) for name, value in (self.chosen | {"best": self.best}).items()}
         return out | risks | {"ridge_risk/least_squares": self.risk(0.0)}
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.ridge_trace import ridge_trace
+
         return {"hoerl_kennard": ridge_trace(self)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class RidgePathState:
+    """Nothing changes: all of it is computed from the data at hand when it is asked for."""
+
+    model: Conjugate = rebuilt()
+    data: LinearData = rebuilt()
+
+
 @register("inference", "ridge_path")
-class RidgePath(Inference):
+class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and the exact risk of each.
 
     β̂_λ = (XᵀX + λI)⁻¹Xᵀy for ``number`` penalties between ``lowest`` and ``highest`` times the mean of the diagonal of XᵀX;
@@ -89,13 +102,14 @@ class RidgePath(Inference):
     the model's prior of σ², or D σ̂²/‖β̂‖².  For every β there is a λ > 0 with less risk than least squares.  One step
     does it all.
 
-    Raises NumericalTrouble when XᵀX is singular, Misfit for minibatches.
+    Raises NumericalTrouble when XᵀX is singular.
 
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Bardenet (2021), sections 1.4 and 2.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     lowest: PositiveFloat
     highest: PositiveFloat
     number: Annotated[int, Field(ge=2)]
@@ -107,16 +121,16 @@ class RidgePath(Inference):
             raise ValueError(f"lowest: {self.lowest} must be below highest, {self.highest}")
         return self
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RidgePathState:
         data = linear_data(model, problem)
         _ = data.fit  # raises before any step where there is no least squares estimate to start from
-        return {"model": model, "data": data}
+        return RidgePathState(model=model, data=data)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+    def step(self, state: RidgePathState, batch: Batch, rng: Rng) -> tuple[RidgePathState, Info]:
         return state, {}
 
-    def posterior(self, state: dict[str, Any]) -> RidgeEstimates:
-        data, model = state["data"], state["model"]
+    def posterior(self, state: RidgePathState) -> RidgeEstimates:
+        data, model = state.data, state.model
         X, y, fit, free = data.X, data.y, data.fit, int(model.intercept)
         columns = X.new_ones(X.shape[1])
         columns[:free] = 0
@@ -124,7 +138,7 @@ class RidgePath(Inference):
         exponents = torch.linspace(math.log10(self.lowest), math.log10(self.highest), self.number, dtype=torch.float64)
         penalties = (unit * 10**exponents).to(X)
         identity, noise = torch.eye(len(columns)).to(X), data.noise
-        found: dict[str, list[Any]] = {name: [] for name in ("df", "gcv", "loo", "evidence", "variance", "bias")}
+        found: dict[str, list[Tensor]] = {name: [] for name in ("df", "gcv", "loo", "evidence", "variance", "bias")}
         for penalty in penalties:
             own = penalty * columns
             known = coefficients(X, y, own)
@@ -132,12 +146,10 @@ class RidgePath(Inference):
             leverage = (X @ known.covariance * X).sum(1)  # diagonal of X(XᵀX + λ)⁻¹Xᵀ
             variance, bias = ridge_risk(fit.gram, data.beta, noise, own, identity)
             prior = coefficients(X, y, torch.where(columns > 0, penalty, model.penalty))  # proper in every column
-            learned = isinstance(model.noise, tuple)
-            evidence = prior.log_evidence_learned(*model.noise) if learned else prior.log_evidence(model.noise)
             found["df"].append(X.new_tensor(effective_parameters(X, own)))
             found["gcv"].append(X.new_tensor(generalised_cross_validation(X, y, own)))
             found["loo"].append((residual / (1 - leverage)).square().mean())  # PRESS/N
-            found["evidence"].append(evidence)
+            found["evidence"].append(prior.log_evidence_under(model.noise))
             found["variance"].append(variance)
             found["bias"].append(bias)
         rows = {name: torch.stack(values) for name, values in found.items()}

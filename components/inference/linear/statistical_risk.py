@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -14,13 +14,16 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.figures.risk_functions import risk_functions
 from components.inference.linear.known_data import LinearData, linear_data, plug_in
 from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "bayes"]
 
@@ -42,7 +45,7 @@ class Risks:
     """Monte-Carlo risks with standard errors: along a ray of coefficients, and integrated over the prior."""
 
     data: LinearData
-    model: Any
+    model: Conjugate
     loss: str
     multiples: list[float]  # r of β = r β₀, the ray [M]
     n: int
@@ -73,12 +76,26 @@ class Risks:
         bayes = {f"bayes_risk/{name}": float(self.bayes_risk[e]) for e, name in enumerate(ESTIMATORS)}
         return worst | bayes | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.risk_functions import risk_functions
+
         return {"wald": risk_functions(self)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class RiskState:
+    """Sums over the data sets drawn so far, of x and of x² in the first dimension."""
+
+    model: Conjugate = rebuilt()
+    data: LinearData = rebuilt()
+    n: int = 0  # data sets
+    risk: Tensor  # [2, E, M]
+    gain: Tensor  # [2, E, M]
+    bayes: Tensor  # [2, E]
+
+
 @register("inference", "statistical_risk")
-class StatisticalRisk(Inference):
+class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
     """Wald's linear regression: the risk functions of five estimators, their worst case, and their integral over the prior.
 
     R(β, β̃) = E_{y|X,β} L(β, β̃(y)), L = ((β − β̃)ᵀQ(β − β̃))^{α/2}, Q = I for ``loss`` estimation and XᵀX for prediction, by
@@ -87,26 +104,26 @@ class StatisticalRisk(Inference):
     and D ≥ 3, James–Stein stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under the model's
     prior, which has the least integrated risk.  β₀ is true where the data were simulated, else estimated.
 
-    Raises Misfit for fewer than three coefficients or minibatches, NumericalTrouble when XᵀX is singular.
+    Raises Misfit for fewer than three coefficients, NumericalTrouble when XᵀX is singular.
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     loss: Literal["estimation", "prediction"]
     loss_power: PositiveFloat
     multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]
     simulations: PositiveInt
 
-    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RiskState:
         data = linear_data(model, problem)
         if data.X.shape[1] < 3:
             raise Misfit(f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}")
         E, M = len(ESTIMATORS), len(self.multiples)
-        sums = {"risk": (E, M), "gain": (E, M), "bayes": (E,)}
-        zeros = {name: torch.zeros(2, *shape, dtype=torch.float64) for name, shape in sums.items()}  # of x and of x²
-        return {"model": model, "data": data, "n": 0, **zeros}
+        blank = torch.zeros(2, E, M, dtype=torch.float64)
+        return RiskState(model=model, data=data, risk=blank, gain=blank, bayes=blank[..., 0])
 
     def losses(self, beta: Tensor, fit: LeastSquares, penalty: Tensor) -> Tensor:
         """L of every estimator on every data set, [E, R]; β [D] or [R, D]."""
@@ -114,8 +131,8 @@ class StatisticalRisk(Inference):
         error = estimates(fit, Q, penalty) - beta
         return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        data, model = state["data"], state["model"]
+    def step(self, state: RiskState, batch: Batch, rng: Rng) -> tuple[RiskState, Info]:
+        data, model = state.data, state.model
         errors = data.errors(self.simulations, rng.noise)  # [R, N]
         noise_alone = least_squares(data.X, errors, data.known_noise)
         along = []
@@ -128,25 +145,33 @@ class StatisticalRisk(Inference):
         z = torch.randn(len(errors), len(data.beta), generator=rng.noise, dtype=errors.dtype, device=rng.noise.device)
         prior = (data.noise / model.penalty).sqrt() * z.to(errors)  # β ~ N(0, σ² diag(λ)⁻¹) [R, D]
         imagined = dataclasses.replace(noise_alone, beta=prior + noise_alone.beta)
-        found = {"risk": risk, "gain": risk - risk[:1], "bayes": self.losses(prior, imagined, model.penalty)}
-        sums = {k: state[k] + torch.stack([v.sum(-1), v.square().sum(-1)]).cpu() for k, v in found.items()}
-        n = state["n"] + self.simulations
-        worst = sums["risk"][0].amax(1) / n
-        return state | sums | {"n": n}, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
 
-    def posterior(self, state: dict[str, Any]) -> Risks:
-        n, data = max(state["n"], 1), state["data"]
+        def added(sums: Tensor, found: Tensor) -> Tensor:
+            return sums + torch.stack([found.sum(-1), found.square().sum(-1)]).cpu()
+
+        state = dataclasses.replace(
+            state,
+            n=state.n + self.simulations,
+            risk=added(state.risk, risk),
+            gain=added(state.gain, risk - risk[:1]),
+            bayes=added(state.bayes, self.losses(prior, imagined, model.penalty)),
+        )
+        worst = state.risk[0].amax(1) / state.n
+        return state, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
+
+    def posterior(self, state: RiskState) -> Risks:
+        n, data = max(state.n, 1), state.data
 
         def mean_and_error(sums: Tensor) -> tuple[Tensor, Tensor]:
             mean = sums[0] / n
             return mean, ((sums[1] / n - mean**2).clamp_min(0) / max(n - 1, 1)).sqrt()
 
         (risk, error), (gain, gain_error), (bayes, bayes_error) = (
-            mean_and_error(state[name]) for name in ("risk", "gain", "bayes")
+            mean_and_error(sums) for sums in (state.risk, state.gain, state.bayes)
         )
         fit = data.fit
         Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
-        chosen = estimates(fit, Q, state["model"].penalty)[int(bayes.argmin())]
+        chosen = estimates(fit, Q, state.model.penalty)[int(bayes.argmin())]
         return Risks(
-            data, state["model"], self.loss, list(self.multiples), n, risk, error, gain, gain_error, bayes, bayes_error, chosen
+            data, state.model, self.loss, list(self.multiples), n, risk, error, gain, gain_error, bayes, bayes_error, chosen
         )  # fmt: skip

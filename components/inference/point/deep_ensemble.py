@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
+from torch.optim import Optimizer
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import LogJoint, ThetaPredictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import untrained
 from components.inference.log_joint import value_and_gradient
@@ -21,8 +24,17 @@ from components.registry import register
 from components.trouble import NumericalTrouble
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnsembleState:
+    """M networks on their way down, and their optimizer."""
+
+    model: LogJoint = rebuilt()
+    weights: nn.ParameterDict  # "theta" [M, P]; a module: a checkpoint is read into what the optimizer holds
+    optimizer: Optimizer
+
+
 @register("inference", "deep_ensemble")
-class DeepEnsemble(Inference):
+class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     """Deep ensemble: M networks at modes of the posterior, each from a start of its own, whose predictives are averaged.
 
     θ_m = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ) for m = 1 … M, by Adam or gradient descent with momentum on the
@@ -37,27 +49,29 @@ class DeepEnsemble(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"theta_predictive"})}
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     members: PositiveInt
     optimizer: Descent
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        theta = untrained(model, problem, self.members, rng)["theta"]
-        weights = nn.ParameterDict({"theta": theta})  # a module: a checkpoint is read into what the optimizer holds
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> EnsembleState:
+        weights = nn.ParameterDict({"theta": untrained(model, problem, self.sees, self.members, rng).theta})
         optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
-        return {"model": model, "weights": weights, "optimizer": optimizer}
+        return EnsembleState(model=model, weights=weights, optimizer=optimizer)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        theta = state["weights"]["theta"]  # [M, P]
-        value, gradient = value_and_gradient(state["model"], theta, batch)  # [M], [M, P]
+    def step(self, state: EnsembleState, batch: Batch, rng: Rng) -> tuple[EnsembleState, Info]:
+        theta = state.weights["theta"]  # [M, P]
+        value, gradient = value_and_gradient(state.model, theta, batch)  # [M], [M, P]
         theta.grad = -gradient / (batch.scale * len(batch.x))
-        state["optimizer"].step()
+        state.optimizer.step()
         if not bool(torch.isfinite(theta.detach().sum())):
             raise NumericalTrouble("members of the ensemble left the finite numbers", "lower inference.lr")
         return state, {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).mean()}
 
-    def posterior(self, state: dict[str, Any]) -> Particles:
+    def posterior(self, state: EnsembleState) -> Particles:
         """The M networks as they are, equally weighted."""
-        return Particles(state["model"], state["weights"]["theta"].detach().clone())
+        assert isinstance(state.model, ThetaPredictive)
+        return Particles(state.model, state.weights["theta"].detach().clone())

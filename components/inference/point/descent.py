@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.optim import Optimizer
 
+from components.contracts.capabilities import Network
+from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
 
 Descent = Literal["adam", "sgd"]
+T = TypeVar("T", bound=Trainable)
 
 
-def optimizer_of(parameters: Any, descent: Descent, lr: float, momentum: float) -> Optimizer:
+@dataclass(frozen=True)
+class DescentState:
+    """A network on its way down, and its optimizer."""
+
+    network: Network
+    optimizer: Optimizer
+
+
+def optimizer_of(parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float) -> Optimizer:
     """Adam (one fused pass over the parameters) or stochastic gradient descent with momentum."""
     if descent == "adam":
         return torch.optim.Adam(parameters, lr=lr, fused=True)
     return torch.optim.SGD(parameters, lr=lr, momentum=momentum, fused=True)
 
 
-def descend(network: Any, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
+def descend(network: Network, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
     Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
@@ -35,7 +48,9 @@ def descend(network: Any, optimizer: Optimizer, batch: Batch, generator: torch.G
     return {"loss": loss.detach(), "log_likelihood": log_likelihood.detach(), "penalty": penalty.detach()}
 
 
-def frozen(network: Any) -> Any:
+def frozen(network: T) -> T:
     """A copy that training leaves alone and whose parameters take no gradient, as attacks want it."""
-    assert isinstance(network, nn.Module)
-    return copy.deepcopy(network).requires_grad_(False)
+    still = copy.deepcopy(network)
+    for parameter in still.parameters():
+        parameter.requires_grad_(False)
+    return still

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
+from torch import Tensor
 
+from components.contracts.capabilities import Estimator
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.posteriors.fitted import Fitted
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitState:
+    """An estimator, and what it has learnt."""
+
+    estimator: Estimator = rebuilt()
+    fitted: dict[str, Tensor] | None = None  # None: nothing yet
 
 
 @register("inference", "fit")
-class Fit(Inference):
+class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     """Fits an estimator that learns in one go, from the whole training set, at the first step.
-
-    Raises:
-        ValueError: the step is given a part of the data only (dataset.batch_size must be null).
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
-    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        if problem.batch_size is not None and problem.batch_size < problem.n:
-            raise Misfit("dataset.batch_size: inference=fit learns from all rows at once; set dataset.batch_size=null")
-        return {"estimator": model, "fitted": None}
+    def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
+        return FitState(estimator=model)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        if state["fitted"] is not None:  # a further step has nothing to add
+    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
+        if state.fitted is not None:  # a further step has nothing to add
             return state, {}
         seed = int(torch.randint(2**31, (), generator=rng.init))
-        return {**state, "fitted": state["estimator"].fit(batch, seed)}, {}
+        return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
-    def posterior(self, state: dict[str, Any]) -> Fitted:
-        return Fitted(state["estimator"], state["fitted"])
+    def posterior(self, state: FitState) -> Fitted:
+        assert state.fitted is not None
+        return Fitted(state.estimator, state.fitted)

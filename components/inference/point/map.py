@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat
 
@@ -10,14 +10,14 @@ from components.contracts.capabilities import Network
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("inference", "map")
-class MAP(Inference):
+class MAP(Inference[Network, Supervised, Batch, DescentState]):
     """Maximum a posteriori: one network at a mode of its posterior, by Adam or gradient descent with momentum.
 
     θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B; dropout is off.
@@ -26,17 +26,17 @@ class MAP(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     optimizer: Descent
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        parameters = model.parameters()  # type: ignore[attr-defined]
-        return {"network": model, "optimizer": optimizer_of(parameters, self.optimizer, self.lr, self.momentum)}
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> DescentState:
+        return DescentState(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        return state, descend(state["network"], state["optimizer"], batch, None)
+    def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
+        return state, descend(state.network, state.optimizer, batch, None)
 
-    def posterior(self, state: dict[str, Any]) -> PointEstimate:
-        return PointEstimate(frozen(state["network"]))
+    def posterior(self, state: DescentState) -> PointEstimate:
+        return PointEstimate(frozen(state.network))

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from components.contracts.capabilities import Elbo, NoiseParameters, VariationalLayer, VariationalLayers
+from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.natural_gradient import natural_step
 from components.posteriors.variational import VariationalPosterior
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
+@dataclass(frozen=True)
+class DSVIState:
+    """A variational model, and how far its optimisation has come."""
+
+    module: Elbo
+    optimizer: torch.optim.Adam
+    step: int  # steps done
+
+
 @register("inference", "dsvi")
-class DSVI(Inference):
+class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     """Doubly stochastic variational inference: Adam, optionally natural gradients, on a Monte-Carlo ELBO of minibatches.
 
         φ ← φ + lr_k · Adam(∇_φ (N/B Σ_batch S⁻¹ Σ_s E[log p(y | f_s)] − KL))
@@ -30,6 +43,7 @@ class DSVI(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
 
     lr: PositiveFloat
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]
@@ -55,31 +69,38 @@ class DSVI(Inference):
             return self.lr * self.decay_factor ** ((step - 1) // self.decay_steps)
         return self.lr
 
-    def _natural(self, module: Any) -> list[Any]:
+    def asked_by_keys(self) -> dict[str, str]:
+        asked = {"variational_layers": "natural_layers"} if self.natural_layers != "none" else {}
+        return asked | ({"noise_parameters": "noise_warmup"} if self.noise_warmup else {})
+
+    def _natural(self, module: Elbo) -> list[VariationalLayer]:
         """Layers whose q(v) follows natural gradients."""
         if self.natural_layers == "none":
             return []
+        assert isinstance(module, VariationalLayers)
         layers = list(module.layers().values())
         return layers if self.natural_layers == "all" else layers[-1:]
 
-    def init(self, model: Any, problem: Any, rng: Rng) -> Any:
+    def init(self, model: Elbo, problem: Supervised, rng: Rng) -> DSVIState:
         by_natural = {id(p) for layer in self._natural(model) for p in (layer.q_mean, layer.q_tril)}
         parameters = [p for p in model.parameters() if id(p) not in by_natural]
         # fused: one pass over all parameters; the loop over tensors costs as much as the bound of a small model.
-        optimizer = torch.optim.Adam(parameters, lr=self.lr, betas=tuple(self.betas), fused=True)  # type: ignore[arg-type]
-        return {"module": model, "optimizer": optimizer, "step": 0}
+        first, second = self.betas
+        optimizer = torch.optim.Adam(parameters, lr=self.lr, betas=(first, second), fused=True)
+        return DSVIState(model, optimizer, 0)
 
-    def step(self, state: Any, batch: Any, rng: Rng) -> tuple[Any, Info]:
-        module, optimizer, step = state["module"], state["optimizer"], state["step"] + 1
+    def step(self, state: DSVIState, batch: Batch, rng: Rng) -> tuple[DSVIState, Info]:
+        module, optimizer, step = state.module, state.optimizer, state.step + 1
         layers = self._natural(module)
         module.zero_grad(set_to_none=True)
         terms = module.elbo(batch, module.draw_noise(batch, self.n_samples, rng.noise))
         (-terms["elbo"]).backward()
         if step <= self.noise_warmup:
+            assert isinstance(module, NoiseParameters)
             for p in module.noise_parameters():
                 p.grad = None
         adam = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        info = {name: value.detach() for name, value in terms.items()}
+        info: Info = {name: value.detach() for name, value in terms.items()}
         if self.clip_norm is not None:
             info["grad_norm"] = torch.nn.utils.clip_grad_norm_(adam, self.clip_norm)
         lr = self.learning_rate(step)
@@ -89,7 +110,7 @@ class DSVI(Inference):
         for layer in layers:
             natural_step(layer.q_mean, layer.q_tril, gamma)
         optimizer.step()
-        return {"module": module, "optimizer": optimizer, "step": step}, info | {"lr": lr}
+        return replace(state, step=step), info | {"lr": lr}
 
-    def posterior(self, state: Any) -> VariationalPosterior:
-        return VariationalPosterior(state["module"], self.n_predict)
+    def posterior(self, state: DSVIState) -> VariationalPosterior:
+        return VariationalPosterior(state.module, self.n_predict)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities import AffineLayers, Network, WeightSpace
+from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
@@ -22,10 +24,16 @@ from components.registry import register
 from components.trouble import Misfit
 
 
+class WeightNetwork(Network, WeightSpace, Protocol):
+    """A network that can be asked what it says with other weights."""
+
+
 class MeanField(nn.Module):
     """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is where q starts."""
 
-    def __init__(self, network: Any, initial_std: float):
+    network: WeightNetwork
+
+    def __init__(self, network: WeightNetwork, initial_std: float):
         super().__init__()
         self.network = network
         self.log_std = nn.Parameter(torch.full_like(network.theta.detach(), math.log(initial_std)))
@@ -48,8 +56,10 @@ class MeanField(nn.Module):
 
         a = h W_μᵀ + b_μ + √(h² W_σ²ᵀ + b_σ²) ∘ ε, ε [n, B, out]: every row has its own weights, which makes the rows'
         contributions to the gradient independent (Kingma, Salimans and Welling 2015, eq. 6)."""
-        means = self.network.layers(self.network.theta)
-        variances = self.network.layers((2 * self.log_std).exp())
+        network = self.network
+        assert isinstance(network, AffineLayers)
+        means = network.layers(network.theta)
+        variances = network.layers((2 * self.log_std).exp())
 
         def affine(layer: int, h: Tensor) -> Tensor:
             centre, variance = F.linear(h, *means[layer]), F.linear(h**2, *variances[layer])
@@ -57,14 +67,22 @@ class MeanField(nn.Module):
             noise = torch.randn(shape, generator=generator, dtype=h.dtype, device=h.device)
             return torch.addcmul(centre, variance.sqrt(), noise)
 
-        return self.network.propagate(x, affine)
+        return network.propagate(x, affine)
+
+
+@dataclass(frozen=True)
+class MeanFieldState:
+    """q(θ), and its optimizer."""
+
+    q: MeanField
+    optimizer: torch.optim.Adam
 
 
 @dataclass(frozen=True)
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
 
-    q: Any
+    q: MeanField
     n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
@@ -72,13 +90,13 @@ class MeanFieldPosterior:
         network = self.q.network
         return network.output_predictive(network.outputs(self.q.draw(self.n_predict, generator), x))
 
-    def some(self, n: int, generator: torch.Generator | None) -> Any:
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n networks behind each prediction: new ones, or always the same without a generator."""
         return redrawn(self, n, generator)
 
 
 @register("inference", "mean_field_vi")
-class MeanFieldVI(Inference):
+class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     """Mean-field variational inference of a network's weights: independent Gaussians, by stochastic gradients (Adam).
 
     L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q reparameterised; the observation noise
@@ -91,6 +109,7 @@ class MeanFieldVI(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     lr: PositiveFloat
     estimator: Literal["local", "weights"]
@@ -99,14 +118,17 @@ class MeanFieldVI(Inference):
     kl_scale: PositiveFloat
     initial_std: PositiveFloat
 
-    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        if self.estimator == "local" and getattr(model, "front", None) is not None:
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"affine_layers": "estimator"} if self.estimator == "local" else {}
+
+    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> MeanFieldState:
+        if self.estimator == "local" and model.shares_weights:
             raise Misfit(
                 "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "
                 "a convolution's share; use weights"
             )
         q = MeanField(model, self.initial_std)
-        return {"q": q, "optimizer": torch.optim.Adam(q.parameters(), lr=self.lr, fused=True)}
+        return MeanFieldState(q, torch.optim.Adam(q.parameters(), lr=self.lr, fused=True))
 
     def elbo(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
         """Unbiased estimates of the bound and of its two terms, each []."""
@@ -119,13 +141,12 @@ class MeanFieldVI(Inference):
         elbo = log_likelihood - self.kl_scale * kl + q.network.hyperprior()
         return {"elbo": elbo, "log_likelihood": log_likelihood, "kl": kl}
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        terms = self.elbo(state["q"], batch, rng.noise)
-        optimizer = state["optimizer"]
-        optimizer.zero_grad()
+    def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
+        terms = self.elbo(state.q, batch, rng.noise)
+        state.optimizer.zero_grad()
         (-terms["elbo"] / (batch.scale * len(batch.x))).backward()
-        optimizer.step()
+        state.optimizer.step()
         return state, {name: value.detach() for name, value in terms.items()}
 
-    def posterior(self, state: dict[str, Any]) -> MeanFieldPosterior:
-        return MeanFieldPosterior(frozen(state["q"]), self.n_predict)
+    def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
+        return MeanFieldPosterior(frozen(state.q), self.n_predict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ from torch import Tensor
 
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
-from components.models.deep_gp.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from components.models.deep_gp.levels import CoregionalisedLevel, Features, Level, SharedAndSpecific, joined
+from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.models.deep_gp.tops import CoregionalisedTop, IndependentTop, Top
@@ -72,22 +73,13 @@ def linear_map(x: Tensor, n_outputs: int) -> Tensor:
     return torch.eye(D, n_outputs, dtype=x.dtype, device=x.device)
 
 
-def likelihood_of(settings: DeepGPSettings, problem: Supervised) -> Likelihood:
-    """Gaussian for real labels, Bernoulli for binary ones, softmax for classes."""
-    if problem.target == "real":
-        return Gaussian(problem.n_tasks, settings.noise_variance, problem.train.x)
-    if problem.target == "binary":
-        return Bernoulli(settings.link, settings.quadrature_nodes, problem.train.x)
-    return Softmax(problem.n_classes)
-
-
 class _Builder:
     """Holds what every layer of one model needs while it is built."""
 
     def __init__(self, settings: DeepGPSettings, problem: Supervised, rng: Rng):
         self.settings, self.problem, self.generator = settings, problem, rng.init
         self.T = problem.n_tasks
-        self.likelihood = likelihood_of(settings, problem)
+        self.likelihood = make_likelihood(settings, problem)
         self.inputs, self.layout = initial_inputs(problem, settings, rng.init)  # [M + T · M or M, D]
         self.M, self.D = self.layout.n_rows, self.inputs.shape[1]
         self.features: Features = (self.inputs.unsqueeze(0), None)
@@ -148,7 +140,7 @@ class _Builder:
             jitter=s.jitter,
         )
 
-    def module(self, levels: list, top: Top, names: list[str]) -> MultiTaskDGP:
+    def module(self, levels: Sequence[Level], top: Top, names: list[str]) -> MultiTaskDGP:
         s = self.settings
         inputs = [f"x{i + 1}" for i in range(self.D)]
         names = (names if s.depth else inputs) + (inputs if self.pass_inputs else [])
@@ -196,7 +188,7 @@ def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_ba
         mixing = torch.eye(K, n_base, dtype=b.inputs.dtype) + 0.1 * torch.randn(
             b.T, K, n_base, generator=rng.init, dtype=b.inputs.dtype
         )
-        level = Coregionalised(base, mixing.to(b.inputs.device), depth == 1)
+        level = CoregionalisedLevel(base, mixing.to(b.inputs.device), depth == 1)
         b.features = level.propagated(b.features, b.layout, rng.init)
         levels.append(level)
     C = b.likelihood.outputs

@@ -16,7 +16,7 @@ from components.registry import register
 
 
 @register("model", "cmdgp")
-class CMDGP(Model, DeepGPSettings):
+class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Coregionalised multi-task deep GP: linearly mixed latent processes under one coregionalised GP of all tasks.
 
         λ_k^t = Σ_q W_kq^t u_q(x),   f^t(λ^t) = Σ_r A_tr v_r(λ^t),   cov(f^t, f^s) = (A Aᵀ)_ts k(λ^t, λ^s)
@@ -27,7 +27,9 @@ class CMDGP(Model, DeepGPSettings):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+    )
     n_base: PositiveInt | None
     rank: PositiveInt | None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from components.models.deep_gp.module import pooled
 from components.models.shallow_gp.exact import ExactGP
 
 if TYPE_CHECKING:
+    from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
 
@@ -92,7 +93,7 @@ class CollapsedMDGP(nn.Module):
         self.inner, self.top = inner, top
         self.pass_inputs, self.hyperprior = pass_inputs, hyperprior
 
-    def draw_noise(self, batch: Any, n_samples: int, generator: torch.Generator) -> Tensor:
+    def draw_noise(self, batch: Batch | None, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε [S, I, M]."""
         m = self.inner.q_mean
         return torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
@@ -106,7 +107,7 @@ class CollapsedMDGP(nn.Module):
         features, jitter = self.features(self.top.labels.x, eps)
         return replace(self.top.labels, x=features), jitter
 
-    def elbo(self, batch: Any, noise: Tensor) -> dict[str, Tensor]:
+    def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """The bound for all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
         total, most = torch.zeros((), dtype=noise.dtype, device=noise.device), 0.0
         for eps in noise:

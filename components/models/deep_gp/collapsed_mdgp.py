@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.maths.kernels import Shape
 from components.models.deep_gp.build import chosen, linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
-from components.models.deep_gp.likelihoods import Gaussian
+from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import by_task
-from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, IndependentCovariance, MeanFunction
+from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
 
 
 @register("model", "collapsed_mdgp")
-class CollapsedMultiTaskDGP(Model):
+class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     """Multi-task deep GP with an exact top layer: shared inner functions under independent or coregionalised GPs.
 
         λ(x) = (g_1(x) … g_I(x) [, x]),   f^t ~ GP(0, σ_t² κ(Σ_i ω_i^t (λ_i − λ'_i)²)) or ICM,   y^t = f^t(λ(x)) + N(0, σ_t²)
@@ -37,7 +35,7 @@ class CollapsedMultiTaskDGP(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "ard_weights"})
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape
@@ -75,13 +73,13 @@ class CollapsedMultiTaskDGP(Model):
             mean_weight=linear_map(x, dim) if self.inner_mean == "linear" else None,
             jitter=self.jitter,
         )
-        labels, likelihood = by_task(problem.train), Gaussian(T, self.noise_variance, x)
+        labels, likelihood = by_task(problem.train), GaussianLabels(T, self.noise_variance, x)
         like = x.new_zeros(1, dim + (x.shape[1] if self.pass_inputs else 0))
-        first = (self.top_kernel, "own", self.top_lengthscale, self.top_variance)
+        shape, length, variance = self.top_kernel, self.top_lengthscale, self.top_variance
         if self.top == "independent":
-            covariance: Independent | Coregionalised = Independent(*first, T, like)  # type: ignore[arg-type]
+            covariance: Covariance = IndependentCovariance(shape, "own", length, variance, T, like)
         else:
-            covariance = Coregionalised(first[0], True, *first[2:], self.rank, T, like, rng.init)  # type: ignore[misc]
+            covariance = CoregionalisedCovariance(shape, True, length, variance, self.rank, T, like, rng.init)
             labels = labels.together()
         mean = MeanFunction("zero", T, like)
         top = ExactGP(mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter)

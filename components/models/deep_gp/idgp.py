@@ -14,7 +14,7 @@ from components.registry import register
 
 
 @register("model", "idgp")
-class IDGP(Model, DeepGPSettings):
+class IDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Independent deep GPs: one deep GP for each task, nothing shared; all of them are one batch.
 
         λ_n^t = (h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_j ω_j^t (λ_j − λ'_j)²)),   y_n^t ~ p(y | f^t(λ_n^t))
@@ -23,7 +23,9 @@ class IDGP(Model, DeepGPSettings):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+    )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         specific = Specific(self.inner_dim, self.inner_lengthscale, self.inner_variance)

@@ -21,10 +21,11 @@ class GPLayer(nn.Module):
     Source: Boustati (2021), eqs. (3.5) to (3.9) and (3.15).
     """
 
-    q_mean: Tensor
-    q_tril: Tensor
+    q_mean: nn.Parameter
+    q_tril: nn.Parameter
     initial_inducing: Tensor
     mean_weight: Tensor | None
+    mean_bias: Tensor | None
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class GPLayer(nn.Module):
             self.mean_bias = nn.Parameter(inducing.new_zeros(G, n_outputs, 1))
         else:
             self.register_buffer("mean_weight", None if mean_weight is None else mean_weight.clone())
-            self.mean_bias = None  # type: ignore[assignment]
+            self.mean_bias = None
 
     @property
     def variance_floor(self) -> float:

@@ -19,7 +19,9 @@ def joined(features: Features, layout: Layout) -> Tensor:
     """Λ^t: shared features at each task's rows beside the task's own, [S, T, n, P + J]."""
     g, h = features
     if g is None or h is None:
-        return layout.gather(g) if h is None else h  # type: ignore[arg-type]
+        only = h if g is None else layout.gather(g)
+        assert only is not None
+        return only
     return torch.cat([layout.gather(g), h], -1)
 
 
@@ -91,7 +93,7 @@ class SharedAndSpecific(nn.Module):
         return g, h
 
 
-class Coregionalised(nn.Module):
+class CoregionalisedLevel(nn.Module):
     """Base processes u_q shared by the tasks and mixed linearly, λ^t_k = Σ_q W^t_kq u_q (the cMDGP of section 3.3.2).
 
     Source: Boustati (2021), cMDGP in section 3.3.2.
@@ -136,3 +138,6 @@ class Coregionalised(nn.Module):
         S, B, D = x.shape
         u = self.base.propagated(x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
         return None, self.mix(layout.gather(u) if h is None else u.reshape(*h.shape[:3], -1))
+
+
+Level = SharedAndSpecific | CoregionalisedLevel

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import torch
@@ -14,10 +14,13 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 
+if TYPE_CHECKING:
+    from components.problems.supervised import Supervised
+
 NOISE_FLOOR = 1e-6  # below it a label counts for more digits than float32 has
 
 
-class Gaussian(nn.Module):
+class GaussianLabels(nn.Module):
     """y = f + N(0, σ_t²): closed form E_q[log N(y|f, σ²)] = log N(y|μ, σ²) − v/(2σ²)."""
 
     outputs = 1
@@ -48,7 +51,7 @@ class Gaussian(nn.Module):
         return GaussianMixture(mu, variance.squeeze(-1).transpose(1, 2) + self.noise_variance)
 
 
-class Bernoulli(nn.Module):
+class BernoulliLabels(nn.Module):
     """y ∈ {0, 1}, P(y = 1) = Φ(f) or 1/(1 + e⁻ᶠ); expectations by Gauss–Hermite quadrature."""
 
     outputs = 1
@@ -80,7 +83,7 @@ class Bernoulli(nn.Module):
         return Categorical(torch.stack(both, -1).transpose(1, 2))  # [S, B, T, 2]
 
 
-class Softmax(nn.Module):
+class SoftmaxLabels(nn.Module):
     """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each of λ."""
 
     samples_f = True
@@ -102,4 +105,22 @@ class Softmax(nn.Module):
         return Categorical((mean + variance.sqrt() * noise).transpose(1, 2))  # [S, B, T, C]
 
 
-Likelihood = Gaussian | Bernoulli | Softmax
+Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels
+
+
+class LikelihoodSettings(Protocol):
+    """The keys of a model that a likelihood reads."""
+
+    noise_variance: float
+    link: Literal["probit", "logit"]
+    quadrature_nodes: int
+
+
+def make_likelihood(settings: LikelihoodSettings, problem: Supervised) -> Likelihood:
+    """Gaussian for real labels, Bernoulli for binary ones, softmax for classes."""
+    x = problem.train.x
+    if problem.target == "real":
+        return GaussianLabels(problem.n_tasks, settings.noise_variance, x)
+    if problem.target == "binary":
+        return BernoulliLabels(settings.link, settings.quadrature_nodes, x)
+    return SoftmaxLabels(problem.n_classes)

@@ -16,7 +16,7 @@ from components.registry import register
 
 
 @register("model", "mmdgp")
-class MMDGP(Model, DeepGPSettings):
+class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP for each task.
 
         λ_n^t = (g_1(x_n) … g_I(x_n), h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²))
@@ -27,7 +27,9 @@ class MMDGP(Model, DeepGPSettings):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+    )
     specific_dim: NonNegativeInt
     specific_lengthscale: PositiveFloat | None
     specific_variance: PositiveFloat

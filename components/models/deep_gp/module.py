@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.levels import Coregionalised, Features, SharedAndSpecific, joined
+from components.models.deep_gp.levels import Features, Level, joined
 from components.models.deep_gp.likelihoods import Likelihood
 from components.models.deep_gp.tops import Top
 
@@ -22,7 +23,7 @@ PREDICTION_ELEMENTS = 2**24  # of the largest tensor of a prediction (128 MB in 
 
 
 @dataclass(frozen=True)
-class Noise:
+class DGPNoise:
     """Standard normals of one evaluation of the bound, and the layout of the batch that they were drawn for."""
 
     layout: Layout
@@ -49,7 +50,7 @@ class MultiTaskDGP(nn.Module):
 
     def __init__(
         self,
-        levels: list[SharedAndSpecific] | list[Coregionalised],
+        levels: Sequence[Level],
         top: Top,
         likelihood: Likelihood,
         n_tasks: int,
@@ -61,8 +62,11 @@ class MultiTaskDGP(nn.Module):
         self.top, self.likelihood = top, likelihood
         self.n_tasks, self.pass_inputs, self.process_names = n_tasks, pass_inputs, process_names
 
+    def _levels(self) -> list[Level]:
+        return cast("list[Level]", list(self.levels))  # a ModuleList forgets what its modules are
+
     # ---- the bound ---------------------------------------------------------------------------------------------------
-    def noise_on(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> Noise:
+    def noise_on(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> DGPNoise:
         """Noise of S samples at x [B, D] for the labels of a layout."""
 
         def draw(shape: tuple[int, ...]) -> Tensor | None:
@@ -70,19 +74,19 @@ class MultiTaskDGP(nn.Module):
                 return None
             return torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
 
-        levels = [[draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self.levels]  # type: ignore[operator]
+        levels = [[draw(s) for s in level.noise_shapes(S, x.shape[0], layout)] for level in self._levels()]
         outputs = self.likelihood.outputs if self.likelihood.samples_f else 0
-        return Noise(layout, levels, draw((S, self.n_tasks, layout.n_rows, outputs)))
+        return DGPNoise(layout, levels, draw((S, self.n_tasks, layout.n_rows, outputs)))
 
-    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Noise:
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> DGPNoise:
         """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
         return self.noise_on(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
 
-    def features(self, x: Tensor, noise: Noise) -> tuple[Tensor, float]:
+    def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, float]:
         """Samples of Λ^t [S, T, n, D] at x [B, D], and the largest jitter needed."""
         features: Features = (x.unsqueeze(0), None)
         jitter = 0.0
-        for level, eps in zip(self.levels, noise.levels, strict=True):
+        for level, eps in zip(self._levels(), noise.levels, strict=True):
             features, used = level(features, noise.layout, eps)
             jitter = max(jitter, used)
         combined = joined(features, noise.layout)
@@ -91,7 +95,7 @@ class MultiTaskDGP(nn.Module):
             combined = torch.cat([combined, inputs], -1)
         return combined, jitter
 
-    def elbo(self, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+    def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
         """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter K_zz needed."""
         features, jitter = self.features(batch.x, noise)
         mean, variance, used = self.top(features)
@@ -142,6 +146,11 @@ class MultiTaskDGP(nn.Module):
     def shared_processes(self) -> list[bool]:
         """For each column of ``ard_weights``: is the process shared by the tasks?"""
         return [not name.startswith("h") for name in self.process_names]
+
+    @property
+    def n_levels(self) -> int:
+        """Levels below the top layer."""
+        return len(self.levels)
 
     def inducing_inputs(self) -> dict[str, Tensor]:
         """Z of each layer now, [G, M, D]."""

@@ -14,7 +14,7 @@ from components.registry import register
 
 
 @register("model", "smdgp")
-class SMDGP(Model, DeepGPSettings):
+class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     """Shared multi-task deep GP: latent processes shared by all tasks under one ARD GP for each task.
 
         λ_n = (g_1(x_n) … g_I(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²)),   y_n^t ~ p(y | f^t(λ_n))
@@ -25,7 +25,9 @@ class SMDGP(Model, DeepGPSettings):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "variational_layers", "noise_parameters", "ard_weights", "inducing_inputs"}
+    )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         return shared_and_specific(self, problem, rng, n_shared=self.inner_dim, specific=None)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
@@ -20,6 +17,9 @@ from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
+
+if TYPE_CHECKING:  # slow to import
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 TINY = 1e-6  # smallest residual variance: no prediction is certain
 FOLDS = 5  # of the cross-validation whose predictions a calibration is fitted to
@@ -40,6 +40,8 @@ class Forests(nn.Module):
         Raises:
             Misfit: a task has no label at all, or too few of a class to calibrate.
         """
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
         x = batch.x.detach().cpu().numpy()
         kind = RandomForestRegressor if self.target == "real" else RandomForestClassifier
         forests, noise, curves = [], [], []
@@ -125,6 +127,9 @@ def _calibrated(
     Raises:
         Misfit: some class has fewer rows than there are folds.
     """
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import StratifiedKFold
+
     found, counts = np.unique(y, return_counts=True)
     if len(found) < 2 or counts.min() < FOLDS:
         raise Misfit(
@@ -185,7 +190,7 @@ def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarr
 
 
 @register("model", "irf")
-class IRF(Model):
+class IRF(Model[Supervised, Forests]):
     """iRF: an independent random forest per task, on that task's own labels alone.
 
     Real labels: N(m(x), v(x) + σ²), m and v the mean and variance over trees, σ² what the out-of-bag error has beyond

@@ -63,7 +63,7 @@ class BernoulliNaiveBayes(nn.Module):
 
 
 @register("model", "naive_bayes")
-class NaiveBayes(Model):
+class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
     """Naive Bayes: inputs are independent Bernoulli variables given the class, their frequencies Laplace-smoothed.
 
     p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N + αC).  A generative

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -121,14 +121,11 @@ class LinearRegressionModule(nn.Module):
 
     def log_evidence(self, batch: Batch) -> Tensor:
         """log p(y | X), the marginal likelihood of all rows []."""
-        known = self.coefficients(batch)
-        if isinstance(self.noise, tuple):
-            return known.log_evidence_learned(*self.noise)
-        return known.log_evidence(self.noise)
+        return self.coefficients(batch).log_evidence_under(self.noise)
 
 
 @register("model", "linear_regression")
-class LinearRegression(Model):
+class LinearRegression(Model[Supervised, LinearRegressionModule]):
     """Bayesian linear regression with the conjugate prior of its coefficients and of its noise variance.
 
     y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or known.  Samplers move in
@@ -141,7 +138,7 @@ class LinearRegression(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals", "conjugate"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "conditionals", "conjugate"})
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
@@ -149,7 +146,7 @@ class LinearRegression(Model):
     noise_shape: PositiveFloat
     noise_scale: PositiveFloat
 
-    def build(self, problem: Supervised, rng: Rng) -> Any:
+    def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         one_task(problem, self.name)
         scales = [self.prior_scale] * problem.n_inputs
         if self.intercept_scale is not None:

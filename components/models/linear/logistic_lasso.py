@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
-from sklearn.linear_model import LogisticRegression as Solver
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
@@ -34,6 +33,8 @@ class LogisticLassoModule(nn.Module):
         Raises:
             Misfit: the training labels are all of one class.
         """
+        from sklearn.linear_model import LogisticRegression as Solver  # slow to import
+
         seen = batch.mask[:, 0]
         x, y = batch.x[seen].detach().cpu().numpy(), batch.y[seen, 0].cpu().numpy()
         if len(set(y.tolist())) < 2:
@@ -59,7 +60,7 @@ class LogisticLassoModule(nn.Module):
 
 
 @register("model", "logistic_lasso")
-class LogisticLasso(Model):
+class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     """Logistic regression with L1 regularisation: the mode of the posterior under a Laplace prior.
 
     β̂ = argmin Σ_n log(1 + exp(−±f(x_n))) + Σ_j |β_j|/s + |β_0|/s_0,  f(x) = β_0 + xᵀβ,  ± the sign of the label.  The same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -75,8 +75,8 @@ class LogisticRegressionModule(nn.Module):
         X = X if self.complete else X * seen
         return X * (2 * label - 1).to(X.dtype) if self.n_rows == 1 else X
 
-    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor | None, Tensor]:
-        """The log joint [K], where ``value`` asks for it, and its gradient [K, P] in closed form:
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
+        """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:
         scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
         X = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)  # [B, D]
         beta, likelihood = theta.reshape(len(theta) * self.n_rows, -1), None
@@ -95,7 +95,7 @@ class LogisticRegressionModule(nn.Module):
         if likelihood is not None:
             likelihood = likelihood if self.complete else torch.where(batch.mask[:, 0], likelihood, 0.0)
             likelihood = self.log_prior(theta) + batch.scale * likelihood.sum(1)
-        return likelihood, batch.scale * pull + prior
+        return X.new_zeros(0) if likelihood is None else likelihood, batch.scale * pull + prior
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
@@ -120,7 +120,7 @@ class LogisticRegressionModule(nn.Module):
 
 
 @register("model", "logistic_regression")
-class LogisticRegression(Model):
+class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     """Bayesian logistic regression for binary labels, and its softmax form for more classes.
 
     p(y = 1 | x) = 1/(1 + exp(−β_0 − xᵀβ)); with C > 2 classes p(y = c | x) ∝ exp(β_0c + xᵀβ_c), every class with
@@ -133,12 +133,14 @@ class LogisticRegression(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "theta_predictive", "training_start", "closed_form_score"}
+    )
 
     prior: Literal["gaussian", "laplace"]
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
 
-    def build(self, problem: Supervised, rng: Rng) -> Any:
+    def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:
         one_task(problem, self.name)
         return LogisticRegressionModule(problem, self.prior, self.prior_scale, self.intercept_scale)

@@ -85,7 +85,7 @@ class RidgeModule(nn.Module):
 
 
 @register("model", "ridge")
-class Ridge(Model):
+class Ridge(Model[Supervised, RidgeModule]):
     """Ridge regression, least squares penalised by the squared length of the coefficients.
 
     β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, the intercept unpenalised.  Under y ~ N(Xβ, σ²) and the prior

@@ -130,7 +130,7 @@ class BayesianNetwork(nn.Module):
 
 
 @register("model", "bnn")
-class BNN(Model):
+class BNN(Model[Supervised, BayesianNetwork]):
     """Bayesian neural network of any widths, with fixed or learned precisions of its weights and of its noise.
 
     y_t ~ N(f_t(x; w), 1/γ_t) or softmax(f_t), f a feed-forward network; every weight and bias ~ N(0, s_l²/λ), λ = 1 or
@@ -141,7 +141,7 @@ class BNN(Model):
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "warm_start", "own_inputs"})
 
     widths: list[PositiveInt]
     activation: Activation

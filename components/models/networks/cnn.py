@@ -21,7 +21,7 @@ def _odd(kernel: int) -> int:
 
 
 @register("model", "cnn")
-class CNN(Model):
+class CNN(Model[Supervised, FeedForward]):
     """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior on all of its weights.
 
     h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or without pool where the window moves by two pixels (``downsampling``), and h_0 =
@@ -36,7 +36,10 @@ class CNN(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "log_joint"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"network", "weight_space", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     channels: Annotated[list[PositiveInt], Field(min_length=1)]
     kernel: Annotated[PositiveInt, AfterValidator(_odd)]
@@ -45,6 +48,9 @@ class CNN(Model):
     activation: Activation
     dropout: DropoutRate
     prior_std: PositiveFloat
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:
         return FeedForward(

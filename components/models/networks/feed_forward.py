@@ -85,6 +85,11 @@ class FeedForward(nn.Module):
             self.register_buffer("log_noise", log_noise)
         self.noise_median, self.noise_spread = math.log(start), noise_spread
 
+    @property
+    def shares_weights(self) -> bool:
+        """Whether there are convolutions, whose pixels share their weights."""
+        return self.front is not None
+
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that are learned."""
         log_noise = torch.full((n, self.dim - len(self.prior_std)), self.noise_median, dtype=torch.float64)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.roles import Model
+from components.models.networks.feed_forward import FeedForward
 from components.models.networks.multi_task import Dropped
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann2")
-class MANN2(Dropped, Model):
+class MANN2(Dropped, Model[Supervised, FeedForward]):
     """mANN2: multi-head feed-forward network of two layers, with dropout and L2 regularisation.
 
     The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot
@@ -20,4 +22,8 @@ class MANN2(Dropped, Model):
     Source: Boustati (2021), section 3.5 and appendix A.1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "affine_layers"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.roles import Model
+from components.models.networks.feed_forward import FeedForward
 from components.models.networks.multi_task import NormalPrior
+from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mbnn2")
-class MBNN2(NormalPrior, Model):
+class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
     """mBNN2: multi-head Bayesian neural network of two layers, with a normal prior on every weight and bias.
 
     The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot
@@ -19,4 +21,6 @@ class MBNN2(NormalPrior, Model):
     Source: Boustati (2021), section 3.5 and appendix A.1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "log_joint"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"network", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+    )

@@ -14,7 +14,7 @@ from components.registry import register
 
 
 @register("model", "mlp")
-class MLP(Model):
+class MLP(Model[Supervised, FeedForward]):
     """Multi-layer perceptron of any widths and activation, with a Gaussian prior on its weights.
 
     f(x) = W_L a(… a(W_1 x + b_1) …) + b_L: one head of C outputs per task; θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²)
@@ -23,7 +23,10 @@ class MLP(Model):
     Source: Gallego (2021), eq. (3.13)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "log_joint"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"network", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     widths: list[PositiveInt]
     activation: Activation
@@ -32,6 +35,9 @@ class MLP(Model):
     noise: Literal["learned"] | PositiveFloat
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:
         return FeedForward(

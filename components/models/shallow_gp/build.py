@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.maths.kernels import Shape
-from components.models.deep_gp.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels, by_task
-from components.models.shallow_gp.prior import Coregionalised, Independent, Mean, MeanFunction
+from components.models.shallow_gp.prior import Covariance, IndependentCovariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.trouble import Misfit
 
@@ -36,15 +36,6 @@ class ShallowGPSettings(BaseModel):
     link: Literal["probit", "logit"]
     quadrature_nodes: PositiveInt
     jitter: PositiveFloat
-
-
-def _likelihood(settings: ShallowGPSettings, problem: Supervised) -> Likelihood:
-    x = problem.train.x
-    if problem.target == "real":
-        return Gaussian(problem.n_tasks, settings.noise_variance, x)
-    if problem.target == "binary":
-        return Bernoulli(settings.link, settings.quadrature_nodes, x)
-    return Softmax(problem.n_classes)
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
@@ -79,20 +70,20 @@ def _inducing(
 
 
 def shallow_gp(
-    settings: ShallowGPSettings, problem: Supervised, covariance: Independent | Coregionalised, rng: Rng
-) -> nn.Module:
+    settings: ShallowGPSettings, problem: Supervised, covariance: Covariance, rng: Rng
+) -> ExactGP | SparseGP:
     """The exact or the sparse Gaussian process of a problem's training labels.
 
     Raises:
-        ValueError: an exact posterior is asked for of labels that have none.
+        Misfit: an exact posterior is asked for of labels that have none.
     """
     labels, x = by_task(problem.train), problem.train.x
-    mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), _likelihood(settings, problem)
+    mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), make_likelihood(settings, problem)
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
-    independent = isinstance(covariance, Independent)
+    independent = isinstance(covariance, IndependentCovariance)
     if settings.posterior == "sparse":
         inducing = _inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(mean, covariance, likelihood, inducing, *last)
-    if not isinstance(likelihood, Gaussian):
+    if not isinstance(likelihood, GaussianLabels):
         raise Misfit(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
     return ExactGP(mean, covariance, likelihood, labels if independent else labels.together(), *last)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
-from torch import nn
 
 from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
-from components.models.shallow_gp.prior import Coregionalised
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.prior import CoregionalisedCovariance
+from components.models.shallow_gp.sparse import SparseGP
+from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
 
 
 @register("model", "cgp")
-class CGP(Model, ShallowGPSettings):
+class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance between tasks.
 
     Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0, σ_t²).  Exact over
@@ -30,18 +29,22 @@ class CGP(Model, ShallowGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "hyperparameters"})
+    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     ard: Literal["none", "shared"]
     rank: PositiveInt
 
-    def build(self, problem: Supervised, rng: Rng) -> nn.Module:
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
         """``ExactGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            ValueError: an exact posterior of labels that are not real.
+            Misfit: an exact posterior of labels that are not real.
         """
-        covariance = Coregionalised(
+        covariance = CoregionalisedCovariance(
             self.kernel,
             self.ard == "shared",
             self.lengthscale,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +12,12 @@ from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
-from components.models.deep_gp.likelihoods import Gaussian
+from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.labels import Labels, everywhere
-from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.models.shallow_gp.prior import Covariance, MeanFunction
+
+if TYPE_CHECKING:
+    from components.contracts.problems import Batch
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
@@ -70,8 +73,8 @@ class ExactGP(nn.Module):
     def __init__(
         self,
         mean: MeanFunction,
-        covariance: Independent | Coregionalised,
-        likelihood: Gaussian,
+        covariance: Covariance,
+        likelihood: GaussianLabels,
         labels: Labels,
         noise_variance: float,
         hyperprior: float | None,
@@ -96,7 +99,7 @@ class ExactGP(nn.Module):
             residual = residual * mask
         return K, diagonal, residual
 
-    def draw_noise(self, batch: Any, n_samples: int, generator: torch.Generator) -> None:
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
         """None: nothing is sampled."""
 
     def log_marginal(self, labels: Labels) -> tuple[Tensor, float]:
@@ -104,7 +107,7 @@ class ExactGP(nn.Module):
         log_density, jitter = _LogGaussian.apply(*self._system(labels), self.jitter)
         return log_density.sum() - 0.5 * math.log(2 * math.pi) * labels.total, jitter
 
-    def elbo(self, batch: Any, noise: Any) -> dict[str, Tensor]:
+    def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
         """log p(y) of all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
         marginal, jitter = self.log_marginal(self.labels)
         terms = {"elbo": marginal, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.maths.kernels import Shape
 from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
-from components.models.shallow_gp.prior import Independent
+from components.models.shallow_gp.prior import IndependentCovariance
+from components.models.shallow_gp.sparse import SparseGP
+from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
 
 ROWS = 500  # training rows whose distances give the lengthscale
 
@@ -29,7 +28,7 @@ def median_distance(x: Tensor) -> float:
 
 
 @register("model", "gp_classifier")
-class GPClassifier(Model):
+class GPClassifier(Model[Supervised, SparseGP]):
     """Gaussian-process classifier: a latent function for each class, or one for binary labels, with inducing points.
 
     y ~ softmax(f(x)), f_c ~ GP(0, σ² κ) for c = 1 … C, or P(y = 1) = Φ(f(x)) or 1/(1 + e⁻ᶠ); q(u_c) = N(m_c, C_c C_cᵀ),
@@ -41,7 +40,7 @@ class GPClassifier(Model):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "variational_layers", "noise_parameters", "hyperparameters"})
 
     kernel: Shape
     ard: bool
@@ -54,7 +53,7 @@ class GPClassifier(Model):
     quadrature_nodes: PositiveInt
     jitter: PositiveFloat
 
-    def build(self, problem: Supervised, rng: Rng) -> nn.Module:
+    def build(self, problem: Supervised, rng: Rng) -> SparseGP:
         """``SparseGP`` on the training labels."""
         x = problem.train.x
         given = self.model_dump(exclude={"name", "ard"})
@@ -62,5 +61,7 @@ class GPClassifier(Model):
         # class labels have no observation noise: what stands for it here is never read
         settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **given)
         ard: Literal["own", "none"] = "own" if self.ard else "none"
-        covariance = Independent(self.kernel, ard, settings.lengthscale, self.variance, problem.n_tasks, x)
-        return shallow_gp(settings, problem, covariance, rng)
+        covariance = IndependentCovariance(self.kernel, ard, settings.lengthscale, self.variance, problem.n_tasks, x)
+        module = shallow_gp(settings, problem, covariance, rng)
+        assert isinstance(module, SparseGP)
+        return module

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
-from torch import nn
+from typing import ClassVar
 
 from components.contracts.roles import Model
+from components.contracts.streams import Rng
 from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
-from components.models.shallow_gp.prior import ARD, Independent
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.prior import ARD, IndependentCovariance
+from components.models.shallow_gp.sparse import SparseGP
+from components.problems.supervised import Supervised
 from components.registry import register
-
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
 
 
 @register("model", "igp")
-class IGP(Model, ShallowGPSettings):
+class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing points.
 
     y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t); exact: the bound is log p(y); sparse: q(u_t) = N(m, C Cᵀ), whitened.
@@ -29,17 +27,21 @@ class IGP(Model, ShallowGPSettings):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "hyperparameters"})
+    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     ard: ARD
 
-    def build(self, problem: Supervised, rng: Rng) -> nn.Module:
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
         """``ExactGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            ValueError: an exact posterior of labels that are not real.
+            Misfit: an exact posterior of labels that are not real.
         """
-        covariance = Independent(
+        covariance = IndependentCovariance(
             self.kernel, self.ard, self.lengthscale, self.variance, problem.n_tasks, problem.train.x
         )
         return shallow_gp(self, problem, covariance, rng)

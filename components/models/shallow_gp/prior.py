@@ -1,7 +1,7 @@
 """Priors over functions f_t(x) of several tasks: mean functions and covariances of points (x, t).
 
-Points come in G groups: x [G, n, D] and task [G, n].  ``Independent`` has a group for each task (G = T); a
-``Coregionalised`` covariance takes any groups.  Either may be broadcast: x [1, n, D], task [T, 1].
+Points come in G groups: x [G, n, D] and task [G, n].  ``IndependentCovariance`` has a group for each task (G = T); a
+``CoregionalisedCovariance`` takes any groups.  Either may be broadcast: x [1, n, D], task [T, 1].
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
     return -0.5 * ((log_value - math.log(initial)) / scale).square().sum()
 
 
-class Independent(nn.Module):
+class IndependentCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²).
 
     ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td = ℓ_d."""
@@ -77,7 +77,7 @@ class Independent(nn.Module):
         return _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_variance, variance, scale)
 
 
-class Coregionalised(nn.Module):
+class CoregionalisedCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic coregionalisation.
 
     W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient vanishes.
@@ -127,3 +127,6 @@ class Coregionalised(nn.Module):
         return (
             W + _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_kappa, variance / 2, scale)
         )
+
+
+Covariance = IndependentCovariance | CoregionalisedCovariance

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.models.deep_gp.likelihoods import Gaussian, Likelihood
+from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
 from components.models.shallow_gp.labels import Labels, by_task, everywhere
-from components.models.shallow_gp.prior import Coregionalised, Independent, MeanFunction
+from components.models.shallow_gp.prior import Covariance, MeanFunction
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -40,7 +40,7 @@ class SparseGP(nn.Module):
     def __init__(
         self,
         mean: MeanFunction,
-        covariance: Independent | Coregionalised,
+        covariance: Covariance,
         likelihood: Likelihood,
         inducing: Inducing,
         noise_variance: float,
@@ -96,7 +96,7 @@ class SparseGP(nn.Module):
     def log_hyperprior(self, scale: float) -> Tensor:
         """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
         log_prior = self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale)
-        if isinstance(self.likelihood, Gaussian):
+        if isinstance(self.likelihood, GaussianLabels):
             noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
             log_prior = log_prior - 0.5 * noise.square().sum()
         return log_prior
@@ -112,6 +112,10 @@ class SparseGP(nn.Module):
         return self.likelihood.predictive(mean, variance, noise)
 
     # ---- what inference asks for -------------------------------------------------------------------------------------
+    def layers(self) -> dict[str, SparseGP]:
+        """The only layer whose q(v) natural gradients can follow: this one."""
+        return {"top": self}
+
     def hyperparameters(self) -> list[nn.Parameter]:
         """Parameters that a restart draws anew."""
         return [*self.covariance.parameters(), *self.likelihood.parameters()]
