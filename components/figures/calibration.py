@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 from components.metrics.classification import expected_calibration_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MARKERS = "osD^vP*X"
 
@@ -79,7 +85,9 @@ def _diagonal(figure: Figure, ax: Axes) -> Figure:
     return figure
 
 
-def calibration(problem, posterior, rng: Rng, n_bins: int = 10, n_rows: int = 6000) -> dict[str, Figure]:
+def calibration(
+    problem: Labelled, posterior: Predicts, rng: Rng, n_bins: int = 10, n_rows: int = 6000
+) -> dict[str, Figure]:
     """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of real ones.
 
     One curve per task; the diagonal is perfect calibration, and a curve below it over-confident.  With two classes the

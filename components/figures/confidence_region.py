@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.figures.linear_reports import FisherReport
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def closest_pair(covariance: Tensor) -> tuple[int, int]:
@@ -28,7 +31,7 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
     return centre.detach().cpu().double()[[i, j]] + circle @ torch.linalg.cholesky(part).T
 
 
-def confidence_region(estimate: Any) -> Figure:
+def confidence_region(estimate: FisherReport) -> Figure:
     """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level, ± 2 standard errors."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     data, fit = estimate.data, estimate.fit

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
-from scipy import stats
 
 from components.figures.confidence_region import closest_pair, shadow
+from components.figures.linear_reports import SavageReport
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DRAWN = 400
 MODELS = 8  # most probable ones shown
 
 
-def credible_region(posterior: Any) -> Figure:
+def credible_region(posterior: SavageReport) -> Figure:
     """Draws with the region's shadow beside Fisher's; central credible and confidence intervals; model probabilities."""
+    from scipy import stats
+
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
     data, fit, known = posterior.data, posterior.data.fit, posterior.known
     i, j = closest_pair(fit.covariance)
     level = posterior.level
-    theta = posterior.draws.flat[:DRAWN].cpu()
+    theta = posterior.drawn[:DRAWN].cpu()
     left.plot(theta[:, i], theta[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label="posterior draws")
     theirs = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
     left.plot(theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)")

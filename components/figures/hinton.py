@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
+from components.contracts.capabilities import ArdWeights
+from components.contracts.posteriors import HoldsModule, Predicts
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KINDS = {  # first letter of a process's name -> colour, label in the legend
     "g": (PALETTE[0], "shared process"),
@@ -25,6 +29,8 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     """Squares whose areas are proportional to the weights ω [T, D]; the largest fills 0.92² of its cell.
 
     Processes g1, g2, … and λ1, λ2, … are shared, h1, h2, … task-specific, x1, x2, … inputs."""
+    from matplotlib.patches import Patch, Rectangle
+
     weights = weights.detach().double().cpu()
     n_tasks, n_processes = weights.shape
     largest = float(weights.max())
@@ -63,15 +69,15 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     return figure
 
 
-def hinton(problem, posterior, rng: Rng) -> dict[str, Figure]:
+def hinton(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
     """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two colours.
 
     Inputs passed on to the top layer are a third kind, and one column, their sum, where they are many.  Nothing is
-    drawn unless the posterior's module has ``ard_weights`` and ``process_names``.
+    drawn unless the posterior's module has ``ArdWeights``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
-    module: Any = getattr(posterior, "module", None)
-    if not hasattr(module, "ard_weights") or not hasattr(module, "process_names"):
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    if not isinstance(module, ArdWeights):
         return {}
     with torch.no_grad():
         weights = module.ard_weights()  # [T, D]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.capabilities import InducingInputs
+from components.contracts.posteriors import HoldsModule, Predicts
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def _process(n_groups: int, weights: Tensor) -> int:
@@ -17,21 +22,21 @@ def _process(n_groups: int, weights: Tensor) -> int:
     return int(weights.argmax()) if n_groups == weights.numel() else 0
 
 
-def inducing_images(problem, posterior, rng: Rng, n_images: int = 4) -> dict[str, Figure]:
+def inducing_images(problem: Labelled, posterior: Predicts, rng: Rng, n_images: int = 4) -> dict[str, Figure]:
     """The inducing images that moved most, before and after, of the shared and of each task's own processes.
 
     Where all start from the same images, one column shows them before.  Where processes have inducing images of their
     own, those of the process to which the task gives the largest ARD weight are shown (for the shared ones, the largest
     summed over tasks).  Every image has its own grey scale, from its 1st to its 99th percentile; the number is the root
     mean square change of its pixels.  Nothing is drawn unless inputs are images and the posterior's module has
-    ``inducing_inputs`` and ``initial_inducing_inputs``.
+    ``InducingInputs``.
 
     Source: Boustati (2021), Fig 3.4."""
-    module: Any = getattr(posterior, "module", None)
-    if problem.image_shape is None or not hasattr(module, "initial_inducing_inputs"):
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    if problem.image_shape is None or not isinstance(module, InducingInputs):
         return {}
     now, start, weights = module.inducing_inputs(), module.initial_inducing_inputs(), module.ard_weights()
-    if len(module.levels) != 1:  # the weights are those of the last level's processes: they say nothing about the first
+    if module.n_levels != 1:  # the weights are those of the last level's processes: they say nothing about the first
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]
     shared, own = ([d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h"))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 MARKERS = "osD^vP*X"
 DASHES = ["-", (0, (4, 1.5))]
@@ -33,6 +33,9 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     Raises:
         ValueError: a column is missing.
     """
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
     missing = {"model", "n_train", "mean", "se", "metric"} - set(table.columns)
     if missing:
         raise ValueError(f"the table of a learning curve lacks {', '.join(sorted(missing))}")

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def predictions(problem, posterior, rng: Rng, n_points: int = 150) -> dict[str, Figure]:
+
+def predictions(problem: Labelled, posterior: Predicts, rng: Rng, n_points: int = 150) -> dict[str, Figure]:
     """One panel per task: predictive mean and central 90 % interval against the true label of ``n_points`` test rows.
 
     Intervals that miss the label are drawn in the second colour.  The titles' scores are over these very rows, in
     standardised units.  Nothing is drawn for class labels."""
     if problem.target != "real":
         return {}
+    from matplotlib.lines import Line2D
+
     test = problem.test
     n = test.x.shape[0]
     # An even spread over the test rows: the same rows at every evaluation and for every model.
@@ -26,6 +33,7 @@ def predictions(problem, posterior, rng: Rng, n_points: int = 150) -> dict[str, 
     rows = rows.to(test.x.device)
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x[rows], rng)
+    assert isinstance(predictive, GaussianMixture)
     mean, lower, upper = (a.cpu() for a in (predictive.mean, predictive.quantile(0.05), predictive.quantile(0.95)))
     y, mask = test.y[rows].cpu(), test.mask[rows].cpu()
 

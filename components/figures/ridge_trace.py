@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
+from components.figures.linear_reports import RidgeReport
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RULES = {"gcv": "GCV", "loo": "leave one out", "evidence": "evidence", "hkb": "D σ̂²/‖β̂‖²"}
 DASHES: dict[str, Any] = {"gcv": "-", "loo": (0, (1, 1.5)), "evidence": (0, (5, 2)), "hkb": (0, (4, 1.5, 1, 1.5))}
 
 
-def ridge_trace(estimates: Any) -> Figure:
+def ridge_trace(estimates: RidgeReport) -> Figure:
     """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias and their sum."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
     data, penalties = estimates.data, estimates.penalties.cpu()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
+from components.figures.linear_reports import WaldReport
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LABELS = {
     "least_squares": "least squares",
@@ -17,7 +19,7 @@ LABELS = {
 }
 
 
-def risk_functions(risks: Any) -> Figure:
+def risk_functions(risks: WaldReport) -> Figure:
     """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of each estimator."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     names = list(LABELS)

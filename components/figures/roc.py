@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import torch
-from matplotlib.figure import Figure
-from sklearn.metrics import roc_auc_score, roc_curve
+from typing import TYPE_CHECKING
 
+import torch
+
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def roc(problem, posterior, rng: Rng) -> dict[str, Figure]:
+
+def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
     """True against false positive rate on the test rows, one curve per task with its area in the legend.
 
     Nothing is drawn unless labels are binary; a task whose test labels are all of one class is left out."""
     if problem.target != "binary":
         return {}
+    from sklearn.metrics import roc_auc_score, roc_curve
+
     with torch.no_grad():
-        p = problem.predictive_at(posterior, problem.test.x, rng).probs[..., 1].cpu()  # [B, T]
+        predictive = problem.predictive_at(posterior, problem.test.x, rng)
+        assert isinstance(predictive, Categorical)
+        p = predictive.probs[..., 1].cpu()  # [B, T]
     y, mask = problem.test.y.cpu(), problem.test.mask.cpu()
     figure, (ax,) = new_figure(width=4.3, height=4.1)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))

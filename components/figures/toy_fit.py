@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Labelled
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def toy_fit(
-    problem, posterior, rng: Rng, truth: Callable[[Tensor], Tensor] | None = None, n_grid: int = 400
+    problem: Labelled, posterior: Predicts, rng: Rng, truth: Callable[[Tensor], Tensor] | None = None, n_grid: int = 400
 ) -> dict[str, Figure]:
     """One panel per task in the units of the labels: training labels, truth(x) [B, T], mean and central 90 % band.
 

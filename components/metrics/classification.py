@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from components.contracts.predictive import Categorical
@@ -21,6 +20,8 @@ def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int 
 
 def scores(predictive: Categorical, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
     """Accuracy, NLPP, ECE, and ROC-AUC where labels are binary; y, mask [B, T]."""
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     probs, log_prob = predictive.probs, predictive.log_prob(y.clamp_min(0))
     by_task: dict[str, list[float]] = {"accuracy": [], "nlpp": [], "ece": []}
     binary = probs.shape[-1] == 2

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint, ThetaPredictive
+from components.contracts.capabilities import ThetaPredictive
+from components.contracts.capabilities.densities import Constrains
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 
@@ -27,7 +28,7 @@ class Draws:
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] where the chains began
     names: list[str] = field(default_factory=list)  # of the P' parameters; empty where they have none
-    model: LogJoint | None = None  # they were drawn for: what constrains θ and predicts
+    model: Constrains | None = None  # they were drawn for: what constrains θ and predicts
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
     current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised

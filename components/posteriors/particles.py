@@ -41,8 +41,8 @@ class OwnRows:
         """Predictive of x [K B, D], its k-th block by the k-th particle; differentiable in x."""
         blocks = x.unflatten(0, (len(self.theta), -1))  # [K, B, D]
         if isinstance(self.model, OwnInputs) and self.model.own_inputs:
-            logits = self.model.predictive(self.theta, blocks).logits  # [K, B, T, C]
+            parts = [self.model.predictive(self.theta, blocks)]
         else:
-            pairs = zip(self.theta.split(1), blocks, strict=True)
-            logits = torch.cat([self.model.predictive(beta, block).logits for beta, block in pairs])
+            parts = [self.model.predictive(*pair) for pair in zip(self.theta.split(1), blocks, strict=True)]
+        logits = torch.cat([part.logits for part in parts if isinstance(part, Categorical)])  # [K, B, T, C]
         return Categorical(logits.flatten(0, 1).unsqueeze(0))

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Analyses, HoldsDraws
+from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
 from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
-from components.figures.posterior import POSTERIOR_FIGURES
-from components.metrics import classification, diagnostics, regression
 from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
+
+
+class SupervisedFigure(Protocol):
+    """A figure of what a posterior predicts; nothing is drawn where it has nothing to show."""
+
+    def __call__(self, problem: Supervised, posterior: Predicts, rng: Rng) -> dict[str, Figure]: ...
 
 
 @dataclass
@@ -46,7 +53,7 @@ class Supervised:
     bounds: tuple[float, float] | None = None  # smallest and largest value an input can take (attacks stay inside)
     domain: Domain = "continuous"  # what values an input can take: attacks keep to it
     image_shape: tuple[int, ...] | None = None
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted at once
     truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
     replicates: int = 1
@@ -102,7 +109,7 @@ class Supervised:
         kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
         return replace(self, name=f"{self.name}-validation", train=kept, test=held)
 
-    def predictive_at(self, posterior, x: Tensor, rng: Rng) -> Predictive:
+    def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
 
         What a posterior predicts at the test inputs is kept until the next ``score``: figures and the clean end of a
@@ -119,12 +126,17 @@ class Supervised:
             self._at_test_inputs = weakref.ref(posterior), rng, predictive
         return predictive
 
-    def score(self, posterior, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+        from components.metrics import classification, regression
+
         self._at_test_inputs = None  # this posterior may have learnt since
         with torch.no_grad():
             predictive = self.predictive_at(posterior, self.test.x, rng)
-        scores = regression if self.target == "real" else classification
-        out: dict[str, Tensor | float] = dict(scores.scores(predictive, self.test.y, self.test.mask, self.task_names))
+        seen = self.test.y, self.test.mask, self.task_names
+        if isinstance(predictive, GaussianMixture):
+            out: dict[str, Tensor | float] = dict(regression.scores(predictive, *seen))
+        else:
+            out = dict(classification.scores(predictive, *seen))
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior)
         if isinstance(posterior, Analyses):
@@ -136,6 +148,8 @@ class Supervised:
 
         Weights of a network have no names, and none of their own: units can be exchanged, so that chains which agree in
         every prediction differ in every weight.  Predictions are means, or log odds against the first class."""
+        from components.metrics import diagnostics
+
         if posterior.n_draws < diagnostics.FEWEST_DRAWS or posterior.log_weights is not None:
             return diagnostics.convergence(posterior)[0]
         if 0 < len(posterior.names) <= MOST_PARAMETERS:
@@ -150,13 +164,15 @@ class Supervised:
             f = predictive.logits[..., 1:] - predictive.logits[..., :1]  # [C·N, B, T, classes − 1]
         return diagnostics.convergence(posterior, f.flatten(1).unflatten(0, posterior.draws.shape[:2]))[0]
 
-    def draw(self, posterior, rng: Rng) -> dict:
-        drawn: dict = {}
+    def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+        from components.figures.posterior import POSTERIOR_FIGURES
+
+        drawn: dict[str, Figure] = {}
         for figure in self.figures:
             drawn.update(figure(self, posterior, rng))
         if isinstance(posterior, HoldsDraws):
-            for figure in POSTERIOR_FIGURES:  # of parameters that have names
-                drawn.update(figure(None, posterior))
+            for of_draws in POSTERIOR_FIGURES:  # of parameters that have names
+                drawn.update(of_draws(None, posterior))
         if isinstance(posterior, Analyses):
             drawn.update(posterior.figures())
         return drawn

@@ -122,7 +122,8 @@ def _fits(dataset: Declared | None, model: Declared | None, inference: Declared 
             return False
     if model and inference:
         shared = _set(model.facts.get("kinds")) & _set(inference.facts.get("kinds"))
-        return bool(shared) and _set(inference.facts.get("needs")) <= _set(model.facts.get("offers"))
+        offers = _set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
+        return bool(shared) and _set(inference.facts.get("needs")) <= offers
     return True
 
 

@@ -37,15 +37,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
-    if kind not in inference.kinds or not inference.needs <= model.offers:
-        names = _fitting("inference", lambda i: kind in i.kinds and i.needs <= model.offers)
-        lacks = ", ".join(sorted(inference.needs - model.offers)) or f"{kind} problems"
-        why = (
-            f"needs {lacks}, which model={model.name} lacks"
-            if kind in inference.kinds
-            else f"has no use for a {kind} problem"
-        )
-        raise ConfigError(f"inference={inference.name} {why}; inference that fits model={model.name}: {names}")
+    check_needs(dataset, model, inference)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
     for role, part in (("inference", inference), ("attacker", attacker)):
@@ -61,6 +53,57 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
         )
+
+
+def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
+    """Refuses an inference method that asks of the model, as both are configured, what it does not offer.
+
+    Raises:
+        ConfigError: naming the methods that fit the model or, where a key asks for it, the key and the models that fit.
+    """
+    kind, offered = dataset.kind, model.offered()
+    if kind not in inference.kinds:
+        names = _fitting("inference", lambda i: kind in i.kinds and _always_needs(i, kind) <= offered)
+        raise ConfigError(
+            f"inference={inference.name} has no use for a {kind} problem; inference that fits model={model.name}: {names}"
+        )
+    lacks = inference.needed(kind) - offered
+    if not lacks:
+        return
+    where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
+    mend = "".join(f"; set model.{setting}" for setting in sorted(set(where.values())) if lacks == where.keys())
+    asked = inference.asked_by_keys()
+    listed = ", ".join(sorted(lacks))
+    if lacks <= asked.keys():
+        who = " and ".join(f"inference.{key}={getattr(inference, key)}" for key in sorted({asked[c] for c in lacks}))
+        names = ", ".join(_models_with(inference.needed(kind), dataset)) or "none yet"
+        raise ConfigError(
+            f"{who} needs {listed}, which model={model.name} lacks{' as configured' * bool(where)}{mend}; "
+            f"models that can: {names}"
+        )
+    names = _fitting("inference", lambda i: kind in i.kinds and _always_needs(i, kind) <= offered)
+    raise ConfigError(
+        f"inference={inference.name} needs {listed}, which model={model.name} lacks{' as configured' * bool(where)}{mend}; "
+        f"inference that fits model={model.name}: {names}"
+    )
+
+
+def _always_needs(inference: type[Inference], kind: str) -> frozenset[str]:
+    """What a method asks of the model whatever its keys say."""
+    return inference.needs | inference.needs_by_kind.get(kind, frozenset())
+
+
+def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:
+    """Models for a dataset that have what is needed; those that have it in some configurations alone, with these."""
+    found = []
+    for name in registry.names("model"):
+        model = registry.get("model", name)
+        if dataset.kind not in model.kinds or (model.targets is not None and dataset.target not in model.targets):
+            continue
+        if needed <= model.offers | model.offers_where.keys():
+            settings = sorted({model.offers_where[c] for c in needed - model.offers})
+            found.append(f"{name} ({', '.join(settings)})" if settings else name)
+    return found
 
 
 def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:

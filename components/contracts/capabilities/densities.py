@@ -11,6 +11,12 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 
 
+class Constrains(Protocol):
+    """What flat, unconstrained parameters stand for."""
+
+    def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
+
+
 @runtime_checkable
 class LogJoint(Protocol):
     """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.

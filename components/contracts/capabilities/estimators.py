@@ -30,6 +30,8 @@ class Conjugate(Protocol):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # (β, log σ²) or β, [n, P]
 
+    def constrain(self, theta: Tensor) -> Tensor: ...  # (β, σ²) or β, [K, P']
+
     def coefficients(self, batch: Batch) -> Coefficients: ...  # β | σ², y
 
     def log_evidence(self, batch: Batch) -> Tensor: ...  # log p(y | X) []

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
-from scipy.io import loadmat
 
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
@@ -34,6 +33,8 @@ NAMES = {"official": "sarcos", "test_file": "sarcos-test-file", "simulated": "sa
 @functools.lru_cache(maxsize=2)
 def _read(path: Path) -> tuple[Array, Array]:
     """Inputs [N, 21] (7 positions, 7 velocities, 7 accelerations) and torques [N, 7] of a published file."""
+    from scipy.io import loadmat  # slow to import
+
     rows = loadmat(path)[path.stem]
     return rows[:, :INPUTS], rows[:, INPUTS:]
 

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from sklearn.datasets import load_digits
 
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.bundled import read_digits
 from components.figures.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -48,9 +48,9 @@ class Digits(Dataset):
         return self
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        data = load_digits()
-        x = torch.from_numpy(data.data / 16.0).to(setting.dtype)  # [1797, 64]
-        y = torch.from_numpy(data.target).long()[:, None]  # [1797, 1]
+        pixels, classes = read_digits()
+        x = torch.from_numpy(pixels / 16.0).to(setting.dtype)  # [1797, 64]
+        y = torch.from_numpy(classes)[:, None]  # [1797, 1]
         n_train = IMAGES - self.n_test if self.n_train is None else self.n_train
         order = torch.randperm(len(x), generator=rng.data)
 

@@ -7,13 +7,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from matplotlib import cbook, image
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
-from sklearn.datasets import load_sample_images
 
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.bundled import read_photographs
 from components.datasets.images.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
 from components.figures.calibration import calibration
 from components.figures.hinton import hinton
@@ -27,8 +26,8 @@ TASKS = ["standard", "random background", "image background"]
 
 def photographs() -> list[np.ndarray]:
     """Luma in [0, 1] of three photographs that are part of scikit-learn (a temple, a flower) and matplotlib (G. Hopper)."""
-    colour = [*load_sample_images().images, image.imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))]
-    return [(photo @ np.array([0.299, 0.587, 0.114]) / 255).astype(np.float32) for photo in colour]  # ITU-R BT.601
+    luma = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
+    return [(photo @ luma / 255).astype(np.float32) for photo in read_photographs()]
 
 
 def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:

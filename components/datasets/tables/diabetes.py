@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
-from sklearn.datasets import load_diabetes
 
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.bundled import read_table
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -32,9 +32,8 @@ class Diabetes(Dataset):
     n_test: Annotated[int, Field(ge=1, le=PATIENTS - 20)]
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        data = load_diabetes(scaled=False)
-        x = torch.from_numpy(data.data).to(setting.dtype)  # [442, 10]
-        y = torch.from_numpy(data.target).to(setting.dtype)[:, None]  # [442, 1]
+        x = torch.from_numpy(read_table("diabetes_data_raw.csv.gz")).to(setting.dtype)  # [442, 10]
+        y = torch.from_numpy(read_table("diabetes_target.csv.gz")).to(setting.dtype)[:, None]  # [442, 1]
         order = torch.randperm(PATIENTS, generator=rng.data)
         test, train = order[: self.n_test], order[self.n_test :]
         y_mean, y_std = y[train].mean(0), y[train].std(0, correction=0)

@@ -9,8 +9,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-from sklearn.decomposition import MiniBatchSparsePCA
-from sklearn.exceptions import ConvergenceWarning
 
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
@@ -167,6 +165,9 @@ class FaimsSim(Dataset):
 
     def _features(self, cells: np.ndarray, in_training: np.ndarray, seed: int) -> np.ndarray:
         """Sparse principal components [P, 3, n_components], fitted and scaled on the training rows alone."""
+        from sklearn.decomposition import MiniBatchSparsePCA  # slow to import
+        from sklearn.exceptions import ConvergenceWarning
+
         rows = cells[in_training].reshape(-1, cells.shape[-1])
         mean, scale = rows.mean(0), rows.std()
         pca = MiniBatchSparsePCA(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor
 
+from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
@@ -83,7 +84,7 @@ def simulated_rows(name: str) -> Array:
 class RawUnits(Supervised):
     """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
 
-    def score(self, posterior, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
         """Those of ``Supervised``: RMSE times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
         assert self.y_std is not None
         scores, scale = super().score(posterior, rng), float(self.y_std)

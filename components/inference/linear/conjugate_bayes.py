@@ -66,6 +66,11 @@ class ConjugatePosterior:
     at_beta: int  # of those with the β at hand
 
     @property
+    def drawn(self) -> Tensor:
+        """θ = (β, log σ²), or β alone, of every draw."""
+        return self.draws.flat
+
+    @property
     def scale(self) -> float:
         """s²: σ², or b/a."""
         return self.noise if isinstance(self.noise, float) else self.noise[1] / self.noise[0]
@@ -85,12 +90,12 @@ class ConjugatePosterior:
         belief, rows = samples_of(self.draws), []
         for name, loss in self.losses.items():
             action = loss.act(belief)
-            cost = loss.expected(action, belief)
+            costs = loss.expected(action, belief)
             for j, parameter in enumerate(self.draws.names):
                 ends = [float(v) for v in action[..., j].flatten()]
                 rows.append(
                     {"about": parameter, "loss": name, "action": ends[0], "to": ends[1] if len(ends) == 2 else None,
-                     "expected_loss": float(cost[j])}
+                     "expected_loss": float(costs[j])}
                 )  # fmt: skip
         choice = Costs.zero_one(len(self.candidates))
         best = choice.act(self.model_probabilities)

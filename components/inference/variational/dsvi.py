@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import Elbo, NoiseParameters, VariationalLayer, VariationalLayers
+from components.contracts.capabilities import Elbo, NoiseParameters, VariationalLayers
+from components.contracts.capabilities.variational import VariationalLayer
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -52,13 +52,13 @@ class LBFGSState:
     runs: list[LBFGSRun]
 
 
-def flat(parameters: list[Tensor]) -> Tensor:
+def flat(parameters: Sequence[Tensor]) -> Tensor:
     """Parameters as one vector θ [P]."""
     return torch.cat([p.detach().reshape(-1) for p in parameters])
 
 
 @torch.no_grad()
-def assign(parameters: list[Tensor], theta: Tensor) -> None:
+def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
     """The inverse of ``flat``, in place."""
     for p, part in zip(parameters, theta.split([p.numel() for p in parameters]), strict=True):
         p.copy_(part.view_as(p))
@@ -123,7 +123,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             assert isinstance(module, Hyperparameters)
             with torch.no_grad():
                 for p in module.hyperparameters():
-                    p += self.restart_scale * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device)
+                    p.add_(self.restart_scale * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device))
             starts.append(flat(parameters))
             assign(parameters, first)
         return starts
@@ -182,7 +182,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
 
     def step(self, state: LBFGSState, batch: Batch, rng: Rng) -> tuple[LBFGSState, Info]:
         module = state.module
-        parameters: list[Tensor] = list(module.parameters())
+        parameters = list(module.parameters())
 
         def evaluate(theta: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             """f, ∇f and the terms of the bound at θ."""
@@ -190,7 +190,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             terms = module.elbo(batch, state.noise)
             gradients = torch.autograd.grad(-terms["elbo"], parameters, allow_unused=True, materialize_grads=True)
             kept = {name: value.detach() for name, value in terms.items()}
-            return -float(kept["elbo"]), flat(list(gradients)), kept
+            return -float(kept["elbo"]), flat(gradients), kept
 
         for run in state.runs:
             if not run.converged:
