@@ -59,7 +59,7 @@ def train(inference: Any, model: Any, problem: Supervised, steps: int, seed: int
     """State and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches("minibatch", rng, 0, steps):
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 
@@ -77,7 +77,7 @@ def resumed(
     assert found is not None
     state, streams = checkpoint.restore(found[0], found[1], fresh)
     rng.restore(streams)
-    for _, batch in problem.batches("minibatch", rng, stop, steps):
+    for _, batch in problem.batches(inference.sees, rng, stop, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 

@@ -73,19 +73,15 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
     mend = "".join(f"; set model.{setting}" for setting in sorted(set(where.values())) if lacks == where.keys())
     asked = inference.asked_by_keys()
-    listed = ", ".join(sorted(lacks))
+    how = f"{' as configured' if where else ''}{mend}"
+    lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{how}"
     if lacks <= asked.keys():
-        who = " and ".join(f"inference.{key}={getattr(inference, key)}" for key in sorted({asked[c] for c in lacks}))
+        keys = sorted({asked[capability] for capability in lacks})
+        who = " and ".join(f"inference.{key}={getattr(inference, key)}" for key in keys)
         names = ", ".join(_models_with(inference.needed(kind), dataset)) or "none yet"
-        raise ConfigError(
-            f"{who} needs {listed}, which model={model.name} lacks{' as configured' * bool(where)}{mend}; "
-            f"models that can: {names}"
-        )
+        raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
     names = _fitting("inference", lambda i: kind in i.kinds and _always_needs(i, kind) <= offered)
-    raise ConfigError(
-        f"inference={inference.name} needs {listed}, which model={model.name} lacks{' as configured' * bool(where)}{mend}; "
-        f"inference that fits model={model.name}: {names}"
-    )
+    raise ConfigError(f"inference={inference.name} needs {lacked}; inference that fits model={model.name}: {names}")
 
 
 def _always_needs(inference: type[Inference], kind: str) -> frozenset[str]:
@@ -97,7 +93,7 @@ def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:
     """Models for a dataset that have what is needed; those that have it in some configurations alone, with these."""
     found = []
     for name in registry.names("model"):
-        model = registry.get("model", name)
+        model: Any = registry.get("model", name)
         if dataset.kind not in model.kinds or (model.targets is not None and dataset.target not in model.targets):
             continue
         if needed <= model.offers | model.offers_where.keys():

@@ -6,11 +6,15 @@ import gzip
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from scipy.ndimage import zoom
 from small_problems import component
 
 from components.contracts.roles import Setting
+from components.datasets.bundled import read_digits
+from components.datasets.images.mnist_files import enlarge, enlarged_digits
 from components.trouble import DataUnavailable, SimulatedData
 from runner.run.rng import Streams
 
@@ -75,3 +79,11 @@ def test_genuine_files_are_read_as_they_are(name):
 def test_fashion_is_not_mnist():
     paths = [component("dataset", name).files.paths for name in FIRST_TEN]
     assert not set(paths[0]) & set(paths[1])
+
+
+def test_enlarged_digits_are_those_of_linear_interpolation():
+    images = read_digits()[0].reshape(-1, 8, 8) / 16
+    theirs = zoom(images, (1, 2.5, 2.5), order=1).clip(0, 1)
+    np.testing.assert_allclose(enlarge(images, 20), theirs, atol=1e-15)
+    (train, _), (test, _) = enlarged_digits()
+    np.testing.assert_array_equal(np.concatenate([train, test])[:, 4:24, 4:24], (255 * theirs).round())

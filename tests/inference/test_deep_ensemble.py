@@ -20,13 +20,13 @@ def ensemble(**changes):
 def test_every_member_is_map_from_its_own_start(problem, descent):
     """So is the observation noise, of which every member has its own."""
     state, _ = train(ensemble(**descent), MLP, problem, 0)
-    starts = state["weights"]["theta"].detach().clone()
+    starts = state.weights["theta"].detach().clone()
     assert len({tuple(row.tolist()) for row in starts}) == 3
-    ends = train(ensemble(**descent), MLP, problem, 12)[0]["weights"]["theta"].detach()
+    ends = train(ensemble(**descent), MLP, problem, 12)[0].weights["theta"].detach()
     for start, end in zip(starts, ends, strict=True):
         rng, single = Streams(0), component("inference", "map", lr=0.05, **descent)
         state = single.init(MLP.build(problem, rng), problem, rng)
-        network = state["network"]
+        network = state.network
         n = len(network.theta)
         with torch.no_grad():
             network.theta.copy_(start[:n])
@@ -41,7 +41,7 @@ def test_every_member_is_map_from_its_own_start(problem, descent):
 def test_starts_are_glorot_networks_with_the_initial_noise():
     problem = real()
     state, _ = train(ensemble(members=400), MLP, problem, 0)
-    theta = state["weights"]["theta"].detach()
+    theta = state.weights["theta"].detach()
     w, log_noise = theta[:, :15], theta[:, -2:]  # 3 inputs, 5 units
     assert torch.equal(log_noise, torch.full_like(log_noise, math.log(0.1)))
     assert 0.99 * math.sqrt(6 / 8) < float(w.abs().max()) <= math.sqrt(6 / 8)
@@ -52,7 +52,7 @@ def test_predictive_is_the_mean_of_the_members():
     inference = ensemble()
     state, rng = train(inference, MLP, problem, 30)
     posterior, x = inference.posterior(state), problem.test.x
-    members = [posterior.model.predictive(theta[None], x).probs for theta in state["weights"]["theta"].detach()]
+    members = [posterior.model.predictive(theta[None], x).probs for theta in state.weights["theta"].detach()]
     expected = (members[0] + members[1] + members[2]) / 3
     torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
     before = posterior.predict(x, rng.evaluation).probs
@@ -97,7 +97,7 @@ def test_an_ensemble_is_no_worse_than_its_members_on_average():
 def test_other_models_and_trouble():
     for model in (component("model", "bnn", widths=[4]), component("model", "logistic_regression")):
         problem = classes(n_classes=2)
-        assert train(ensemble(), model, problem, 2)[0]["weights"]["theta"].shape[0] == 3
+        assert train(ensemble(), model, problem, 2)[0].weights["theta"].shape[0] == 3
     with pytest.raises(NumericalTrouble, match=r"members of the ensemble left the finite numbers.*lower inference\.lr"):
         train(ensemble(optimizer="sgd", lr=1e200), MLP, real(), 5)
     with pytest.raises((ValueError, Misfit), match="members"):

@@ -61,19 +61,23 @@ def test_noise_warmup_holds_the_noise_and_nothing_else():
     start, _ = train(inference, model, problem, 0)
     held, _ = train(inference, model, problem, 3)
     free, _ = train(inference, model, problem, 4)
-    noise = [s["module"].likelihood.raw_noise for s in (start, held, free)]
+    noise = [s.module.likelihood.raw_noise for s in (start, held, free)]
     assert torch.equal(noise[0], noise[1])
     assert not torch.equal(noise[0], noise[2])
-    means = [s["module"].layers()["top"].q_mean for s in (start, held)]
+    means = [s.module.layers()["top"].q_mean for s in (start, held)]
     assert not torch.equal(*means)
 
 
-def test_one_full_natural_step_of_a_shallow_model_is_its_optimum():
+SHALLOW = {"smdgp": {"depth": 0, "inner_dim": 1}, "igp": {"posterior": "sparse"}, "cgp": {"posterior": "sparse"}}
+
+
+@pytest.mark.parametrize("name", SHALLOW)
+def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
     """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u) vanishes."""
-    problem, model = real(), component("model", "smdgp", depth=0, **{**MODEL, "inner_dim": 1})
+    problem, model = real(), component("model", name, n_inducing=10, **SHALLOW[name])
     inference = dsvi(natural_layers="top", natural_gamma=1.0, lr=1e-12)
     state, _ = train(inference, model, problem, 0)
-    module = state["module"]
+    module = state.module
     state, first = inference.step(state, problem.train, Streams(0))
     module.zero_grad()
     terms = module.elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
@@ -84,7 +88,7 @@ def test_one_full_natural_step_of_a_shallow_model_is_its_optimum():
     assert layer.q_tril.grad.abs().max() < 1e-7
     half = dsvi(natural_layers="top", natural_gamma=0.5, lr=1e-12)
     other, _ = train(half, model, problem, 1)
-    other_terms = other["module"].elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
+    other_terms = other.module.elbo(problem.train, module.draw_noise(problem.train, 1, Streams(0).noise))
     assert other_terms["elbo"] < terms["elbo"] - 1e-3, "half a step is not enough"
 
 
@@ -94,7 +98,7 @@ def test_natural_gradients_climb_faster():
     for layers in ("none", "top"):
         inference = dsvi(natural_layers=layers, natural_gamma=0.3)
         state, _ = train(inference, model, problem, 25)
-        module = state["module"]
+        module = state.module
         noise = module.draw_noise(problem.train, 100, torch.Generator().manual_seed(0))
         bounds[layers] = float(module.elbo(problem.train, noise)["elbo"].detach())
     assert bounds["top"] > bounds["none"] + 5
@@ -104,8 +108,8 @@ def test_natural_parameters_are_not_adams():
     problem, model = real(), component("model", "mmdgp", **MODEL)
     for layers, expected in (("none", 0), ("top", 2), ("all", 6)):
         state, _ = train(dsvi(natural_layers=layers), model, problem, 0)
-        held = sum(len(g["params"]) for g in state["optimizer"].param_groups)
-        assert len(list(state["module"].parameters())) - held == expected
+        held = sum(len(g["params"]) for g in state.optimizer.param_groups)
+        assert len(list(state.module.parameters())) - held == expected
 
 
 def test_clipping_bounds_what_adam_sees():
@@ -114,7 +118,7 @@ def test_clipping_bounds_what_adam_sees():
     state, rng = train(inference, model, problem, 0)
     state, info = inference.step(state, problem.train, rng)
     assert info["grad_norm"] > 1e-3
-    total = torch.stack([p.grad.norm() for p in state["module"].parameters() if p.grad is not None]).norm()
+    total = torch.stack([p.grad.norm() for p in state.module.parameters() if p.grad is not None]).norm()
     assert float(total) == pytest.approx(1e-3, rel=1e-3)
 
 

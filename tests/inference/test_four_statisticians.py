@@ -15,6 +15,7 @@ from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
 from components.posteriors.decisions import NormPower, Squared, samples_of
 from components.trouble import Misfit
+from runner.run.rng import Streams
 
 F64 = torch.float64
 PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_path"]
@@ -44,7 +45,7 @@ def analysed(
     ).build(problem, rng)
     inference = component("inference", name, **settings)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches("minibatch", rng, 0, steps):
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         assert all(math.isfinite(float(v)) for v in info.values())
     return inference.posterior(state), problem, model
@@ -78,11 +79,11 @@ def test_risk_functions_are_averages_of_losses_over_data_sets():
     before = rng.noise.get_state()
     state, _ = inference.step(state, problem.train, rng)
     rng.noise.set_state(before)
-    errors = state["data"].errors(50, rng.noise)
+    errors = state.data.errors(50, rng.noise)
     found = inference.posterior(state)
     for m, r in enumerate((0.5, 2.0)):
         for e in range(len(statistical_risk.ESTIMATORS)):
-            literal = literal_risk(e, r * problem.truth["beta"], state["data"].X, errors, model.penalty)
+            literal = literal_risk(e, r * problem.truth["beta"], state.data.X, errors, model.penalty)
             assert float(found.risk[e, m]) == pytest.approx(literal)
 
 
@@ -202,11 +203,13 @@ def test_what_cannot_be_analysed_is_said():
         component("inference", "statistical_risk").init(model, problem, rng)
     with pytest.raises(ValueError, match="below highest"):
         component("inference", "ridge_path", lowest=2.0, highest=1.0)
-    data = real(n_tasks=1, batch_size=10, missing=0.0)
-    model = component("model", "linear_regression").build(data, rng)
-    batch = next(iter(data.batches("minibatch", rng, 0, 1)))[1]
-    for name in [*PARTS, "four_statisticians"]:
-        inference = component("inference", name)
-        state = inference.init(model, data, rng)
-        with pytest.raises(Misfit, match="batch_size"):
-            inference.step(state, batch, rng)
+
+
+@pytest.mark.parametrize("name", [*PARTS, "four_statisticians"])
+def test_the_whole_data_are_seen_whatever_the_batch_size(name):
+    data, inference = real(n_tasks=1, batch_size=10, missing=0.0), component("inference", name)
+    model, rng = component("model", "linear_regression"), Streams(0)
+    state = inference.init(model.build(data, rng), data, rng)
+    ((_, batch),) = data.batches(inference.sees, rng, 0, 1)
+    assert batch is data.train
+    inference.posterior(inference.step(state, batch, rng)[0])

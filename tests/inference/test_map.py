@@ -21,7 +21,7 @@ def test_two_steps_literally(optimizer, momentum):
     inference = component("inference", "map", optimizer=optimizer, momentum=momentum, lr=0.05)
     model = component("model", "mlp", widths=[4], activation="tanh")
     state, rng = train(inference, model, problem, 0)
-    network = state["network"]
+    network = state.network
     values = [p.detach().clone() for p in network.parameters()]
     first = [torch.zeros_like(v) for v in values]
     second = [torch.zeros_like(v) for v in values]
@@ -48,14 +48,14 @@ def ridge(lam, sigma2, penalised):
     inference = component("inference", "map", optimizer="sgd", lr=0.02, momentum=0.9)
     state, rng = train(inference, model, problem, 0)
     if not penalised:
-        state["network"].penalty = lambda: torch.zeros((), dtype=torch.float64)
+        state.network.penalty = lambda: torch.zeros((), dtype=torch.float64)
     for _, batch in problem.batches("minibatch", rng, 0, 1500):
         state, _ = inference.step(state, batch, rng)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
     exact = torch.linalg.solve(
         x.T @ x / sigma2 + lam * torch.eye(4, dtype=torch.float64), x.T @ problem.train.y / sigma2
     )
-    return float((state["network"].theta.detach() - exact[:, 0]).abs().max())
+    return float((state.network.theta.detach() - exact[:, 0]).abs().max())
 
 
 def test_linear_network_ends_at_the_ridge_solution():
@@ -68,16 +68,14 @@ def test_l2_and_gaussian_prior_are_the_same_training():
     inference = component("inference", "map")
     l2 = component("model", "mann3", widths=[8, 8], l2=0.01)
     prior = component("model", "mbnn3", widths=[8, 8], prior_std=math.sqrt(1 / (0.02 * problem.n)))
-    ends = [train(inference, model, problem, 30)[0]["network"].theta for model in (l2, prior)]
+    ends = [train(inference, model, problem, 30)[0].network.theta for model in (l2, prior)]
     assert torch.equal(*ends)
 
 
 def test_dropout_does_not_act():
     problem = classes(batch_size=16)
     inference = component("inference", "map")
-    ends = [
-        train(inference, component("model", "mann2", dropout=p), problem, 5)[0]["network"].theta for p in (0.0, 0.5)
-    ]
+    ends = [train(inference, component("model", "mann2", dropout=p), problem, 5)[0].network.theta for p in (0.0, 0.5)]
     assert torch.equal(*ends)
 
 

@@ -37,10 +37,10 @@ def test_predictive_moments_are_those_over_all_masks():
 def test_training_noise_is_drawn_from_the_noise_stream_alone():
     problem = classes(batch_size=16)
     torch.manual_seed(0)
-    first = train(*PIECES, problem, 10)[0]["network"].theta
+    first = train(*PIECES, problem, 10)[0].network.theta
     torch.manual_seed(1)
-    assert torch.equal(first, train(*PIECES, problem, 10)[0]["network"].theta)
-    assert not torch.equal(first, train(*PIECES, problem, 10, seed=1)[0]["network"].theta)
+    assert torch.equal(first, train(*PIECES, problem, 10)[0].network.theta)
+    assert not torch.equal(first, train(*PIECES, problem, 10, seed=1)[0].network.theta)
 
 
 def test_prediction_depends_on_its_generator_alone():

@@ -38,7 +38,7 @@ def distance(estimator):
     """Largest error of q's means, in posterior standard deviations, and of its log standard deviations."""
     problem = orthogonal()
     inference = component("inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3)
-    q = train(inference, LINEAR, problem, 1200)[0]["q"].requires_grad_(False)
+    q = train(inference, LINEAR, problem, 1200)[0].q.requires_grad_(False)
     mean, std = exact(problem)
     return float(((q.network.theta - mean) / std).abs().max()), float((q.log_std - std.log()).abs().max())
 

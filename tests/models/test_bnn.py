@@ -129,7 +129,7 @@ def test_predictive_has_each_networks_own_noise():
 def test_chains_start_where_the_model_says(start):
     data, rng = real(n=8, n_inputs=30, n_tasks=1, missing=0.0), Streams(0)
     model = built(data, widths=[200], start=start)
-    theta = started(model, data, 5, rng)["theta"]
+    theta = started(model, data, "minibatch", 5, rng).theta
     if start == "prior":
         assert torch.equal(theta, model.sample_prior(5, Streams(0).init))
         return

@@ -104,9 +104,10 @@ def test_few_labels_and_none():
         forests.fit(none, 0)
 
 
-def test_fit_wants_the_whole_data():
-    with pytest.raises(ValueError, match=r"dataset\.batch_size=null"):
-        train(FIT, component("model", "irf"), real(batch_size=8), 0)
+def test_fit_sees_the_whole_data_whatever_the_batch_size():
+    pieces = FIT, component("model", "irf", trees=5)
+    whole, part = train(*pieces, real(), 1)[0], train(*pieces, real(batch_size=8), 1)[0]
+    assert all(torch.equal(whole.fitted[name], part.fitted[name]) for name in whole.fitted)
 
 
 def test_resumed_run_is_bit_identical(tmp_path):

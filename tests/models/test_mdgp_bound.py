@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.module import MultiTaskDGP, DGPNoise
+from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
 from runner.run.rng import Streams
 from tests.small_problems import component, real
 

@@ -222,7 +222,7 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
     if dataset and model:
         target = dataset.target is None or model.targets is None or dataset.target in model.targets
         return dataset.kind in model.kinds and target
-    return bool(model.kinds & inference.kinds) and inference.needs <= model.offers
+    return bool(model.kinds & inference.kinds) and inference.needs <= model.offers | model.offers_where.keys()
 
 
 @pytest.mark.parametrize(
