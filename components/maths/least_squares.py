@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 import torch
-from scipy import stats
 from torch import Tensor
 
 from components.trouble import NumericalTrouble
@@ -53,6 +52,8 @@ class LeastSquares:
 
     def radius(self, level: float) -> float:
         """The α for which P(distance(β) ≤ α) = level: of χ²_D, or of D times F_{D, N−D} where σ² is estimated."""
+        from scipy import stats  # slow to import
+
         if self.known_noise is not None:
             return float(stats.chi2.ppf(level, self.dim))
         return self.dim * float(stats.f.ppf(level, self.dim, self.spare))

@@ -108,7 +108,7 @@ def test_natural_parameters_are_not_adams():
     problem, model = real(), component("model", "mmdgp", **MODEL)
     for layers, expected in (("none", 0), ("top", 2), ("all", 6)):
         state, _ = train(dsvi(natural_layers=layers), model, problem, 0)
-        held = sum(len(g["params"]) for g in state.optimizer.param_groups)
+        held = len(state.optimizer.parameters)
         assert len(list(state.module.parameters())) - held == expected
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import nn
-from torch.optim import Optimizer
 
 from components.contracts.capabilities import LogJoint, ThetaPredictive
 from components.contracts.problems import Batch
@@ -18,6 +17,7 @@ from components.contracts.streams import Rng
 from components.inference.chains import untrained
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import Descent, optimizer_of
+from components.maths.optimizers import Optimizer
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
 from components.registry import register

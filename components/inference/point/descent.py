@@ -9,12 +9,12 @@ from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from components.contracts.capabilities import Network
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
+from components.maths.optimizers import SGD, Adam, Optimizer
 
 Descent = Literal["adam", "sgd"]
 T = TypeVar("T", bound=Trainable)
@@ -29,10 +29,10 @@ class DescentState:
 
 
 def optimizer_of(parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float) -> Optimizer:
-    """Adam (one fused pass over the parameters) or stochastic gradient descent with momentum."""
+    """Adam or stochastic gradient descent with momentum."""
     if descent == "adam":
-        return torch.optim.Adam(parameters, lr=lr, fused=True)
-    return torch.optim.SGD(parameters, lr=lr, momentum=momentum, fused=True)
+        return Adam(parameters, lr)
+    return SGD(parameters, lr, momentum)
 
 
 def descend(network: Network, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.natural_gradient import natural_step
+from components.maths.optimizers import Adam
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -25,7 +26,7 @@ class DSVIState:
     """A variational model, and how far its optimisation has come."""
 
     module: Elbo
-    optimizer: torch.optim.Adam
+    optimizer: Adam
     step: int  # steps done
 
 
@@ -85,10 +86,8 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     def init(self, model: Elbo, problem: Supervised, rng: Rng) -> DSVIState:
         by_natural = {id(p) for layer in self._natural(model) for p in (layer.q_mean, layer.q_tril)}
         parameters = [p for p in model.parameters() if id(p) not in by_natural]
-        # fused: one pass over all parameters; the loop over tensors costs as much as the bound of a small model.
         first, second = self.betas
-        optimizer = torch.optim.Adam(parameters, lr=self.lr, betas=(first, second), fused=True)
-        return DSVIState(model, optimizer, 0)
+        return DSVIState(model, Adam(parameters, self.lr, (first, second)), 0)
 
     def step(self, state: DSVIState, batch: Batch, rng: Rng) -> tuple[DSVIState, Info]:
         module, optimizer, step = state.module, state.optimizer, state.step + 1
@@ -100,13 +99,11 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
             assert isinstance(module, NoiseParameters)
             for p in module.noise_parameters():
                 p.grad = None
-        adam = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         info: Info = {name: value.detach() for name, value in terms.items()}
         if self.clip_norm is not None:
-            info["grad_norm"] = torch.nn.utils.clip_grad_norm_(adam, self.clip_norm)
+            info["grad_norm"] = torch.nn.utils.clip_grad_norm_([p for p, _, _ in optimizer.moving()], self.clip_norm)
         lr = self.learning_rate(step)
-        for group in optimizer.param_groups:
-            group["lr"] = lr
+        optimizer.settings["lr"] = lr
         gamma = self.natural_gamma * min(1.0, step / (self.natural_warmup + 1))
         for layer in layers:
             natural_step(layer.q_mean, layer.q_tril, gamma)

@@ -18,6 +18,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
+from components.maths.optimizers import Adam
 from components.posteriors.draws import redrawn
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -75,7 +76,7 @@ class MeanFieldState:
     """q(θ), and its optimizer."""
 
     q: MeanField
-    optimizer: torch.optim.Adam
+    optimizer: Adam
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
                 "a convolution's share; use weights"
             )
         q = MeanField(model, self.initial_std)
-        return MeanFieldState(q, torch.optim.Adam(q.parameters(), lr=self.lr, fused=True))
+        return MeanFieldState(q, Adam(q.parameters(), self.lr))
 
     def elbo(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
         """Unbiased estimates of the bound and of its two terms, each []."""

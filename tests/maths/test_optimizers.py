@@ -1,0 +1,73 @@
+"""The optimizers are torch's own, step for step and bit for bit, and so are the dicts that checkpoints keep."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from components.maths.optimizers import SGD, Adam
+
+PAIRS = {
+    "adam": (lambda p: Adam(p, 0.01, (0.8, 0.95)), lambda p: torch.optim.Adam(p, 0.01, (0.8, 0.95), fused=True)),
+    "momentum": (lambda p: SGD(p, 0.01, 0.9), lambda p: torch.optim.SGD(p, 0.01, 0.9, fused=True)),
+    "gradient descent": (lambda p: SGD(p, 0.01, 0.0), lambda p: torch.optim.SGD(p, 0.01, fused=True)),
+}
+
+
+def parameters(dtype: torch.dtype) -> list[nn.Parameter]:
+    g = torch.Generator().manual_seed(0)
+    return [nn.Parameter(torch.randn(shape, generator=g, dtype=dtype)) for shape in ((3, 4), (7,), ())]
+
+
+def move(optimizer, at: list[nn.Parameter], steps: range) -> None:
+    for t in steps:
+        optimizer.zero_grad()
+        # one rests at times, which torch's fused momentum does not allow at first
+        sum((p**3 + p).sum() for i, p in enumerate(at) if i != 1 or t == 0 or t % 2).backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", PAIRS)
+def test_steps_and_states_are_torchs(name, dtype):
+    ours, theirs = (parameters(dtype) for _ in range(2))
+    own, other = (make(at) for make, at in zip(PAIRS[name], (ours, theirs), strict=True))
+    move(own, ours, range(20))
+    move(other, theirs, range(20))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    kept, expected = own.state_dict()["state"], other.state_dict()["state"]
+    assert kept.keys() == expected.keys()
+    for i, memory in kept.items():
+        assert all(torch.equal(value, expected[i][key]) for key, value in memory.items())
+        assert all(key in memory for key, value in expected[i].items() if value is not None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_state_of_torchs_is_taken_over(name, dtype):
+    ours, theirs = (parameters(dtype) for _ in range(2))
+    other = PAIRS[name][1](theirs)
+    move(other, theirs, range(9))
+    with torch.no_grad():
+        for a, b in zip(ours, theirs, strict=True):
+            a.copy_(b)
+    own = PAIRS[name][0](ours)
+    own.load_state_dict(other.state_dict())
+    move(other, theirs, range(9, 20))
+    move(own, ours, range(9, 20))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_the_compiler_stays_unimported():
+    text = (
+        "import sys, torch; from components.maths.optimizers import SGD, Adam\n"
+        "p = torch.nn.Parameter(torch.zeros(3))\n"
+        "for o in Adam([p], 0.1), SGD([p], 0.1, 0.9):\n"
+        "    p.sum().backward(); o.step()\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
