@@ -125,7 +125,7 @@ def path(name: str, model: Any, theta: Tensor, batch: Any, steps: int, every: in
     for step in range(1, steps * every + 1):
         state, _ = inference.step(state, batch, rng)
         if step % every == 0:
-            states.append(state["theta"])
+            states.append(state.theta)
     return states
 
 

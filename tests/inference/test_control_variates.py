@@ -35,7 +35,13 @@ def started(problem: Supervised, model_name: str, gradient: str, name: str = "sg
     rng = Streams(0)
     model = component("model", model_name, **options).build(problem, rng)
     inference = component("inference", name, gradient=gradient, chains=3, **keys)
-    return inference, model, inference.refreshed(inference.init(model, problem, rng))
+    return inference, model, moved(inference, inference.init(model, problem, rng))
+
+
+def moved(inference, state, theta: Tensor | None = None):
+    """A state whose reference is where the chains are, or at θ."""
+    at = state.theta if theta is None else theta
+    return replace(state, reference=inference.refreshed(state.reference, state.model, at, 0))
 
 
 def batches(problem: Supervised, size: int) -> list[Batch]:
@@ -53,9 +59,9 @@ def picked(problem: Supervised, rows: list[int] | Tensor) -> Batch:
 def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     problem = regression(7)
     inference, model, state = started(problem, "linear_regression", gradient)
-    theta = state["theta"] + 0.3
+    theta = state.theta + 0.3
     exact = value_and_gradient(model, theta, problem.train)
-    found = [inference.estimated(state, theta, batch) for batch in batches(problem, 2)]
+    found = [inference.estimated(state.reference, model, theta, batch) for batch in batches(problem, 2)]
     for i in range(2):
         torch.testing.assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
 
@@ -65,19 +71,17 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
 def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradient):
     problem = regression(200) if model_name == "linear_regression" else classes(n=200, n_classes=2, n_inputs=3)
     inference, model, state = started(problem, model_name, gradient)
-    centre = control_variates.mode(model, state["theta"][:1], problem.train, 100)
+    centre = control_variates.mode(model, state.theta[:1], problem.train, 100)
     torch.testing.assert_close(
         value_and_gradient(model, centre, problem.train)[1], torch.zeros_like(centre), atol=1e-3, rtol=0
     )
     g = torch.Generator().manual_seed(1)
     theta = centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)  # a posterior standard deviation or so
     if gradient == "svrg":
-        state = inference.refreshed(
-            state | {"theta": centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64)}
-        )
+        state = moved(inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64))
     exact = value_and_gradient(model, theta, problem.train)[1]
     some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
-    found = torch.stack([inference.estimated(state, theta, batch)[1] for batch in some])
+    found = torch.stack([inference.estimated(state.reference, model, theta, batch)[1] for batch in some])
     z = (found.mean(0) - exact) / (found.std(0) / 600**0.5)
     assert z.abs().max() < 4
     plain = torch.stack([value_and_gradient(model, theta, batch)[1] for batch in some])
@@ -85,7 +89,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     assert ratio == 1 if gradient == "plain" else ratio < 0.15
     # The mutant forgets the gradient of all rows at the reference: biased wherever that point is not a mode.
     if gradient == "svrg":
-        wrong = found - state["slope"]
+        wrong = found - state.reference.slope
         assert ((wrong.mean(0) - exact) / (found.std(0) / 600**0.5)).abs().max() > 4
 
 
@@ -94,11 +98,13 @@ def test_svrg_refers_to_where_each_chain_was():
     inference, model, state = started(problem, "linear_regression", "svrg", refresh_every=3)
     rng, seen = Streams(1), []
     for t in range(7):
-        before = state["theta"]
+        before = state.theta
         state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
         seen.append(before)
-        torch.testing.assert_close(state["reference"], seen[3 * (t // 3)])
-        torch.testing.assert_close(state["slope"], value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1])
+        torch.testing.assert_close(state.reference.reference, seen[3 * (t // 3)])
+        torch.testing.assert_close(
+            state.reference.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
+        )
 
 
 @pytest.mark.parametrize(
@@ -107,25 +113,25 @@ def test_svrg_refers_to_where_each_chain_was():
 def test_the_gradient_of_all_rows_may_come_in_parts(monkeypatch, model_name):
     problem = regression(23) if model_name == "linear_regression" else classes(n=23, n_classes=2, n_inputs=3)
     _, model, state = started(problem, model_name, "plain")
-    exact = value_and_gradient(model, state["theta"], problem.train)
+    exact = value_and_gradient(model, state.theta, problem.train)
     for rows in (5, 22, 23, 4096):
         monkeypatch.setattr(control_variates, "ROWS", rows)
-        for a, b in zip(control_variates.whole_gradient(model, state["theta"], problem.train), exact, strict=True):
+        for a, b in zip(control_variates.whole_gradient(model, state.theta, problem.train), exact, strict=True):
             torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_noise_estimate_is_unbiased(gradient):
     problem = regression(6)
-    sghmc, _, state = started(problem, "linear_regression", gradient, "sghmc", noise_estimate=True)
-    theta = state["theta"] + 0.3
+    sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", noise_estimate=True)
+    theta = state.theta + 0.3
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
-    found = [sghmc._halved(state, theta, batch) for batch in ordered]
+    found = [sghmc._halved(state.reference, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
     torch.testing.assert_close(torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0))
-    torch.testing.assert_close(gradients[5], sghmc.estimated(state, theta, ordered[5])[1])
-    odd = sghmc._halved(state, theta, picked(problem, [0, 1, 2, 3, 4]))  # the fifth row is left out
-    for a, b in zip(odd, sghmc._halved(state, theta, picked(problem, [0, 1, 2, 3])), strict=True):
+    torch.testing.assert_close(gradients[5], sghmc.estimated(state.reference, model, theta, ordered[5])[1])
+    odd = sghmc._halved(state.reference, model, theta, picked(problem, [0, 1, 2, 3, 4]))  # the fifth row is left out
+    for a, b in zip(odd, sghmc._halved(state.reference, model, theta, picked(problem, [0, 1, 2, 3])), strict=True):
         torch.testing.assert_close(a, b)
 
 
@@ -178,13 +184,15 @@ def chains_on_minibatches(name: str, gradient: str, eps: float, steps: int, n_ch
     inference = component("inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys)
     state = inference.init(model, problem, rng)
     if gradient == "control_variate":
-        state |= {key: state[key].expand(n_chains, 2) for key in ("reference", "slope")}
+        at = state.reference
+        at = replace(at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2))
+        state = replace(state, reference=at)
     pick = torch.Generator().manual_seed(3)
     for _ in range(steps):
         rows = torch.rand(n_chains, problem.n, generator=pick).argsort(1)[:, :size].T  # [B, K]
         batch = Batch(problem.train.x[rows], problem.train.y[rows, 0], problem.train.mask[rows, 0], problem.n / size)
         state, info = inference.step(state, batch, rng)
-    return state["theta"], problem, info
+    return state.theta, problem, info
 
 
 def moments(problem: Supervised, eps: float, gradient: str) -> tuple[Tensor, Tensor, Tensor]:

@@ -86,7 +86,7 @@ def test_warm_up_learns_the_covariance_and_the_rate_and_then_stops(name):
     seen = []
     for _ in range(260):
         state, info = sampler.step(state, None, rng)
-        seen.append((state["tuning"], state.get("length"), float(info["acceptance_rate"])))
+        seen.append((state.tuning, state.length, float(info["acceptance_rate"])))
     assert all(t is seen[219][0] and length == seen[219][1] for t, length, _ in seen[219:])
     assert seen[218][0].step_size != seen[219][0].step_size
     torch.testing.assert_close(seen[-1][0].mass.inverse, target.covariance, rtol=0.25, atol=0.02)
@@ -102,7 +102,7 @@ def test_without_a_warm_up_nothing_is_learnt():
     for _ in range(5):
         state, info = hmc.step(state, None, rng)
         assert info["step_size"] == 0.3
-    assert torch.equal(state["tuning"].mass.inverse, torch.ones(2, dtype=F64))
+    assert torch.equal(state.tuning.mass.inverse, torch.ones(2, dtype=F64))
 
 
 def test_haltons_points():
@@ -162,4 +162,4 @@ def test_chees_finds_the_length_of_a_gaussian():
     state = hmc.init(target, None, rng)
     for _ in range(300):
         state, _ = hmc.step(state, None, rng)
-    assert 1.8 < math.exp(state["length"].log_length) < 2.6
+    assert 1.8 < math.exp(state.length.log_length) < 2.6

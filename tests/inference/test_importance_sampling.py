@@ -238,11 +238,8 @@ def test_what_cannot_be_weighed_says_so():
     with pytest.raises(NumericalTrouble, match="log density is not finite at any of 100 draws of the prior"):
         sampled("importance_sampling", Nowhere(), 1)
 
-    small = small_problems.real(n=6, n_inputs=1, n_tasks=1, batch_size=2)
+    small = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     model = component("model", "linear_regression").build(small, Streams(0))
-    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
-        component("inference", "importance_sampling").init(model, small, Streams(0))
-
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
     whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     with pytest.raises(

@@ -6,13 +6,13 @@ import pytest
 import torch
 from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
 from filter_play import component
-from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
+from rank_test import NormalGamma, rank_p, two_sample_p
 from sampler_play import F64, correlated, moment_z, sampled
 from torch.distributions import MultivariateNormal
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}
@@ -48,9 +48,9 @@ def warmed(shape: str, chains: int = 5):
 
 def scale_matrix(method, state) -> torch.Tensor:
     """Σ + ε I of a state after warm-up."""
-    if state["moments"] is None:
+    if state.proposal.moments is None:
         return torch.eye(2, dtype=F64)
-    covariance = state["moments"]["covariance"]
+    covariance = state.proposal.moments["covariance"]
     return (covariance if covariance.dim() == 2 else covariance.diag()) + method.regularisation * torch.eye(
         2, dtype=F64
     )
@@ -63,11 +63,11 @@ def gradient(theta: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("shape", ["identity", "diagonal", "dense"])
 def test_a_step_is_the_literal_proposal_and_ratio(shape):
     method, state, rng = warmed(shape)
-    Sigma, eps = scale_matrix(method, state), state["log_step"].exp()
+    Sigma, eps = scale_matrix(method, state), state.proposal.log_step.exp()
     L = torch.linalg.cholesky(Sigma)
     literal = Streams(0)
     literal.restore(rng.state())
-    theta, pi, accepted = state["theta"].clone(), Curved().log_prior, 0
+    theta, pi, accepted = state.theta.clone(), Curved().log_prior, 0
     for _ in range(15):
         z = torch.randn(5, 2, generator=literal.noise, dtype=F64)
         u = torch.rand(5, generator=literal.noise, dtype=F64)
@@ -84,7 +84,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
             if u[c] < alphas[-1]:
                 theta[c], accepted = proposal, accepted + 1
         assert float(info["acceptance"]) == pytest.approx(sum(alphas) / 5, rel=1e-9)
-        torch.testing.assert_close(state["theta"], theta, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(state.theta, theta, rtol=1e-9, atol=1e-9)
     assert 0 < accepted < 75
 
 
@@ -92,7 +92,7 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
 def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
     """Bardenet eq. (4.1): α(x) = 1 ∧ η(Φ(x))/η(x) |Φ'(x)| with η = N(p | 0, M) π(q), Φ a leapfrog step, M = Σ⁻¹."""
     method, state, rng = warmed(shape, chains=1)
-    Sigma, h = scale_matrix(method, state), float((2 * state["log_step"].exp()).sqrt())
+    Sigma, h = scale_matrix(method, state), float((2 * state.proposal.log_step.exp()).sqrt())
     L = torch.linalg.cholesky(Sigma)
     momentum = MultivariateNormal(torch.zeros(2, dtype=F64), precision_matrix=Sigma)
 
@@ -111,7 +111,7 @@ def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
         literal.restore(rng.state())
         z = torch.randn(1, 2, generator=literal.noise, dtype=F64)[0]
         p = torch.linalg.solve_triangular(L.T, z[:, None], upper=True)[:, 0]  # N(0, Σ⁻¹)
-        x = torch.cat([state["theta"][0], p])
+        x = torch.cat([state.theta[0], p])
         new = leapfrog(x)
         torch.testing.assert_close(leapfrog(flip * new), flip * x)  # S ∘ Φ = Φ⁻¹ ∘ S
         step = 1e-5
@@ -155,10 +155,10 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
     for t in range(1100):
         state, _ = method.step(state, None, rng)
         if t >= 798:
-            kernels.append((state["log_step"].clone(), state["factor"].clone()))
+            kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
     assert not torch.equal(kernels[0][1], kernels[1][1])
     assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
-    torch.testing.assert_close(state["moments"]["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    torch.testing.assert_close(state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02)
     draws = method.posterior(state)
     assert draws.n_draws == 300
     assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(0.574, abs=0.03)
@@ -199,10 +199,3 @@ def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():
 
     with pytest.raises(NumericalTrouble, match="gradient of the log density is not a number"):
         sampled("mala", NoSlope(), 300, chains=1, warmup=0, step_size=1.0, seed=1)
-
-
-def test_minibatches_are_refused():
-    model = NormalGamma()
-    _, batch = joint(model, 4, 0)
-    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
-        component("inference", "mala").init(model, OneBatch(Rows(batch.y, scale=2.0)), Streams(0))

@@ -80,14 +80,14 @@ def test_every_chain_is_the_literal_recursion(eps, target):
     for _ in range(8):
         again = torch.Generator()
         again.set_state(rng.noise.get_state())
-        before = state["theta"]
+        before = state.theta
         r = torch.randn(C, target.dim, generator=again, dtype=F64)
         u = [torch.rand(2**j + 2, C, generator=again, dtype=F64) for j in range(6)]
         state, _ = nuts.step(state, None, rng)
         draws = nuts.posterior(state)
         for c in range(C):
             theta, n_steps, depth = literal(target, before[c], r[c], [x[:, c].tolist() for x in u], eps, 6)
-            torch.testing.assert_close(state["theta"][c], theta, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(state.theta[c], theta, rtol=1e-9, atol=1e-9)
             assert int(draws.stats["n_steps"][c, -1]) == n_steps
             assert int(draws.stats["tree_depth"][c, -1]) == depth
             depths.add(depth)
@@ -174,7 +174,7 @@ def test_depth_is_bounded_and_divergences_end_a_trajectory():
     assert info["divergences"] == draws.stats["diverging"].sum() == 150
     assert draws.stats["n_steps"].unique().tolist() == [1]
     assert draws.stats["tree_depth"].unique().tolist() == [0]
-    assert torch.equal(draws.draws[:, -1], state["start"])
+    assert torch.equal(draws.draws[:, -1], state.start)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -201,4 +201,4 @@ def test_chains_that_are_done_are_not_evaluated():
     state = nuts.init(target, None, rng)
     target.rows = 0
     state, _ = nuts.step(state, None, rng)
-    assert target.rows == int(state["stats"]["n_steps"][-1].sum())
+    assert target.rows == int(state.stats["n_steps"][-1].sum())

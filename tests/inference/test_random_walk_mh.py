@@ -6,13 +6,13 @@ import pytest
 import torch
 from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
 from filter_play import component
-from rank_test import NormalGamma, OneBatch, Rows, joint, rank_p, two_sample_p
+from rank_test import NormalGamma, rank_p, two_sample_p
 from sampler_play import F64, correlated, moment_z, sampled
 
 from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 1.5}
@@ -39,11 +39,11 @@ def test_a_step_is_the_literal_random_walk():
     state = method.init(target, None, rng)
     for _ in range(30):
         state, _ = method.step(state, None, rng)
-    covariance = state["moments"]["covariance"] + method.regularisation * torch.eye(2, dtype=F64)
-    L, s = torch.linalg.cholesky(covariance), state["log_step"].exp()
+    covariance = state.proposal.moments["covariance"] + method.regularisation * torch.eye(2, dtype=F64)
+    L, s = torch.linalg.cholesky(covariance), state.proposal.log_step.exp()
     literal = Streams(0)
     literal.restore(rng.state())
-    theta = state["theta"].clone()
+    theta = state.theta.clone()
     for _ in range(20):
         z = torch.randn(C, 2, generator=literal.noise, dtype=F64)
         u = torch.rand(C, generator=literal.noise, dtype=F64)
@@ -53,7 +53,7 @@ def test_a_step_is_the_literal_random_walk():
             if u[c] < min(1.0, float(ratio)):
                 theta[c] = proposal
         state, _ = method.step(state, None, rng)
-        torch.testing.assert_close(state["theta"], theta, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(state.theta, theta, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 3.0])
@@ -129,10 +129,10 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
     for t in range(1700):
         state, _ = method.step(state, None, rng)
         if t >= 1498:
-            kernels.append((state["log_step"].clone(), state["factor"].clone()))
+            kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
     assert not torch.equal(kernels[0][1], kernels[1][1])
     assert all(torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:])
-    torch.testing.assert_close(state["moments"]["covariance"], target.covariance, rtol=0.2, atol=0.02)
+    torch.testing.assert_close(state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02)
     draws = method.posterior(state)
     assert draws.n_draws == 200  # none of the warm-up is kept
     assert set(draws.stats) == {"lp", "acceptance_rate", "step_size"}
@@ -148,7 +148,7 @@ def test_no_warm_up_leaves_the_proposal_as_configured():
     for _ in range(5):
         state, info = method.step(state, None, rng)
     assert float(info["step_size"]) == pytest.approx(0.7)
-    assert torch.equal(state["factor"], torch.eye(2, dtype=F64))
+    assert torch.equal(state.proposal.factor, torch.eye(2, dtype=F64))
     assert method.posterior(state).n_draws == 5
 
 
@@ -167,15 +167,3 @@ def test_needs_no_gradient():
 
     model = NotDifferentiable()
     assert moment_z(sampled("random_walk_mh", model, 1000, chains=100, warmup=300), model) < 4
-
-
-def test_minibatches_are_refused():
-    model = NormalGamma()
-    _, batch = joint(model, 4, 0)
-    part = OneBatch(Rows(batch.y, scale=2.0))
-    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
-        component("inference", "random_walk_mh").init(model, part, Streams(0))
-    method, rng = component("inference", "random_walk_mh"), Streams(0)
-    state = method.init(model, OneBatch(batch), rng)
-    with pytest.raises(Misfit, match=r"dataset\.batch_size"):
-        method.step(state, part.batch, rng)

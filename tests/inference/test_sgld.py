@@ -110,9 +110,9 @@ def test_burn_in_and_thinning_decide_what_is_kept():
     sgld, rng = component("inference", "sgld", chains=3, burn_in=4, thinning=3), Streams(0)
     state, seen = sgld.init(Gaussian(), None, rng), []
     for _ in range(12):
-        assert sgld.posterior(state).n_draws == len(state["kept"])
+        assert sgld.posterior(state).n_draws == len(state.kept)
         state, info = sgld.step(state, None, rng)
-        seen.append(state["theta"])
+        seen.append(state.theta)
     kept = sgld.posterior(state)
     assert info["draws"] == 2
     assert torch.equal(kept.draws, torch.stack([seen[6], seen[9]], 1))

@@ -75,8 +75,8 @@ def test_sgld():
     for (before, after), drew in zip(states, noises("xi"), strict=True):
         for k in range(K):
             D = constant(torch.ones(P, dtype=F64))
-            expected = euler(before["theta"][k], model.U, D, none(P), 0.1, drew["xi"][k])
-            torch.testing.assert_close(after["theta"][k], expected)
+            expected = euler(before.theta[k], model.U, D, none(P), 0.1, drew["xi"][k])
+            torch.testing.assert_close(after.theta[k], expected)
 
 
 def test_sghmc():
@@ -89,10 +89,10 @@ def test_sghmc():
 
     for (before, after), drew in zip(states, noises("xi"), strict=True):
         for k in range(K):
-            z = torch.cat([before["theta"][k], before["r"][k]])
+            z = torch.cat([before.theta[k], before.r[k]])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), eps, xi, THETA, REST)
-            torch.testing.assert_close(torch.cat([after["theta"][k], after["r"][k]]), z)
+            torch.testing.assert_close(torch.cat([after.theta[k], after.r[k]]), z)
 
 
 def test_sgd_momentum():
@@ -105,7 +105,7 @@ def test_sgd_momentum():
     resampled = 0
     for (before, after), drew in zip(states, noises("xi", "anew"), strict=True):
         for k in range(K):
-            theta, m = before["theta"][k], before["m"][k]
+            theta, m = before.theta[k], before.m[k]
             if drew["anew"][k, 0] < 1 / every:  # a fresh momentum at time t, and half a step from there
                 m = euler(torch.cat([theta, drew["xi"][k]]), H, none(4), lambda z: curl(P), eps / 2, torch.zeros(4))[
                     REST
@@ -114,8 +114,8 @@ def test_sgd_momentum():
             else:
                 m = euler(torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4))[REST]
             theta = euler(torch.cat([theta, m]), H, none(4), lambda z: curl(P), eps, torch.zeros(4))[THETA]
-            torch.testing.assert_close(after["theta"][k], theta)
-            torch.testing.assert_close(after["m"][k], m)
+            torch.testing.assert_close(after.theta[k], theta)
+            torch.testing.assert_close(after.m[k], m)
     assert 0 < resampled < K * STEPS
 
 
@@ -138,10 +138,10 @@ def test_psgld(alpha, correction):
     drew = noises("probe", "xi") if correction else noises("xi")
     for t, (before, after) in enumerate(states):
         for k in range(K):
-            theta, D = before["theta"][k], scales(model, before["v"][k], t, alpha, 0.5)
+            theta, D = before.theta[k], scales(model, before.v[k], t, alpha, 0.5)
             D0 = D if correction else constant(D(theta).detach().diagonal())  # as if constant: no Γ
             expected = euler(theta, model.U, D0, none(P), 0.05, drew[t]["xi"][k])
-            torch.testing.assert_close(after["theta"][k], expected.detach())
+            torch.testing.assert_close(after.theta[k], expected.detach())
 
 
 def test_adam_noise():
@@ -151,23 +151,23 @@ def test_adam_noise():
     gamma = (1 - beta1) / h
     for t, ((before, after), drew) in enumerate(zip(states, noises("xi"), strict=True)):
         for k in range(K):
-            M = 1 / scales(model, before["v"][k], t, beta2, damping)(before["theta"][k]).detach().diagonal()
+            M = 1 / scales(model, before.v[k], t, beta2, damping)(before.theta[k]).detach().diagonal()
             D = constant(torch.cat([torch.zeros(P, dtype=F64), gamma * M]))
 
             def H(z: Tensor, M: Tensor = M) -> Tensor:
                 return model.U(z[THETA]) + 0.5 * (z[REST] ** 2 / M).sum()
 
-            z = torch.cat([before["theta"][k], before["m"][k] / gamma])
+            z = torch.cat([before.theta[k], before.m[k] / gamma])
             xi = torch.cat([torch.zeros(P, dtype=F64), drew["xi"][k]])
             z = in_turn(z, H, D, lambda z: curl(P), h, xi, REST, THETA)
-            torch.testing.assert_close(torch.cat([after["theta"][k], after["m"][k] / gamma]), z)
+            torch.testing.assert_close(torch.cat([after.theta[k], after.m[k] / gamma]), z)
 
 
 def test_adam_noise_without_momentum_is_psgld_without_correction():
     keys = {"step_size": 0.05, "damping": 0.1, "adapt": "always"}
     adam = path("adam_noise", Skewed(0.7), beta1=0.0, beta2=0.9, **keys)
     rms = path("psgld", Skewed(0.7), averaging=0.9, correction=False, **keys)
-    torch.testing.assert_close(adam[-1][1]["theta"], rms[-1][1]["theta"])
+    torch.testing.assert_close(adam[-1][1].theta, rms[-1][1].theta)
 
 
 def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
@@ -176,9 +176,9 @@ def test_sgd_momentum_with_a_momentum_for_each_step_is_sgld():
     U, drew = Skewed(0.7).U, noises("xi", "anew")
     for t in range(STEPS):
         for k in range(K):
-            D, theta = constant(torch.ones(P, dtype=F64)), momentum[t][0]["theta"][k]
+            D, theta = constant(torch.ones(P, dtype=F64)), momentum[t][0].theta[k]
             expected = euler(theta, U, D, none(P), eps**2 / 2, drew[t]["xi"][k])
-            torch.testing.assert_close(momentum[t][1]["theta"][k], expected)
+            torch.testing.assert_close(momentum[t][1].theta[k], expected)
 
 
 def test_curvature_is_an_unbiased_diagonal():

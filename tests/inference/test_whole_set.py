@@ -1,0 +1,27 @@
+"""Exact samplers see all rows at every step, whatever the size of the batches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from filter_play import component
+from small_problems import real
+
+from runner.run.rng import Streams
+
+
+@pytest.mark.parametrize("name", ["gibbs", "hmc", "importance_sampling", "mala", "nuts", "random_walk_mh"])
+def test_draws_do_not_depend_on_the_size_of_batches(name):
+    keys = {"gibbs": {"burn_in": 3}, "importance_sampling": {}}.get(name, {"warmup": 3})
+
+    def drawn(batch_size: int | None) -> torch.Tensor:
+        problem, rng = real(n=12, n_inputs=2, n_tasks=1, missing=0.0, batch_size=batch_size), Streams(0)
+        sampler = component("inference", name, chains=2, **keys)
+        state = sampler.init(component("model", "linear_regression").build(problem, rng), problem, rng)
+        for _, batch in problem.batches(sampler.sees, rng, 0, 8):
+            state, _ = sampler.step(state, batch, rng)
+        return sampler.posterior(state).draws
+
+    assert drawn(None).shape[1] >= 5
+    assert torch.equal(drawn(None), drawn(3))
+    assert component("inference", "sgld").sees == "minibatch"
