@@ -128,5 +128,5 @@ def hook(job: Any) -> Any:
     from runner.sweep.trial import report_to_trial
 
     settings = job.settings
-    loops = 1 if job.dataset.vectorised else settings.replicates
+    loops = 1 if job.vectorised else settings.replicates
     return report_to_trial(settings.objective, loops, settings.steps, f"{job.folder.parent.name}/{job.folder.name}")

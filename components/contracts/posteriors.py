@@ -32,7 +32,14 @@ class Redraws(Predicts, Protocol):
 
 @runtime_checkable
 class HoldsDraws(Protocol):
-    """Draws θ of C chains, and the P' parameters with names that they stand for."""
+    """Draws θ of C chains, and the P' parameters with names that they stand for.
+
+    Where R replicates are computed at once, C is R times the chains of each; ``of_replicate`` has those of one."""
+
+    @property
+    def replicates(self) -> int: ...  # R
+
+    def of_replicate(self, r: int) -> HoldsDraws: ...
 
     @property
     def draws(self) -> Tensor: ...  # [C, N, P]
@@ -60,6 +67,17 @@ class HoldsDraws(Protocol):
 
     @property
     def values(self) -> Tensor: ...  # of the parameters [C, N, P']
+
+    @property
+    def weights(self) -> Tensor: ...  # of the draws [C·N], sum 1
+
+    @property
+    def mean(self) -> Tensor: ...  # estimate of E[parameters] [P']
+
+    @property
+    def second_moment(self) -> Tensor: ...  # of their squares [P']
+
+    def expectation(self, f: Tensor) -> Tensor: ...  # estimate of E[f] from f [C·N, …] at all draws
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
 

@@ -62,7 +62,7 @@ class Dataset(Component, Generic[P]):
     kind: ClassVar[Kind]
     target: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
-    vectorised: ClassVar[bool] = False  # replicates are a leading tensor dimension of one problem
+    vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
@@ -94,6 +94,8 @@ class Inference(Component, Generic[M, P, B, S]):
     needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
+    # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
 
     def asked_by_keys(self) -> dict[str, str]:

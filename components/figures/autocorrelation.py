@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from components.figures.parameters import parameters, part
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_LAGS = 100
 FEWEST_DRAWS = 10
 
 
-def autocorrelation(problem: Any, draws: Draws) -> dict[str, Figure]:
+def autocorrelation(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A panel per parameter: autocorrelation against the lag in kept draws, thin lines single chains, the thick one their mean.
 
     Each chain is centred at its own mean: chains that disagree are seen in the rank plot, not here.  The dashed lines are

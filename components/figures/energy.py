@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import KnownMoments
 from components.figures.style import PALETTE, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
-from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def energy(problem: Any, draws: Draws) -> dict[str, Figure]:
+def energy(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE explores slowly.
     Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
 
     Nothing is drawn where the sampler has no energy."""
     if "energy" not in draws.stats or draws.n_draws < FEWEST_DRAWS:
         return {}
+    from matplotlib.ticker import MaxNLocator
+
     values = draws.stats["energy"].detach().double().cpu()  # [C, N]
     centred = (values - values.mean()).flatten().numpy()
     steps = values.diff(dim=1).flatten().numpy()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from typing import TYPE_CHECKING
 
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 DARK = PALETTE[6]
 
@@ -22,6 +23,8 @@ def evolution(table: pd.DataFrame, exact: Mapping[str, float]) -> Figure:
     Raises:
         ValueError: a column is missing.
     """
+    from matplotlib.lines import Line2D
+
     missing = {"method", "replicate", "step", "metric", "value"} - set(table.columns)
     if missing:
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")

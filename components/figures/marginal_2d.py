@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import Target
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
-from components.problems.density import Density
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GRID = 600  # points along each axis
 LEVELS = (0.5, 0.9, 0.99)
@@ -30,12 +33,12 @@ def highest_density(log_marginal: Callable[[Tensor], Tensor], exact: Sampler, li
 
 def marginal_2d(
     log_marginal: Callable[[Tensor], Tensor], exact: Sampler
-) -> Callable[[Density, Draws], dict[str, Figure]]:
+) -> Callable[[Target, HoldsDraws], dict[str, Figure]]:
     """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws of it, n -> [n, 2].
 
     Says how many of the draws each of the highest-density regions holds."""
 
-    def marginal(problem: Density, draws: Draws) -> dict[str, Figure]:
+    def marginal(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
         if draws.n_draws == 0:
             return {}
         values = draws.values[..., :2]  # [C, N, 2]

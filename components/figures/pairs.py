@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 
-from components.figures.parameters import parameters, part
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
 from components.maths.resampling import systematic_counts
-from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_PAIRED = 5
 MOST_POINTS = 2000
 
 
-def pairs(problem: Any, draws: Draws) -> dict[str, Figure]:
+def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
 
     At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.  Weighted draws are

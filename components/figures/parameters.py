@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
 from torch import Tensor
 
+from components.contracts.posteriors import HoldsDraws
 from components.metrics import diagnostics
-from components.posteriors.draws import Draws
 
 MOST = 12  # parameters in one figure
 
 
-def parameters(problem: Any, draws: Draws, most: int = MOST) -> list[tuple[str, int, Tensor]]:
+class KnownMoments(Protocol):
+    """A problem whose parameters have names and known moments."""
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def mean(self) -> Tensor: ...  # [P']
+
+    @property
+    def second_moment(self) -> Tensor: ...  # [P']
+
+
+class Target(KnownMoments, Protocol):
+    """A density that can be drawn."""
+
+    @property
+    def dim(self) -> int: ...  # P
+
+    @property
+    def box(self) -> list[tuple[float, float]]: ...  # range of each parameter
+
+    @property
+    def log_density(self) -> Callable[[Tensor], Tensor]: ...  # θ [K, P] -> log π(θ) [K]
+
+
+def named(problem: KnownMoments | None, draws: HoldsDraws) -> list[str]:
+    """Names of the parameters; none where neither the draws nor the problem know them."""
+    return draws.names or (problem.names if problem is not None else [])
+
+
+def parameters(problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST) -> list[tuple[str, int, Tensor]]:
     """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no names.
 
     Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they keep their order."""
-    names = draws.names or getattr(problem, "names", [])
+    names = named(problem, draws)
     if not names or draws.n_draws == 0:
         return []
     values = draws.values.detach().double().cpu()  # [C, N, P']
@@ -27,7 +59,7 @@ def parameters(problem: Any, draws: Draws, most: int = MOST) -> list[tuple[str, 
     return [(names[j], j, values[:, :, j]) for j in columns[:most]]
 
 
-def part(problem: Any, draws: Draws, shown: int) -> str:
+def part(problem: KnownMoments | None, draws: HoldsDraws, shown: int) -> str:
     """``12 of 50 parameters``, for titles; empty where all are shown."""
-    size = len(draws.names or getattr(problem, "names", []))
+    size = len(named(problem, draws))
     return f"{shown} of {size} parameters, those that mix worst" if size > shown else ""

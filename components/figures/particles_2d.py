@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import torch
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
+import torch
+
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import Target
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
-from components.problems.density import Density
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GRID = 200  # points of the density along each axis
 LARGEST = 200  # area of the largest weight, in square points
 
 
-def particles_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
+def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     """Three panels over the same contours: starting points, draws coloured by chain, and the density itself.
 
     Weighted draws have an area in proportion to their weights instead of a colour."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from scipy.stats import rankdata
 
-from components.figures.parameters import parameters, part
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CHAINS = 20
 FEWEST_EXPECTED = 5  # ranks in a bin
@@ -21,13 +22,15 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C, N] -> [C, bins].
 
     A chain that explores the whole posterior has N/bins in each."""
+    from scipy.stats import rankdata  # here: it takes half a second, and only the end of a run needs it
+
     chains, n = values.shape
     ranks = rankdata(values, method="average").reshape(chains, n)  # 1 … CN, ties shared
     position = np.minimum(((ranks - 0.5) * bins / (chains * n)).astype(int), bins - 1)
     return np.stack([np.bincount(row, minlength=bins) for row in position])
 
 
-def ranks(problem: Any, draws: Draws) -> dict[str, Figure]:
+def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws among all draws.
 
     Grey bands hold 95 % of the counts of independent draws; what leaves them is drawn in the second colour, and cut where

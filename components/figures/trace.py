@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 
-from components.figures.parameters import parameters, part
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FEW = 4  # rows that are drawn tall
 
 
-def trace(problem: Any, draws: Draws) -> dict[str, Figure]:
+def trace(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
 
     Thin lines are single chains, the thick one pools them; the exact moments are dashed where the problem knows them
@@ -24,7 +26,7 @@ def trace(problem: Any, draws: Draws) -> dict[str, Figure]:
         return {}
     figure, axes = new_figure(len(rows), 3, width=3.8, height=2.3 if len(rows) <= FEW else 1.6, sharex=True)
     count = torch.arange(1, draws.n_draws + 1)
-    exact = [getattr(problem, name, None) for name in ("mean", "second_moment")]
+    exact = (None, None) if problem is None else (problem.mean, problem.second_moment)
     for i, (name, j, values) in enumerate(rows):
         left, middle, right = axes[3 * i : 3 * i + 3]
         left.set(title=f"draws of {name}", ylabel=name)

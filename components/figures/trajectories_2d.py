@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import torch
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
+import torch
+
+from components.contracts.posteriors import HoldsDraws
+from components.figures.parameters import Target
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.draws import Draws
-from components.problems.density import Density
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GRID = 150  # points of the density along each axis
 MOST_CHAINS = 10  # more paths than this hide each other
 
 
-def trajectories_2d(problem: Density, draws: Draws) -> dict[str, Figure]:
+def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     """One path per particle through its kept states, over contours of the density that hold 39, 86 and 99 % of a Gaussian."""
     if problem.dim != 2 or draws.n_draws < 2 or draws.n_chains > MOST_CHAINS:
         return {}

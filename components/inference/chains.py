@@ -29,9 +29,10 @@ PREDICTS_LABELS = {"supervised": frozenset({"theta_predictive"})}  # what a log 
 
 @dataclass(kw_only=True)
 class Chains:
-    """The state of C chains; that of a sampler has more fields."""
+    """The state of C chains, of R·C where R replicates are computed at once; that of a sampler has more fields."""
 
     model: LogJoint = rebuilt()
+    replicates: int = 1  # R, of C chains each: the first C rows are those of the first
     t: int = 0  # steps done
     start: Tensor  # where they began [C, P]
     theta: Tensor  # where they are now [C, P]
@@ -56,13 +57,14 @@ def started(
     start: Tensor | None = None,
     gradient: bool = True,
 ) -> Chains:
-    """The state of C chains that begin at ``start`` [C, P]; None: where the model says, by ``sample_start`` if it has
-    one, otherwise at draws from its prior.
+    """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the model says, by
+    ``sample_start`` if it has one, otherwise at draws from its prior.
 
     ``gradient`` False asks for no gradient, so that the model need not be differentiable.
     Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
     begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
-    theta = begin(chains, rng.init) if start is None else start  # [C, P]
+    replicates = 1 if problem is None else problem.replicates
+    theta = begin(replicates * chains, rng.init) if start is None else start  # [R·C, P]
     batch = first_batch(problem, sees, rng)
     if gradient:
         value, slope = value_and_gradient(model, theta, batch)
@@ -77,7 +79,7 @@ def started(
             f"(first: {float(value[lost[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
         )
-    return Chains(model=model, start=theta, theta=theta)
+    return Chains(model=model, replicates=replicates, start=theta, theta=theta)
 
 
 def untrained(model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng) -> Chains:
@@ -120,4 +122,9 @@ def collected(state: Chains) -> Draws:
     theta, kept = state.theta, state.kept
     draws = torch.stack(kept, 1).to(theta.device) if kept else theta.unsqueeze(1)[:, :0]  # [C, N, P]
     stats = {name: torch.stack(values, 1).to(theta.device) for name, values in state.stats.items()}
-    return Draws(draws, state.start, list(state.model.names), state.model, stats, theta)
+    return Draws(draws, state.start, list(state.model.names), state.model, stats, theta, replicates=state.replicates)
+
+
+def averaged(x: Tensor, replicates: int) -> Tensor:
+    """The mean of what x [R·C, …] says of the chains of each replicate, [R]; [] where there is one."""
+    return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)

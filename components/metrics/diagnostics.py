@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.contracts.posteriors import HoldsDraws
 from components.maths.resampling import effective_sample_size
-from components.posteriors.draws import Draws
 from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
@@ -112,7 +112,7 @@ def pareto_k(log_weights: Tensor) -> float:
     return float(_array_stats().psislw(-values, r_eff=1)[1])
 
 
-def convergence(draws: Draws, values: Tensor | None = None) -> tuple[dict[str, float], dict[str, Tensor]]:
+def convergence(draws: HoldsDraws, values: Tensor | None = None) -> tuple[dict[str, float], dict[str, Tensor]]:
     """What is to be known of a sample before its estimates are believed: (worst values by name, values of each coordinate).
 
     ``values`` [C, N, Q] are what is diagnosed, the parameters themselves if not given.  Markov chains: ``ess`` (smallest

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.contracts.posteriors import HoldsDraws
 from components.metrics.diagnostics import mcse_mean
-from components.posteriors.draws import Draws
 
 
-def standard_error(draws: Draws, f: Tensor) -> Tensor:
+def standard_error(draws: HoldsDraws, f: Tensor) -> Tensor:
     """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN where no chain moved.
 
     Chains: ``mcse_mean``.  Weights: √(Σ w²(f − f̂)²), w self-normalised, the delta method.
@@ -22,7 +22,7 @@ def standard_error(draws: Draws, f: Tensor) -> Tensor:
 
 
 def moment_errors(
-    draws: Draws,
+    draws: HoldsDraws,
     mean: Tensor,
     second_moment: Tensor,
     mean_error: Tensor | None = None,

@@ -32,6 +32,25 @@ class Draws:
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
     current: Tensor | None = None  # [C, P] where the chains are now; what predicts while no draw is kept yet
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
+    replicates: int = 1  # R: where more than one, C above is R times the chains of each, those of the first come first
+
+    def of_replicate(self, r: int) -> Draws:
+        """The draws of one replicate alone, r = 0 … R − 1."""
+        if self.replicates == 1:
+            return self
+
+        def rows(value: Tensor) -> Tensor:
+            return value.unflatten(0, (self.replicates, -1))[r]
+
+        return replace(
+            self,
+            draws=rows(self.draws),
+            start=rows(self.start),
+            stats={name: rows(value) for name, value in self.stats.items()},
+            current=None if self.current is None else rows(self.current),
+            log_weights=None if self.log_weights is None else rows(self.log_weights),
+            replicates=1,
+        )
 
     @property
     def n_chains(self) -> int:
@@ -85,10 +104,10 @@ class Draws:
         return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """Writes ``posterior.nc``, ArviZ's InferenceData, into a run's folder: the paths written."""
+        """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's folder: the paths written."""
         from components.posteriors.inference_data import write  # here: xarray takes a second to import
 
-        return write(self, folder)
+        return write(self.of_replicate(0), folder)
 
     def some(self, n: int, generator: torch.Generator | None) -> Draws:
         """n of the draws as a chain of their own: at random with replacement, or the first n without a generator."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,7 +19,11 @@ from components.metrics import diagnostics
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 KSD_DRAWS = 500
+DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]  # (problem, draws) -> {name: Figure}
 
 
 @dataclass
@@ -35,11 +40,11 @@ class Density:
     box: list[tuple[float, float]]  # range of each parameter in figures
     constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
     free: int | None = None  # P, where it is not P'
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # added: (problem, draws) -> {name: Figure}
+    figures: list[DensityFigure] = field(default_factory=list)  # added to those of every sample
     mean_error: Tensor | None = None  # standard error of ``mean``, where it is an estimate [P']; None: it is exact
     second_moment_error: Tensor | None = None
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
-    replicates: int = 1
+    replicates: int = 1  # R chains of this density, or R times C where an inference folds them
     attacker: Attacker | None = None
 
     @property
@@ -56,7 +61,8 @@ class Density:
             yield step, None
 
     def score(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Tensor | float]:
-        """Errors of the two moments and convergence diagnostics; no scores while there are no draws.
+        """Errors of the two moments and convergence diagnostics, [R] where there are several replicates; no scores while there
+        are no draws.
 
         ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
@@ -67,8 +73,15 @@ class Density:
         500 draws, evenly spaced, for its cost is quadratic."""
         if posterior.n_draws == 0:
             return {}
+        if posterior.replicates == 1:
+            return dict(self._scores(posterior))
+        each = [self._scores(posterior.of_replicate(r)) for r in range(posterior.replicates)]
+        return {name: torch.tensor([one[name] for one in each], dtype=torch.float64) for name in each[0]}
+
+    def _scores(self, posterior: HoldsDraws) -> dict[str, float]:
+        """The scores of one replicate."""
         first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
-        out: dict[str, Tensor | float] = {
+        out = {
             "error_mean": float(first.norm()),
             "error_second_moment": float(second.norm()),
         }
@@ -109,10 +122,11 @@ class Density:
         weights = None if posterior.log_weights is None else posterior.log_weights.flatten()[rows].softmax(0)
         return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
 
-    def draw(self, posterior: HoldsDraws, rng: Rng) -> dict:
-        drawn: dict = {}
+    def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
+        """Figures of the first replicate."""
+        drawn: dict[str, Figure] = {}
         for figure in dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]):
-            drawn.update(figure(self, posterior))
+            drawn.update(figure(self, posterior.of_replicate(0)))
         return drawn
 
     def describe(self) -> dict[str, str]:

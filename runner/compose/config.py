@@ -93,6 +93,11 @@ class Job:
         }
 
     @property
+    def vectorised(self) -> bool:
+        """Whether all replicates are computed at once, as a leading dimension, instead of one after the other."""
+        return self.dataset.vectorised and self.dataset.kind in self.inference.folds_replicates
+
+    @property
     def folder(self) -> Path:
         return Path(self.settings.output_dir) / self.settings.experiment / self.signature
 

@@ -30,12 +30,14 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
             for line in read_lines(snapshot.folder(run)):
                 if line["phase"] == "train":
                     continue
-                replicate = f"{facts['seed']}/{line['replicate']}"
-                lines += [
-                    {"method": run.row, "replicate": replicate, "step": line["step"], "metric": metric, "value": value}
-                    for metric in spec.metrics
-                    if (value := line["metrics"].get(metric)) is not None
-                ]
+                for metric in spec.metrics:
+                    values = line["metrics"].get(metric)
+                    if values is None:
+                        continue
+                    several = isinstance(values, list)  # all replicates at once
+                    for r, value in enumerate(values) if several else [(line["replicate"], values)]:
+                        one = {"method": run.row, "replicate": f"{facts['seed']}/{r}", "step": line["step"]}
+                        lines.append(one | {"metric": metric, "value": value})
         if lines:
             table = pd.DataFrame(lines)
             caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"

@@ -80,7 +80,10 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
         if facts["state"] != "done" or "ess" not in facts["result"]:
             return {}
         steps = max(line["step"] for line in read_lines(folder))
-        return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in step_times(folder).items()}
+        times = step_times(folder)
+        if facts.get("vectorised") and times:  # a step is one of all replicates
+            times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
+        return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
     if facts["state"] == "done":
         return {(seed, r): v for r, v in enumerate(facts["result"].get(metric, []))}
     finished = {} if facts.get("vectorised") else facts.get("finished", {})

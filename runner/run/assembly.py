@@ -20,8 +20,9 @@ PROFILED = 20  # steps under debug=profile
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-def load_problem(job: Job, rng: Streams) -> Problem:
-    """The dataset's problem, under attack where that is contamination, with its attacker where that is evasion.
+def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
+    """The dataset's problem with so many replicates at once, under attack where that is contamination, with its attacker
+    where that is evasion.
 
     Raises:
         RunFailure: another dataset was loaded than was announced.
@@ -32,7 +33,7 @@ def load_problem(job: Job, rng: Streams) -> Problem:
         data_dir=Path(settings.data_dir),
         device=torch.device(settings.device),
         dtype=DTYPES[settings.dtype],
-        replicates=settings.replicates if job.dataset.vectorised else 1,
+        replicates=at_once,
         offline=settings.offline,
     )
     problem: Problem = job.dataset.load(rng, setting)

@@ -39,7 +39,9 @@ class Run:
         if taken := replicates.take_over(self.record, job):
             console.out.print(taken, markup=False)
         self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
-        self.loops = 1 if job.dataset.vectorised else self.settings.replicates
+        # A record says how its run began: one whose replicates came one after the other goes on so.
+        self.vectorised: bool = self.record.facts.get("vectorised", job.vectorised)
+        self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
 
@@ -68,11 +70,11 @@ class Run:
         return live[0]
 
     def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> Scores:
-        """Trains and scores one replicate (or, with vectorised data, all of them at once)."""
+        """Trains and scores one replicate (or all of them, where they are computed at once)."""
         job, inference = self.job, self.job.inference
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
         with self.announcements.shown_once():
-            problem = load_problem(job, rng)
+            problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
         model = job.model.build(problem, rng)
         try:
@@ -110,7 +112,7 @@ class Run:
         live: list[console.Live] = []
         began = time.monotonic()
         before = record.facts["seconds"]
-        record.save(state="running", error=None, vectorised=self.job.dataset.vectorised)
+        record.save(state="running", error=None, vectorised=self.vectorised)
         ending: dict[str, Any] = {"state": "failed"}
         try:
             with noted_signals() as received:
@@ -154,7 +156,7 @@ class Run:
     def _gather(self) -> dict[str, list[float]]:
         """Each metric's value per replicate."""
         finished = self.record.facts["finished"]
-        if self.job.dataset.vectorised:
+        if self.vectorised:
             return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
         return {k: [finished[str(r)][k] for r in range(self.loops)] for k in finished["0"]}
 

@@ -46,7 +46,7 @@ def take_over(record: Record, job: Job) -> str | None:
     Returns what to tell the user; None where nothing was found, where the user asked for ``fresh=true``, and where
     replicates are a dimension of the data (they share their random stream, and none stands alone).
     """
-    if record.state != "pending" or job.settings.fresh or job.dataset.vectorised:
+    if record.state != "pending" or job.settings.fresh or job.vectorised:
         return None
     found = finished_elsewhere(job)
     if found is None:

@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "banana")
-class Banana(Dataset):
+class Banana(Dataset[Density]):
     """Twisted Gaussian, whose second coordinate is bent along a parabola of the first.
 
     z ~ N(0, diag(s², 1, …, 1)), θ_1 = z_1, θ_2 = z_2 − b (z_1² − s²), θ_j = z_j; the twist has Jacobian 1, so that
@@ -28,6 +28,7 @@ class Banana(Dataset):
     Source: Haario, Saksman & Tamminen (1999), section 3."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     twist: float
@@ -55,6 +56,7 @@ class Banana(Dataset):
         bent = -b * ((3.2 * s) ** 2 - s**2), b * s**2  # z_2 = 0 at |θ_1| = 3.2 s, and at 0
         return Density(
             name=self.name,
+            replicates=setting.replicates,
             names=[f"x{j + 1}" for j in range(self.dim)],
             log_density=log_density,
             sample_prior=sample_prior,

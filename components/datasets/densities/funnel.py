@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "funnel")
-class Funnel(Dataset):
+class Funnel(Dataset[Density]):
     """Neal's funnel, the joint density of a log variance and of the variables that have it.
 
     v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] = exp(s²/2), which few draws of
@@ -28,6 +28,7 @@ class Funnel(Dataset):
     Source: Neal (2003), section 8."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     start_sd: PositiveFloat
@@ -55,6 +56,7 @@ class Funnel(Dataset):
         reach = 3 * math.exp(s)  # three standard deviations of x where v is two of its own above 0
         return Density(
             name=self.name,
+            replicates=setting.replicates,
             names=["v", *(f"x{i}" for i in range(1, self.dim))],
             log_density=log_density,
             sample_prior=sample_prior,

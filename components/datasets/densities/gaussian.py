@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "gaussian")
-class Gaussian(Dataset):
+class Gaussian(Dataset[Density]):
     """A Gaussian target of any dimension, every pair of its coordinates equally correlated.
 
     π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² + σ_j².  Lists give one number
@@ -28,6 +28,7 @@ class Gaussian(Dataset):
     Source: Gallego (2021), section 2.3.1."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     dim: PositiveInt
     mean: float | list[float]
     sd: PositiveFloat | list[PositiveFloat]
@@ -37,8 +38,7 @@ class Gaussian(Dataset):
 
     @model_validator(mode="after")
     def _consistent(self) -> Gaussian:
-        for key in ("mean", "sd", "start_mean"):
-            value = getattr(self, key)
+        for key, value in (("mean", self.mean), ("sd", self.sd), ("start_mean", self.start_mean)):
             if isinstance(value, list) and len(value) != self.dim:
                 raise ValueError(
                     f"{key}: {len(value)} numbers for dim={self.dim}; give {self.dim}, or one number for all"
@@ -69,6 +69,7 @@ class Gaussian(Dataset):
         high = torch.maximum(mean + 3.5 * sd, start + 2.5 * self.start_sd)
         return Density(
             name=self.name,
+            replicates=setting.replicates,
             names=[f"x{j + 1}" for j in range(self.dim)],
             log_density=log_density,
             sample_prior=sample_prior,

@@ -17,7 +17,7 @@ from components.registry import register
 
 
 @register("dataset", "mixture_of_exponentials")
-class MixtureOfExponentials(Dataset):
+class MixtureOfExponentials(Dataset[Density]):
     """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which samplers move.
 
     p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y: y is the log-Jacobian |dz/dy| = eʸ.
@@ -26,6 +26,7 @@ class MixtureOfExponentials(Dataset):
     Source: Gallego (2021), section 2.3.3."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     rates: Annotated[list[PositiveFloat], Field(min_length=1)]
     weights: Annotated[list[PositiveFloat], Field(min_length=1)]
     start_mean: float
@@ -53,6 +54,7 @@ class MixtureOfExponentials(Dataset):
         mean = (weights / rates).sum().reshape(1)
         return Density(
             name=self.name,
+            replicates=setting.replicates,
             names=["z"],
             log_density=log_density,
             sample_prior=sample_prior,

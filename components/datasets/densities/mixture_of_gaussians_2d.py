@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "mixture_of_gaussians_2d")
-class MixtureOfGaussians2D(Dataset):
+class MixtureOfGaussians2D(Dataset[Density]):
     """Grid of equally weighted isotropic Gaussians in the plane, 3 × 3 as published.
 
     π(θ) = n⁻² Σ_k N(θ | m_k, v I), m_k on {−s(n−1)/2, …, s(n−1)/2}²; E[θ] = 0, E[θ_j²] = v + s²(n² − 1)/12.
@@ -27,6 +27,7 @@ class MixtureOfGaussians2D(Dataset):
     Source: Gallego (2021), section 2.3.3."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     per_side: PositiveInt
     spacing: PositiveFloat
     variance: PositiveFloat
@@ -52,6 +53,7 @@ class MixtureOfGaussians2D(Dataset):
 
         return Density(
             name=self.name,
+            replicates=setting.replicates,
             names=["x1", "x2"],
             log_density=log_density,
             sample_prior=sample_prior,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -45,7 +46,7 @@ def read(path: Path) -> Any:
 
 
 @register("dataset", "posteriordb")
-class Posteriordb(Dataset):
+class Posteriordb(Dataset[Density]):
     """Eleven posteriors of posteriordb with 10,000 reference draws each, among them a hidden Markov model and a GARCH(1, 1).
 
     ``mean`` and ``second_moment`` are those of the reference draws, with their Monte-Carlo errors; the densities are
@@ -58,6 +59,7 @@ class Posteriordb(Dataset):
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities are those of its models."""
 
     kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
     posterior: Literal[
         "sblri-blr",
         "kidiq-kidscore_momiq",
@@ -97,7 +99,7 @@ class Posteriordb(Dataset):
                     SimulatedData,
                     stacklevel=1,  # from this file: the runner shows what components warn of
                 )
-            return simulated_regression(name, setting.dtype, setting.device)
+            return replace(simulated_regression(name, setting.dtype, setting.device), replicates=setting.replicates)
         data, draws, mean, second = (
             read(locate(setting.data_dir, path, setting.offline)) for path in paths(self.posterior)
         )
@@ -110,6 +112,7 @@ class Posteriordb(Dataset):
         middle, sd = reference.mean((0, 1)), reference.std((0, 1))
         return Density(
             name=name,
+            replicates=setting.replicates,
             names=list(density.names),
             log_density=density.log_density,
             sample_prior=density.start,

@@ -12,7 +12,17 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    averaged,
+    collected,
+    moved,
+    started,
+)
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -51,6 +61,7 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
@@ -62,7 +73,7 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
         return AdamNoiseState(**vars(state), v=zero, m=zero, reference=reference)
 
     def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
-        model, theta, t = state.model, state.theta, state.t
+        model, theta, t, R = state.model, state.theta, state.t, state.replicates
         eps = self.step_size_at(t)
         reference = self.refreshed(state.reference, model, theta, t)
         value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
@@ -73,9 +84,9 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
         theta = theta + eps * m / M
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, reference=reference)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
-            "preconditioner": (1 / M).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "preconditioner": averaged(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),
         }

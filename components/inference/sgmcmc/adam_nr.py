@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
@@ -49,6 +49,7 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     thinning: PositiveInt
@@ -59,21 +60,21 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
         return AdamNRState(**vars(state), v=zero, m=zero)
 
     def step(self, state: AdamNRState, batch: Seen, rng: Rng) -> tuple[AdamNRState, Info]:
-        theta, t, L = state.theta, state.t, len(state.theta)
+        theta, t, L, R = state.theta, state.t, self.chains, state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         v, v_hat = self.squared(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
-        particles = self.interaction(theta, t)
+        particles = self.interaction(theta, t, R)
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         force = L * (particles.averaged(gradient) + particles.correction())  # [L, P]
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.averaged(m / M)
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
-            "preconditioner": (1 / M).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "preconditioner": averaged(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -12,7 +12,17 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    averaged,
+    collected,
+    moved,
+    started,
+)
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.preconditioner import Preconditioning
@@ -67,6 +77,7 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     averaging: Annotated[float, Field(ge=0, lt=1)]
     correction: bool
@@ -79,7 +90,7 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
 
     def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
         model, theta, t, alpha = state.model, state.theta, state.t, self.averaging
-        eps = self.step_size_at(t)
+        eps, R = self.step_size_at(t), state.replicates
         reference = self.refreshed(state.reference, model, theta, t)
         value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
         v, v_hat = self.squared(state.v, gradient, alpha, t)
@@ -95,9 +106,9 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, reference=reference)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
-            "preconditioner": G.mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "preconditioner": averaged(G, R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -12,7 +12,17 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    averaged,
+    collected,
+    moved,
+    started,
+)
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
@@ -48,6 +58,7 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     resample_every: PositiveInt
     burn_in: NonNegativeInt
@@ -60,7 +71,7 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
         return SGDMomentumState(**vars(state), m=m, reference=self.referred(model, theta, problem))
 
     def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
-        model, theta = state.model, state.theta
+        model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
         reference = self.refreshed(state.reference, model, theta, state.t)
         value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
@@ -70,8 +81,8 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
         theta = theta + eps * m
         state = replace(moved(state, theta, self.burn_in, self.thinning), m=m, reference=reference)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

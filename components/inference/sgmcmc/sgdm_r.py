@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -47,6 +47,7 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     friction: NonNegativeFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -65,20 +66,20 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
         return SGDMRState(**vars(state), momentum=momentum)
 
     def step(self, state: SGDMRState, batch: Seen, rng: Rng) -> tuple[SGDMRState, Info]:
-        theta, momentum, t = state.theta, state.momentum, state.t
+        theta, momentum, t, R = state.theta, state.momentum, state.t, state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = self.interaction(theta, t)
-        damping = eps * self.friction / len(theta)
+        particles = self.interaction(theta, t, R)
+        damping = eps * self.friction / self.chains
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         force = particles.averaged(gradient) + particles.correction()  # [L, P]
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise  # Algorithm 2.2
         theta = theta + eps * particles.averaged(momentum)  # Algorithm 2.2
         state = replace(moved(state, theta, self.burn_in, self.thinning), momentum=momentum)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
-            "temperature": momentum.square().mean(),  # 1 where the momenta have their stationary law
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "temperature": averaged(momentum.square(), R),  # 1 where the momenta have their stationary law
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -13,7 +13,17 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    averaged,
+    collected,
+    moved,
+    started,
+)
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
@@ -53,6 +63,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     friction: PositiveFloat
     noise_estimate: bool
@@ -97,7 +108,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
 
     def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
         model, t, r, V, C = state.model, state.t, state.r, state.V, self.friction
-        eps = self.step_size_at(t)
+        eps, R = self.step_size_at(t), state.replicates
         reference = self.refreshed(state.reference, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
@@ -111,8 +122,8 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
         state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, reference=reference)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -11,7 +11,17 @@ from pydantic import NonNegativeInt, PositiveInt
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
+from components.inference.chains import (
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Chains,
+    Sampled,
+    Seen,
+    averaged,
+    collected,
+    moved,
+    started,
+)
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
@@ -40,6 +50,7 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -49,7 +60,7 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
         return SGLDState(**vars(state), reference=self.referred(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
-        model, theta = state.model, state.theta
+        model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
         reference = self.refreshed(state.reference, model, theta, state.t)
         value, gradient = self.estimated(reference, model, theta, batch)  # [L], [L, P]
@@ -57,8 +68,8 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
         theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
         state = replace(moved(state, theta, self.burn_in, self.thinning), reference=reference)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

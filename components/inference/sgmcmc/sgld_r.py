@@ -9,7 +9,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
@@ -36,6 +36,7 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     jitter: PositiveFloat
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -44,17 +45,17 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
         return scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
 
     def step(self, state: Chains, batch: Seen, rng: Rng) -> tuple[Chains, Info]:
-        theta, t = state.theta, state.t
+        theta, t, R = state.theta, state.t, state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = self.interaction(theta, t)
+        particles = self.interaction(theta, t, R)
         drift = particles.averaged(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)
         state = moved(state, theta, self.burn_in, self.thinning)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -12,9 +12,9 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, kernel, scattered
+from components.inference.sgmcmc.repulsion import Bandwidth, among, scattered
 from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -42,6 +42,7 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
+    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     bandwidth: Bandwidth
     scaling: Literal["none", "adagrad"]
@@ -56,18 +57,18 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
 
     def step(self, state: SVGDState, batch: Seen, rng: Rng) -> tuple[SVGDState, Info]:
         theta, squares, t = state.theta, state.squares, state.t
-        eps = self.step_size_at(t)
+        eps, R = self.step_size_at(t), state.replicates
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = Interaction(theta, *kernel(theta, self.bandwidth))
+        particles = among(theta, R, self.bandwidth)
         direction = phi = particles.averaged(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
             direction = phi / (self.stability + squares.sqrt())
         state = replace(moved(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
         info = {
-            "log_joint": value.mean(),
-            "grad_norm": gradient.norm(dim=1).mean(),
-            "direction_norm": phi.norm(dim=1).mean(),
+            "log_joint": averaged(value, R),
+            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "direction_norm": averaged(phi.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }
