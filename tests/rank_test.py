@@ -97,6 +97,7 @@ class StartingAt:
 class OneBatch:
     batch: Any
     kind: str = "supervised"
+    replicates: int = 1
 
     def batches(self, sees: str, rng: Any, start: int, stop: int) -> Iterator[tuple[int, Any]]:
         for step in range(start + 1, stop + 1):

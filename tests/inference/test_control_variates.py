@@ -41,7 +41,7 @@ def started(problem: Supervised, model_name: str, gradient: str, name: str = "sg
 def moved(inference, state, theta: Tensor | None = None):
     """A state whose reference is where the chains are, or at θ."""
     at = state.theta if theta is None else theta
-    return replace(state, reference=inference.refreshed(state.reference, state.model, at, 0))
+    return replace(state, control=inference.refreshed(state.control, state.model, at, 0))
 
 
 def batches(problem: Supervised, size: int) -> list[Batch]:
@@ -61,7 +61,7 @@ def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     inference, model, state = started(problem, "linear_regression", gradient)
     theta = state.theta + 0.3
     exact = value_and_gradient(model, theta, problem.train)
-    found = [inference.estimated(state.reference, model, theta, batch) for batch in batches(problem, 2)]
+    found = [inference.estimated(state.control, model, theta, batch) for batch in batches(problem, 2)]
     for i in range(2):
         torch.testing.assert_close(torch.stack([f[i] for f in found]).mean(0), exact[i])
 
@@ -81,7 +81,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
         state = moved(inference, state, centre + 0.05 * torch.randn(3, model.dim, generator=g, dtype=F64))
     exact = value_and_gradient(model, theta, problem.train)[1]
     some = [picked(problem, torch.randperm(200, generator=g)[:10]) for _ in range(600)]
-    found = torch.stack([inference.estimated(state.reference, model, theta, batch)[1] for batch in some])
+    found = torch.stack([inference.estimated(state.control, model, theta, batch)[1] for batch in some])
     z = (found.mean(0) - exact) / (found.std(0) / 600**0.5)
     assert z.abs().max() < 4
     plain = torch.stack([value_and_gradient(model, theta, batch)[1] for batch in some])
@@ -89,7 +89,7 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     assert ratio == 1 if gradient == "plain" else ratio < 0.15
     # The mutant forgets the gradient of all rows at the reference: biased wherever that point is not a mode.
     if gradient == "svrg":
-        wrong = found - state.reference.slope
+        wrong = found - state.control.slope
         assert ((wrong.mean(0) - exact) / (found.std(0) / 600**0.5)).abs().max() > 4
 
 
@@ -101,9 +101,9 @@ def test_svrg_refers_to_where_each_chain_was():
         before = state.theta
         state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
         seen.append(before)
-        torch.testing.assert_close(state.reference.reference, seen[3 * (t // 3)])
+        torch.testing.assert_close(state.control.reference, seen[3 * (t // 3)])
         torch.testing.assert_close(
-            state.reference.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
+            state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
         )
 
 
@@ -126,12 +126,12 @@ def test_noise_estimate_is_unbiased(gradient):
     sghmc, model, state = started(problem, "linear_regression", gradient, "sghmc", noise_estimate=True)
     theta = state.theta + 0.3
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
-    found = [sghmc._halved(state.reference, model, theta, batch) for batch in ordered]
+    found = [sghmc._halved(state.control, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
     torch.testing.assert_close(torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0))
-    torch.testing.assert_close(gradients[5], sghmc.estimated(state.reference, model, theta, ordered[5])[1])
-    odd = sghmc._halved(state.reference, model, theta, picked(problem, [0, 1, 2, 3, 4]))  # the fifth row is left out
-    for a, b in zip(odd, sghmc._halved(state.reference, model, theta, picked(problem, [0, 1, 2, 3])), strict=True):
+    torch.testing.assert_close(gradients[5], sghmc.estimated(state.control, model, theta, ordered[5])[1])
+    odd = sghmc._halved(state.control, model, theta, picked(problem, [0, 1, 2, 3, 4]))  # the fifth row is left out
+    for a, b in zip(odd, sghmc._halved(state.control, model, theta, picked(problem, [0, 1, 2, 3])), strict=True):
         torch.testing.assert_close(a, b)
 
 
@@ -184,9 +184,9 @@ def chains_on_minibatches(name: str, gradient: str, eps: float, steps: int, n_ch
     inference = component("inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys)
     state = inference.init(model, problem, rng)
     if gradient == "control_variate":
-        at = state.reference
+        at = state.control
         at = replace(at, reference=at.reference.expand(n_chains, 2), slope=at.slope.expand(n_chains, 2))
-        state = replace(state, reference=at)
+        state = replace(state, control=at)
     pick = torch.Generator().manual_seed(3)
     for _ in range(steps):
         rows = torch.rand(n_chains, problem.n, generator=pick).argsort(1)[:, :size].T  # [B, K]

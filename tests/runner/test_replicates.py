@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from runner.compose.config import Job
 from runner.record import record
 from runner.run.execute import run
 
@@ -59,3 +62,30 @@ def test_a_replicate_whose_record_was_cut_short_is_computed(make_job, tmp_path):
     path.unlink()
     going, _ = run(make_job(*TOY, "replicates=1"))
     assert going.record.facts["taken_over"]["run"] != earlier.job.signature
+
+
+@pytest.mark.parametrize(("inference", "at_once"), [("sgld", True), ("sgld_r", True), ("hmc", False), ("mala", False)])
+def test_who_computes_replicates_of_a_density_at_once(make_job, inference, at_once):
+    assert make_job("+experiment=mog", "steps=3000", f"inference={inference}").vectorised is at_once
+    assert make_job("+experiment=friend_or_foe").vectorised
+    assert not make_job("+experiment=bnn_uci").vectorised
+
+
+def test_a_record_whose_replicates_came_one_after_the_other_goes_on_so(make_job, monkeypatch):
+    """As records of before have it, of densities whose replicates are computed at once today."""
+    mog = ["+experiment=mog", "smoke=true", "steps=30", "eval_every=null", "inference.burn_in=10", "replicates=2"]
+    with monkeypatch.context() as before:
+        before.setattr(Job, "vectorised", False)
+        looped, result = run(make_job(*mog))
+    facts = record.read(looped.job.folder)
+    assert facts["vectorised"] is False
+    facts |= {"state": "interrupted", "result": {}, "finished": {"0": facts["finished"]["0"]}}
+    (looped.job.folder / "run.json").write_text(json.dumps(facts))
+    going, again = run(make_job(*mog))
+    assert again == result
+    assert going.record.facts["vectorised"] is False
+    assert set(going.record.facts["finished"]) == {"0", "1"}
+    at_once, other = run(make_job(*mog, "fresh=true"))
+    assert at_once.record.facts["vectorised"] is True
+    assert len(other["error_mean"]) == 2
+    assert other["error_mean"] != result["error_mean"]

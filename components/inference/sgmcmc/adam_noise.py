@@ -34,7 +34,7 @@ from components.registry import register
 class AdamNoiseState(Chains):
     v: Tensor  # mean squared gradients [K, P]
     m: Tensor  # momenta [K, P]
-    reference: Reference | None  # of the gradient estimates; None: they are plain
+    control: Reference | None  # what is taken off gradient estimates; None: nothing
 
 
 @register("inference", "adam_noise")
@@ -69,20 +69,20 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
         state = started(model, problem, self.sees, self.chains, rng)
-        zero, reference = torch.zeros_like(state.theta), self.referred(model, state.theta, problem)
-        return AdamNoiseState(**vars(state), v=zero, m=zero, reference=reference)
+        zero, control = torch.zeros_like(state.theta), self.referred(model, state.theta, problem)
+        return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
 
     def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
         model, theta, t, R = state.model, state.theta, state.t, state.replicates
         eps = self.step_size_at(t)
-        reference = self.refreshed(state.reference, model, theta, t)
-        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+        control = self.refreshed(state.control, model, theta, t)
+        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
         v, v_hat = self.squared(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = theta + eps * m / M
-        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, reference=reference)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control)
         info = {
             "log_joint": averaged(value, R),
             "grad_norm": averaged(gradient.norm(dim=1), R),

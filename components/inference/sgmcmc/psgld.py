@@ -48,7 +48,7 @@ def curvature(model: LogJoint, theta: Tensor, batch: Seen, generator: torch.Gene
 @dataclass(kw_only=True)
 class PSGLDState(Chains):
     v: Tensor  # mean squared gradients [K, P]
-    reference: Reference | None  # of the gradient estimates; None: they are plain
+    control: Reference | None  # what is taken off gradient estimates; None: nothing
 
 
 @register("inference", "psgld")
@@ -85,14 +85,14 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> PSGLDState:
         state = started(model, problem, self.sees, self.chains, rng)
-        reference = self.referred(model, state.theta, problem)
-        return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), reference=reference)
+        control = self.referred(model, state.theta, problem)
+        return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
 
     def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
         model, theta, t, alpha = state.model, state.theta, state.t, self.averaging
         eps, R = self.step_size_at(t), state.replicates
-        reference = self.refreshed(state.reference, model, theta, t)
-        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+        control = self.refreshed(state.control, model, theta, t)
+        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
         v, v_hat = self.squared(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)
@@ -104,7 +104,7 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
             drift = drift - G.square() * ratio * hessian * share
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
-        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, reference=reference)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, control=control)
         info = {
             "log_joint": averaged(value, R),
             "grad_norm": averaged(gradient.norm(dim=1), R),

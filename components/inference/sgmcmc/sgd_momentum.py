@@ -32,7 +32,7 @@ from components.registry import register
 @dataclass(kw_only=True)
 class SGDMomentumState(Chains):
     m: Tensor  # momenta at half steps [K, P]
-    reference: Reference | None  # of the gradient estimates; None: they are plain
+    control: Reference | None  # what is taken off gradient estimates; None: nothing
 
 
 @register("inference", "sgd_momentum")
@@ -68,18 +68,18 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
         state = started(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        return SGDMomentumState(**vars(state), m=m, reference=self.referred(model, theta, problem))
+        return SGDMomentumState(**vars(state), m=m, control=self.referred(model, theta, problem))
 
     def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
         model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
-        reference = self.refreshed(state.reference, model, theta, state.t)
-        value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+        control = self.refreshed(state.control, model, theta, state.t)
+        value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
         xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         anew = torch.rand((len(theta), 1), generator=rng.noise, device=theta.device) < 1 / self.resample_every
         m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
         theta = theta + eps * m
-        state = replace(moved(state, theta, self.burn_in, self.thinning), m=m, reference=reference)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), m=m, control=control)
         info = {
             "log_joint": averaged(value, R),
             "grad_norm": averaged(gradient.norm(dim=1), R),

@@ -36,7 +36,7 @@ from components.trouble import Misfit
 class SGHMCState(Chains):
     r: Tensor  # momenta [K, P]
     V: Tensor  # variances of the gradients [K, P]
-    reference: Reference | None  # of the gradient estimates; None: they are plain
+    control: Reference | None  # what is taken off gradient estimates; None: nothing
 
 
 @register("inference", "sghmc")
@@ -86,11 +86,11 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         state = started(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
-        reference = self.referred(model, theta, problem)
-        return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), reference=reference)
+        control = self.referred(model, theta, problem)
+        return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 
     def _halved(
-        self, reference: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
+        self, control: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
     ) -> tuple[Tensor, Tensor, Tensor]:
         """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
         half = len(batch.x) // 2
@@ -100,7 +100,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
             )
         n = batch.scale * len(batch.x)
         one, two = (
-            self.estimated(reference, model, theta, batch.part(rows, n / half))
+            self.estimated(control, model, theta, batch.part(rows, n / half))
             for rows in (slice(half), slice(half, 2 * half))
         )
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4  # rows are drawn without replacement
@@ -109,18 +109,18 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
         model, t, r, V, C = state.model, state.t, state.r, state.V, self.friction
         eps, R = self.step_size_at(t), state.replicates
-        reference = self.refreshed(state.reference, model, state.theta, t)
+        control = self.refreshed(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
             assert batch is not None  # as ``init`` has seen to
-            value, gradient, variance = self._halved(reference, model, theta, batch)
+            value, gradient, variance = self._halved(control, model, theta, batch)
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:
-            value, gradient = self.estimated(reference, model, theta, batch)  # [K], [K, P]
+            value, gradient = self.estimated(control, model, theta, batch)  # [K], [K, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
-        state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, reference=reference)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control)
         info = {
             "log_joint": averaged(value, R),
             "grad_norm": averaged(gradient.norm(dim=1), R),

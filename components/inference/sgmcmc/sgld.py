@@ -30,7 +30,7 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class SGLDState(Chains):
-    reference: Reference | None  # of the gradient estimates; None: they are plain
+    control: Reference | None  # what is taken off gradient estimates; None: nothing
 
 
 @register("inference", "sgld")
@@ -57,16 +57,16 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGLDState:
         state = started(model, problem, self.sees, self.chains, rng)
-        return SGLDState(**vars(state), reference=self.referred(model, state.theta, problem))
+        return SGLDState(**vars(state), control=self.referred(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
         model, theta, R = state.model, state.theta, state.replicates
         eps = self.step_size_at(state.t)
-        reference = self.refreshed(state.reference, model, theta, state.t)
-        value, gradient = self.estimated(reference, model, theta, batch)  # [L], [L, P]
+        control = self.refreshed(state.control, model, theta, state.t)
+        value, gradient = self.estimated(control, model, theta, batch)  # [L], [L, P]
         noise = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
         theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)  # eq. (2.1)
-        state = replace(moved(state, theta, self.burn_in, self.thinning), reference=reference)
+        state = replace(moved(state, theta, self.burn_in, self.thinning), control=control)
         info = {
             "log_joint": averaged(value, R),
             "grad_norm": averaged(gradient.norm(dim=1), R),

@@ -1,0 +1,189 @@
+"""All replicates of a density in one go: each is what it would have been alone, and none knows of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from filter_play import component, load
+from sampler_play import F64, correlated
+from torch import Tensor
+
+from components.inference.sgmcmc import repulsion, svgd
+from components.posteriors.draws import Draws
+from runner.run.rng import Streams
+
+STEPS, R = 25, 3
+METHODS = {
+    "sgld": [{"schedule": "polynomial"}],
+    "sgld_r": [{"bandwidth": "median"}, {"bandwidth": 1.5, "repulsion_until": 12}],
+    "svgd": [{"bandwidth": "median"}, {"bandwidth": 1.5, "scaling": "adagrad"}],
+    "sgdm_r": [{"bandwidth": "median"}],
+    "adam_nr": [{"bandwidth": 1.5}],
+    "sghmc": [{}],
+    "psgld": [{"correction": True}],
+    "adam_noise": [{}],
+    "sgd_momentum": [{"resample_every": 3}],
+}
+REPULSIVE = ["sgld_r", "svgd", "sgdm_r", "adam_nr"]
+CASES = [(name, keys) for name, several in METHODS.items() for keys in several]
+
+
+@dataclass
+class Empty:
+    """A density that says how many replicates are wanted, and nothing else."""
+
+    replicates: int
+    kind: str = "density"
+
+    def batches(self, sees: str, rng: object, start: int, stop: int) -> Iterator[tuple[int, None]]:
+        for step in range(start + 1, stop + 1):
+            yield step, None
+
+
+class SideBySide(torch.Generator):
+    """Several generators: what is drawn of it is drawn of each in turn, part by part of the first dimension."""
+
+    parts: list[torch.Generator]
+
+
+def drawn_of_each(draw):
+    """torch.randn or torch.rand, which also takes a ``SideBySide``."""
+
+    def drawn(*shape, generator: torch.Generator, **like) -> Tensor:
+        if not isinstance(generator, SideBySide):
+            return draw(*shape, generator=generator, **like)
+        rows, *rest = shape[0] if isinstance(shape[0], tuple) else shape
+        n = len(generator.parts)
+        return torch.cat([draw((rows // n, *rest), generator=g, **like) for g in generator.parts])
+
+    return drawn
+
+
+def together(n: int) -> Streams:
+    """The streams of n seeds at once."""
+    rng, alone = Streams(0), [Streams(seed) for seed in range(n)]
+    for name in ("init", "noise"):
+        generator = SideBySide()
+        generator.parts = [getattr(streams, name) for streams in alone]
+        setattr(rng, name, generator)
+    return rng
+
+
+def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
+    options = {"chains": 4, "step_size": 0.05, "thinning": 1} | ({} if keys.get("burn_in") else {"burn_in": 5}) | keys
+    sampler = component("inference", name, **options)
+    state = sampler.init(correlated(), Empty(replicates), rng)
+    for _ in range(STEPS):
+        state, info = sampler.step(state, None, rng)
+    assert torch.as_tensor(info["log_joint"]).shape == (() if replicates == 1 else (replicates,))
+    return sampler.posterior(state)
+
+
+def largest_difference(name: str, keys: dict) -> float:
+    """Between R replicates in one go, and R runs of the same starts and noise, one after the other."""
+    folded = sampled(name, R, together(R), keys)
+    assert folded.replicates == R
+    assert folded.draws.shape == (4 * R, STEPS - 5, 2)
+    worst = 0.0
+    for r in range(R):
+        alone, mine = sampled(name, 1, Streams(r), keys), folded.of_replicate(r)
+        assert torch.equal(mine.start, alone.start)
+        assert mine.replicates == 1
+        worst = max(worst, float((mine.draws - alone.draws).abs().max()))
+    return worst
+
+
+@pytest.fixture
+def _side_by_side(monkeypatch):
+    for name in ("randn", "rand"):
+        monkeypatch.setattr(torch, name, drawn_of_each(getattr(torch, name)))
+
+
+@pytest.mark.usefixtures("_side_by_side")
+@pytest.mark.parametrize(("name", "keys"), CASES)
+def test_each_replicate_is_what_it_would_be_alone(name, keys):
+    assert largest_difference(name, keys) < 1e-9
+
+
+@pytest.mark.usefixtures("_side_by_side")
+@pytest.mark.parametrize("name", REPULSIVE)
+def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
+    def among_all(theta: Tensor, replicates: int, bandwidth) -> repulsion.Interaction:
+        return repulsion.Interaction(theta, *repulsion.kernel(theta, bandwidth))
+
+    monkeypatch.setattr(repulsion, "among", among_all)
+    monkeypatch.setattr(svgd, "among", among_all)
+    assert largest_difference(name, METHODS[name][0]) > 1e-3
+
+
+@pytest.mark.usefixtures("_side_by_side")
+def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
+    """The kernel of the second replicate is singular: only that one's factor is of a larger jitter."""
+    theta = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    theta[1] = theta[1, :1]
+    noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
+    assert used > 1e-17
+    for r in (0, 2):
+        alone, own = repulsion.among(theta[r], 1, 2.0).noise(Streams(r).noise, 1e-17)
+        assert own == 1e-17
+        torch.testing.assert_close(noise.unflatten(0, (3, 4))[r], alone)
+
+
+@pytest.mark.parametrize("name", ["sgld", "sgld_r"])
+def test_moments_are_exact_and_replicates_independent(name):
+    many = 400
+    problem, rng = load("gaussian", replicates=many, dim=2, correlation=0.6, mean=[1.0, -1.0], start_mean=[1.0, -1.0])
+    step = {"sgld": 0.02, "sgld_r": 0.1}[name]
+    sampler = component("inference", name, chains=5, step_size=step, burn_in=150, thinning=10)
+    if name == "sgld_r":
+        sampler = sampler.model_copy(update={"bandwidth": 2.0})
+    state = sampler.init(component("model", "target_density").build(problem, rng), problem, rng)
+    for _ in range(400):
+        state, _ = sampler.step(state, None, rng)
+    draws = sampler.posterior(state)
+    values = draws.values.unflatten(0, (many, 5))  # [R, C, N, P]
+    for power, exact, bias in ((1, problem.mean, 0.0), (2, problem.second_moment, 0.02)):  # steps of finite size
+        each = (values**power).mean((1, 2))  # [R, P]
+        error = each.std(0) / many**0.5
+        assert ((each.mean(0) - exact).abs() < 4 * error + bias * exact).all()
+        centred = (each - each.mean(0)) / each.std(0)
+        neighbours = (centred[1:] * centred[:-1]).mean(0)  # of variance 1/R where replicates are independent
+        assert neighbours.abs().max() < 4 / many**0.5
+    together_at_once = values.mean(1)[..., 0]  # a replicate's mean at each time
+    drift = torch.corrcoef(together_at_once)  # [R, R]
+    off = drift[~torch.eye(many, dtype=torch.bool)]
+    assert off.mean().abs() < 0.02
+
+
+def test_scores_figures_and_files(tmp_path):
+    problem, rng = load("mixture_of_gaussians_2d", replicates=3)
+    sampler = component("inference", "sgld_r", chains=4, step_size=0.3, burn_in=2, thinning=1)
+    state = sampler.init(component("model", "target_density").build(problem, rng), problem, rng)
+    assert problem.score(sampler.posterior(state), rng) == {}
+    for _ in range(12):
+        state, info = sampler.step(state, None, rng)
+    assert {info[name].shape for name in ("log_joint", "grad_norm", "bandwidth", "neighbours")} == {(3,)}
+    posterior = sampler.posterior(state)
+    scores = problem.score(posterior, rng)
+    for r in range(3):
+        alone = problem.score(posterior.of_replicate(r), rng)
+        assert alone.keys() == scores.keys()
+        for name, value in alone.items():
+            assert scores[name].shape == (3,)
+            assert float(scores[name][r]) == value, name
+    assert len({float(v) for v in scores["error_mean"]}) == 3
+    drawn, first = problem.draw(posterior, rng), problem.draw(posterior.of_replicate(0), rng)
+    assert drawn.keys() == first.keys()
+    lines = [figure["trace"].axes[0].get_lines() for figure in (drawn, first)]
+    assert [len(some) for some in lines] == [4, 4]
+    assert all((a.get_ydata() == b.get_ydata()).all() for a, b in zip(*lines, strict=True))
+
+    import xarray
+
+    (path,) = posterior.artefacts(tmp_path)
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        assert tree.posterior.sizes == {"chain": 4, "draw": 10}
+        assert (tree.posterior["x1"].values == posterior.values[:4, :, 0].numpy()).all()
