@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 import warnings
@@ -52,22 +51,27 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[in
 def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
     """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the sampler says of each draw).
 
-    ``index`` numbers the draws kept, 0 … N−1 if not given.  Log weights, where there are any, are ``log_weight`` among
-    the statistics.  Data are left out: the run's config names them."""
+    ``index`` numbers the draws of each chain that are kept, all of them if not given.  Log weights, where there are any,
+    are ``log_weight`` among the statistics.  Data are left out: the run's config names them."""
     from arviz_base import from_dict  # here: it takes a second, and only the end of a run needs it
 
-    values = _numpy(draws.values)  # [C, N, P']
+    index = np.arange(draws.n_draws) if index is None else index
+    if len(index) < draws.n_draws:
+        part = draws.draws[:, index]
+        values = _numpy(draws.constrain(part.flatten(0, 1)).unflatten(0, part.shape[:2]))  # [C, N, P']
+    else:
+        values = _numpy(draws.values)
     variables = _variables(draws.names, values.shape[-1])
     posterior, dims = {}, {}
-    coords: dict[str, Any] = {"draw": np.arange(draws.n_draws) if index is None else index}
+    coords: dict[str, Any] = {"draw": index}
     for name, (axes, columns) in variables.items():
         posterior[name] = values[:, :, columns].reshape(*values.shape[:2], *(len(axis) for axis in axes.values()))
         dims[name] = list(axes)
         coords |= axes
     groups = {"posterior": posterior}
-    stats = {name: _numpy(value) for name, value in draws.stats.items()}
+    stats = {name: _numpy(value)[:, index] for name, value in draws.stats.items()}
     if draws.log_weights is not None:
-        stats["log_weight"] = _numpy(draws.log_weights)
+        stats["log_weight"] = _numpy(draws.log_weights)[:, index]
     if stats:
         groups["sample_stats"] = stats
     with warnings.catch_warnings():
@@ -100,15 +104,9 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
             f"{FILE} holds every {every}th draw, {len(index)} of {draws.n_draws}: all of them would be more than 80 MB"
         )
 
-    def thinned(value: Tensor) -> Tensor:
-        return value[:, every - 1 :: every]
-
-    stats = {name: thinned(value) for name, value in draws.stats.items()}
-    weights = None if draws.log_weights is None else thinned(draws.log_weights)
-    kept = dataclasses.replace(draws, draws=thinned(draws.draws), stats=stats, log_weights=weights)
     path = folder / FILE
     beside = folder / f".{FILE}.new"
-    inference_data(kept, index).to_netcdf(beside, engine="h5netcdf")
+    inference_data(draws, index).to_netcdf(beside, engine="h5netcdf")
     beside.replace(path)  # whole, or not at all
     return [path]
 
