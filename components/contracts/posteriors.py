@@ -85,37 +85,66 @@ class HoldsDraws(Protocol):
 
 
 @runtime_checkable
-class FilteredStates(Protocol):
-    """Summaries of p(x_t | y_1:t) for t = 1 … ``t`` of R replicates."""
+class SmoothedStates(Protocol):
+    """Summaries of p(x_t | y_1:T) for all T times of R replicates."""
 
-    t: int  # times filtered so far
-    mean: Tensor  # [R, T, dx]
-    variance: Tensor  # [R, T, dx]
-    lower: Tensor  # 5 % quantile [R, T, dx]
-    upper: Tensor  # 95 % quantile [R, T, dx]
-    predicted: Tensor  # E[y_t | y_1:t−1] [R, T, dy]
-    log_normaliser: Tensor  # log evidence where the potential is the likelihood [R]
+    @property
+    def mean(self) -> Tensor: ...  # [R, T, dx]
+
+    @property
+    def variance(self) -> Tensor: ...  # [R, T, dx]
+
+    @property
+    def lower(self) -> Tensor: ...  # 5 % quantile [R, T, dx]
+
+    @property
+    def upper(self) -> Tensor: ...  # 95 % quantile [R, T, dx]
+
+
+@runtime_checkable
+class FilteredStates(SmoothedStates, Protocol):
+    """The same summaries, of p(x_t | y_1:t) for t = 1 … ``t``."""
+
+    @property
+    def t(self) -> int: ...  # times filtered so far
+
+    @property
+    def predicted(self) -> Tensor: ...  # E[y_t | y_1:t−1] [R, T, dy]
+
+    @property
+    def log_normaliser(self) -> Tensor: ...  # log ∏_t ∫ G_t dπ_t|t−1 [R]
+
+    @property
+    def evidence(self) -> bool: ...  # whether the potentials G are likelihoods, and the normaliser the evidence
 
     def so_far(self) -> FilteredStates: ...
 
 
 @runtime_checkable
-class SmoothedStates(Protocol):
-    """Summaries of p(x_t | y_1:T) for all T times of R replicates."""
+class SeriesDraws(SmoothedStates, Protocol):
+    """Draws of the P parameters of a model of a whole series, by C chains for each of R replicates."""
 
-    mean: Tensor  # [R, T, dx]
-    variance: Tensor  # [R, T, dx]
-    lower: Tensor  # 5 % quantile [R, T, dx]
-    upper: Tensor  # 95 % quantile [R, T, dx]
+    @property
+    def parameters(self) -> Tensor: ...  # [R, C, N, P]
+
+    @property
+    def parameter_names(self) -> list[str]: ...
 
 
 @runtime_checkable
 class Played(Protocol):
     """What a decision maker has earned in t episodes, and what she would do now."""
 
-    rewards: Tensor  # [R, t]
-    values: Tensor  # [R, A] expected value of each of her actions in the present state
-    forecast: Tensor | None  # [R, B] her belief about the opponent's next action; None: she forecasts nothing
+    @property
+    def rewards(self) -> Tensor: ...  # [R, t]
+
+    @property
+    def values(self) -> Tensor: ...  # [R, A] expected value of each of her actions in the present state
+
+    @property
+    def forecast(self) -> Tensor | None: ...  # [R, B] her belief about the opponents' next actions; None: she has none
+
+    def values_at(self, s: Tensor) -> Tensor: ...  # ``values`` in states s [R, …]
 
 
 @runtime_checkable
@@ -163,6 +192,7 @@ POSTERIORS = {
     "holds_draws": HoldsDraws,
     "filtered_states": FilteredStates,
     "smoothed_states": SmoothedStates,
+    "series_draws": SeriesDraws,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
     "analyses": Analyses,

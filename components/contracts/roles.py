@@ -22,6 +22,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from components.contracts.games import Move, Seat
 from components.contracts.problems import Domain, Kind, Problem, Sees, Target
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
@@ -63,6 +64,8 @@ class Dataset(Component, Generic[P]):
     target: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
+    # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
+    simulates: ClassVar[frozenset[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
@@ -77,12 +80,18 @@ class Model(Component, Generic[P, M]):
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
     offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
+    # What it asks, with its defaults, of that which the dataset ``simulates``.
+    assumes: ClassVar[frozenset[str]] = frozenset()
     needs_attacker: ClassVar[frozenset[str]] = frozenset()  # what it asks of the attacker, where there is one
     differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
 
     def offered(self) -> frozenset[str]:
         """Capabilities of a model built as configured: ``offers``, and those of ``offers_where`` that its keys bring."""
         return self.offers
+
+    def assumed(self) -> frozenset[str]:
+        """What it asks of that which the dataset ``simulates``, as configured."""
+        return self.assumes
 
     def build(self, problem: P, rng: Rng) -> M:
         raise TypeError(f"{type(self).__name__} has no build")
@@ -160,16 +169,24 @@ class Opponent(Component, Generic[S]):
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
-    def reset(self, replicates: int, n_actions: int, device: torch.device, dtype: torch.dtype) -> S:
-        """What he remembers before the first episode, against a decision maker of ``n_actions`` actions."""
+    def seated(self, seats: int) -> list[Opponent[Any]]:
+        """Who plays each of the seats for opponents: he himself, unless he leads others."""
+        return [self] * seats
+
+    def reset(self, seat: Seat, rng: Rng) -> S:
+        """What he remembers before the first episode.
+
+        Raises:
+            Misfit: he cannot play on that seat.
+        """
         raise TypeError(f"{type(self).__name__} has no reset")
 
-    def act(self, state: S, rng: Rng) -> Tensor:
-        """His actions b [R] long, chosen without seeing hers."""
+    def act(self, state: S, s: Tensor, rng: Rng) -> Tensor:
+        """His actions b [R] long in states s [R, …], chosen without seeing hers."""
         raise TypeError(f"{type(self).__name__} has no act")
 
-    def observe(self, state: S, a: Tensor, b: Tensor, r: Tensor) -> S:
-        """What he remembers after her actions a, his own b and his reward r, [R] each."""
+    def observe(self, state: S, move: Move) -> S:
+        """What he remembers after a move."""
         raise TypeError(f"{type(self).__name__} has no observe")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from components.contracts.posteriors import SmoothedStates
+from components.contracts.sequences import Trajectories
 from components.figures.style import PALETTE, new_figure
 from components.metrics import filtering
-from components.posteriors.filtered import Filtered
-from components.problems.sequence import Sequence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WINDOWS = 25  # stretches of time over which coverage is averaged
 
@@ -22,15 +26,18 @@ def _by_window(covered: Tensor) -> tuple[Tensor, Tensor]:
     return centres, torch.stack([part.mean((0, 1)) for part in parts])
 
 
-def coverage(problem: Sequence, filtered: Filtered) -> dict[str, Figure]:
+def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     """90 % coverage of each state dimension over time, and its error over replicates as box plots.
 
-    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades apart, where no box shows."""
-    states, names = problem.states[:, : filtered.t], problem.state_names
-    covered = ((filtered.lower <= states) & (states <= filtered.upper)).double().cpu()
+    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades apart, where no box shows.
+    Nothing is drawn where the true states are not known."""
+    if problem.states is None:
+        return {}
+    states, names = problem.states[:, : found.mean.shape[1]], problem.state_names
+    covered = ((found.lower <= states) & (states <= found.upper)).double().cpu()
     centres, level = _by_window(covered)
-    nmse = filtering.nmse(states, filtered.mean).cpu()  # [R, dx]
-    rmse = (states - filtered.mean).square().mean(1).sqrt().cpu()  # [R, dx]
+    nmse = filtering.nmse(states, found.mean).cpu()  # [R, dx]
+    rmse = (states - found.mean).square().mean(1).sqrt().cpu()  # [R, dx]
 
     figure, (left, right) = new_figure(1, 2, width=5.2, height=3.2)
     for j, name in enumerate(names):

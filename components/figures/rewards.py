@@ -13,8 +13,8 @@ from components.metrics.games import moving_average
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.posteriors.play import Play
-    from components.problems.game import Game
+    from components.contracts.games import GameOnShow
+    from components.contracts.posteriors import Played
 
 
 def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
@@ -33,6 +33,6 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     return figure
 
 
-def draw(game: Game, play: Play, rng: object) -> dict[str, Figure]:
+def draw(game: GameOnShow, play: Played) -> dict[str, Figure]:
     """The decision maker's rewards in one run."""
     return {"rewards": reward_curves({"decision maker": play.rewards}, game.window)}

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import torch
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
+import torch
+
+from components.contracts.posteriors import FilteredStates, SmoothedStates
+from components.contracts.sequences import Trajectories
 from components.figures.style import PALETTE, new_figure
-from components.posteriors.filtered import Filtered
-from components.problems.sequence import Sequence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REPLICATE = 0  # the replicate drawn
 
 
-def trajectory(problem: Sequence, filtered: Filtered) -> dict[str, Figure]:
+def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     """Error x̂_t − x_t and 90 % band of every state dimension; ticks below mark the corrupted observations.
 
-    Errors are drawn and not states, whose range is thousands of times the width of the bands."""
-    t = torch.arange(1, filtered.t + 1)
-    truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, : filtered.t].cpu()
-    mean, lower, upper = (v[REPLICATE].cpu() for v in (filtered.mean, filtered.lower, filtered.upper))
-    hit = torch.zeros(filtered.t, dtype=torch.bool)
-    if problem.clean is not None:
-        hit = (problem.clean != problem.observations)[REPLICATE, : filtered.t].any(-1).cpu()
+    Errors are drawn and not states, whose range is thousands of times the width of the bands.  Nothing is drawn where the
+    true states are not known."""
+    if problem.states is None:
+        return {}
+    times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    t = torch.arange(1, times + 1)
+    truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
+    mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
+    hit = problem.corrupted[REPLICATE, :times].cpu()
 
     rows = (len(problem.state_names) + 1) // 2
     figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
     for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
         error, low, high = mean[:, j] - truth[:, j], lower[:, j] - truth[:, j], upper[:, j] - truth[:, j]
         axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
-        axis.plot(t, error, color=PALETTE[0], lw=1, label="filtered mean")
+        axis.plot(t, error, color=PALETTE[0], lw=1, label=f"{kind} mean")
         axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
         if hit.any():
             # Ticks in axes units below, so that outliers of any size leave the scale alone.

@@ -1,8 +1,10 @@
-"""Scores of filtering distributions against the true states (Boustati appendix D.3.1)."""
+"""Scores of filtering and smoothing distributions against the true states (Boustati appendix D.3.1)."""
 
 from __future__ import annotations
 
 from torch import Tensor
+
+from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
 
 
 def nmse(states: Tensor, mean: Tensor) -> Tensor:
@@ -22,9 +24,23 @@ def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
-    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1]; [R, T, dy] -> [R, dy].
+    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1], over the y_tj that are there; [R, T, dy] -> [R, dy].
 
     For an even number of times the mean of the two middle values, as numpy has it.
 
     Source: Boustati (2021), eq. (D.8)."""
-    return (predicted - observations).abs().quantile(0.5, dim=1)
+    return (predicted - observations).abs().nanquantile(0.5, dim=1)
+
+
+def parameter_scores(parameters: Tensor, names: list[str]) -> dict[str, Tensor]:
+    """Mean and standard deviation of each parameter's draws [R, C, N, P], smallest bulk ESS and largest R̂: [R] each."""
+    r, chains, n, p = parameters.shape
+    pooled = parameters.flatten(1, 2)  # [R, C·N, P]
+    out = {f"mean/{name}": pooled[..., j].mean(1) for j, name in enumerate(names)}
+    out |= {f"sd/{name}": pooled[..., j].std(1, correction=0) for j, name in enumerate(names)}
+    if n >= FEWEST_DRAWS:
+        together = parameters.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: a coordinate each
+        out["ess"] = bulk_ess(together).view(r, p).amin(1)
+        if chains > 1:
+            out["rhat"] = split_rhat(together).view(r, p).amax(1)
+    return out

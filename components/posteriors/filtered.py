@@ -17,19 +17,27 @@ class Filtered:
     lower: Tensor  # 5 % quantile [R, T, dx]
     upper: Tensor  # 95 % quantile [R, T, dx]
     predicted: Tensor  # E[y_t | y_1:t−1] [R, T, dy]
-    log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1; the log evidence where G is the likelihood [R]
+    log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
+    evidence: bool = True  # G is the likelihood, and the normaliser the evidence
 
     @classmethod
-    def allocate(cls, observations: Tensor, dx: int) -> Filtered:
+    def allocate(cls, observations: Tensor, dx: int, evidence: bool = True) -> Filtered:
         """Room for the filtering distributions of all observations [R, T, dy]."""
         r, times, dy = observations.shape
 
         def room(d: int) -> Tensor:
             return observations.new_full((r, times, d), float("nan"))
 
-        return cls(0, room(dx), room(dx), room(dx), room(dx), room(dy), observations.new_zeros(r))
+        return cls(0, room(dx), room(dx), room(dx), room(dx), room(dy), observations.new_zeros(r), evidence)
 
     def so_far(self) -> Filtered:
         """The times that have been filtered, as views."""
-        parts = {name: getattr(self, name)[:, : self.t] for name in ("mean", "variance", "lower", "upper", "predicted")}
-        return replace(self, **parts)
+        t = self.t
+        return replace(
+            self,
+            mean=self.mean[:, :t],
+            variance=self.variance[:, :t],
+            lower=self.lower[:, :t],
+            upper=self.upper[:, :t],
+            predicted=self.predicted[:, :t],
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -14,3 +15,8 @@ class Play:
     rewards: Tensor  # [R, t] the decision maker's
     values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
     forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
+    think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
+
+    def values_at(self, s: Tensor) -> Tensor:
+        """ψ(s, ·) [R, A] in states s [R, …]."""
+        return self.think(s)

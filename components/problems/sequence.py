@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
+from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedStates
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Attacker
+from components.contracts.roles import Contamination
+from components.contracts.sequences import Observation, Series
 from components.contracts.streams import Rng
 from components.metrics import filtering
-from components.posteriors.filtered import Filtered
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
-class Observation(NamedTuple):
-    """The batch of a sequence: what is seen at time t."""
-
-    t: int  # 1 … T
-    y: Tensor  # [R, dy]
+def _known(posterior: SmoothedStates) -> SmoothedStates | None:
+    """What is known of the states so far; None: a filter has seen nothing yet, a sampler kept no draw."""
+    if isinstance(posterior, FilteredStates):
+        return posterior.so_far() if posterior.t else None
+    if isinstance(posterior, SeriesDraws) and posterior.parameters.shape[2] == 0:
+        return None
+    return posterior
 
 
 @dataclass(frozen=True)
@@ -38,57 +47,99 @@ class LinearGaussianSystem:
 
 @dataclass
 class Sequence:
-    """Simulated states, the observations a filter may see, and the system that a model may assume.
+    """The observations that a filter or a smoother may see, and of what lies behind them as much as is known.
 
-    Replicates differ in their observations; the states may be the same for all of them."""
+    Replicates differ in their observations; the states may be the same for all of them.  An observation one of whose
+    coordinates is NaN is missing as a whole: filters and smoothers go on without it, scores leave it out."""
 
     kind: Kind = field(default="sequence", init=False)
     name: str
-    states: Tensor  # [R or 1, T, dx]
+    states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
     observations: Tensor  # [R, T, dy], corrupted where there is an attacker
-    system: LinearGaussianSystem  # that made the clean observations
+    system: object | None  # what made the clean observations, where that is known: a model asks it for a capability
     state_names: list[str]
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
-    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, filtered) -> {name: Figure}
-    attacker: Attacker | None = None
+    regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
+    scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
+    figures: list[Drawing] = field(default_factory=list)
+    attacker: Contamination | None = None
     replicates: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.replicates = self.observations.shape[0]
 
-    def attacked(self, attacker: Attacker, rng: Rng) -> Sequence:
+    def attacked(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference."""
-        corrupted = attacker.corrupt(self.observations, rng)  # type: ignore[attr-defined]
+        corrupted = attacker.corrupt(self.observations, rng)
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
+
+    @property
+    def missing(self) -> Tensor:
+        """Observations that are not there, [R, T] bool."""
+        return self.observations.isnan().any(-1)
+
+    @property
+    def corrupted(self) -> Tensor:
+        """Observations that the attacker changed, [R, T] bool."""
+        if self.clean is None:
+            return torch.zeros_like(self.missing)
+        lost = self.clean.isnan() & self.observations.isnan()
+        return ((self.clean != self.observations) & ~lost).any(-1)
 
     def length(self, sees: Sees) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
         return self.observations.shape[1] if sees == "observation" else None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Observation]]:
-        """Times start+1 … stop; a sequence ends at T whatever ``stop`` says."""
-        for t in range(start + 1, min(stop, self.observations.shape[1]) + 1):
-            yield t, Observation(t, self.observations[:, t - 1])
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Observation | Series]]:
+        """Times start+1 … stop, of which there are T; or the whole series at every step."""
+        y, x, missing = self.observations, self.regressors, self.missing
+        some = missing.any(0).tolist()  # asked once: at every step it would make an accelerator wait
+        if sees == "series":
+            series = Series(y, x, missing if any(some) else None)
+            for step in range(start + 1, stop + 1):
+                yield step, series
+            return
+        for t in range(start + 1, min(stop, y.shape[1]) + 1):
+            now = t - 1
+            yield t, Observation(t, y[:, now], None if x is None else x[now], missing[:, now] if some[now] else None)
 
-    def score(self, posterior: Filtered, rng: Rng) -> dict[str, Tensor | float]:
-        """NMSE and 90 % coverage over the times filtered so far, means over state dimensions and each of them, and the
-        median absolute error of one-step predictions of the observations (mean over their dimensions); [R] each."""
-        if posterior.t == 0:
+    def score(self, posterior: SmoothedStates, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores over the times filtered so far, or over all of a smoothed series, [R] each; without the truth, only the
+        predictive ones.
+
+        NMSE and 90 % coverage, means over state dimensions and each of them; of a filter the median absolute error of its
+        one-step predictions of the observations (mean over their dimensions); of draws of parameters their means and
+        convergence.  Where observations are missing, their number."""
+        found = _known(posterior)
+        if found is None:
             return {}
-        so_far, states = posterior.so_far(), self.states[:, : posterior.t]
-        nmse = filtering.nmse(states, so_far.mean)  # [R, dx]
-        covered = filtering.coverage(states, so_far.lower, so_far.upper)  # [R, dx]
-        medae = filtering.median_absolute_error(self.observations[:, : posterior.t], so_far.predicted)  # [R, dy]
-        out: dict[str, Tensor | float] = {"nmse": nmse.mean(1), "coverage90": covered.mean(1), "medae": medae.mean(1)}
-        for metric, values in (("nmse", nmse), ("coverage90", covered)):
+        t = found.mean.shape[1]
+        out: dict[str, Tensor | float] = {}
+        by_state: dict[str, Tensor] = {}
+        if self.states is not None:
+            states = self.states[:, :t]
+            by_state["nmse"] = filtering.nmse(states, found.mean)  # [R, dx]
+            by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
+        out |= {metric: values.mean(1) for metric, values in by_state.items()}
+        if isinstance(found, FilteredStates):
+            out["medae"] = filtering.median_absolute_error(self.observations[:, :t], found.predicted).mean(1)
+            if self.scores_evidence and found.evidence:
+                out["log_evidence"] = found.log_normaliser
+        if isinstance(found, SeriesDraws):
+            out |= filtering.parameter_scores(found.parameters, found.parameter_names)
+        for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
+        missing = self.missing[:, :t]
+        if missing.any():
+            out["missing"] = missing.sum(1).to(self.observations)
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
-    def draw(self, posterior: Filtered, rng: Rng) -> dict:
-        drawn: dict = {}
-        if posterior.t:
+    def draw(self, posterior: SmoothedStates, rng: Rng) -> dict[str, Figure]:
+        drawn: dict[str, Figure] = {}
+        found = _known(posterior)
+        if found is not None:
             for figure in self.figures:
-                drawn.update(figure(self, posterior.so_far()))
+                drawn.update(figure(self, found))
         return drawn
 
     def describe(self) -> dict[str, str]:
@@ -96,11 +147,16 @@ class Sequence:
         facts = {
             "data": self.name,
             "time points": f"{self.observations.shape[1]:,}",
-            "states": f"{self.states.shape[2]}",
+            "states": f"{len(self.state_names)}",
             "observed": f"{self.observations.shape[2]}",
             "replicates": f"{self.replicates}",
         }
+        if self.regressors is not None:
+            facts["regressors"] = f"{self.regressors.shape[1]}"
+        if self.states is None:
+            facts["truth"] = "not known"
         if self.clean is not None:
-            hit = (self.clean != self.observations).any(-1).double().mean()
-            facts["corrupted"] = f"{100 * float(hit):.1f} % of observations"
+            facts["corrupted"] = f"{100 * float(self.corrupted.double().mean()):.1f} % of observations"
+        if missing := int(self.missing.sum()):
+            facts["missing"] = f"{missing:,} of {self.missing.numel():,} observations"
         return facts

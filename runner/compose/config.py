@@ -104,7 +104,8 @@ class Job:
 
 def _complaint(where: str, error: dict[str, Any], known: list[str]) -> str:
     """One pydantic error as one line."""
-    path = ".".join(str(p) for p in (where, *error["loc"]) if p != "" and not str(p).startswith("function-"))
+    # Members of a union are no keys: function-after[…], constrained-float, a class.
+    path = ".".join(str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p)))
     kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"

@@ -37,6 +37,12 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
+    if unknown := model.assumed() - dataset.simulates:
+        names = _fitting("model", lambda m: kind in m.kinds and m.assumes <= dataset.simulates)
+        raise ConfigError(
+            f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
+            f"which dataset={dataset.name} is not; models that fit: {names}"
+        )
     check_needs(dataset, model, inference)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)

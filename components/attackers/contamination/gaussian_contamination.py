@@ -22,6 +22,7 @@ class GaussianContamination(Contamination):
 
     Source: Boustati (2021), appendix D.3.3."""
 
+    offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
     knowledge: ClassVar[Knowledge] = "black box"
     probability: Probability
     sd: PositiveFloat

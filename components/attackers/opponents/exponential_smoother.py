@@ -8,17 +8,21 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from components.contracts.games import Move, Seat
 from components.contracts.roles import Knowledge, Opponent
 from components.contracts.streams import Rng
 from components.registry import register
+from components.trouble import Misfit
 
 
 @register("attacker", "exponential_smoother")
-class ExponentialSmoother(Opponent):
+class ExponentialSmoother(Opponent[Tensor]):
     """An adversary who smooths her past choices and puts the positive reward where she is least expected.
 
-    p := βp + (1 − β)a with a one-hot, p = (1/A, …, 1/A) at the start; b = argmin_i p_i, ties broken at random.  He
-    sees her actions only.  State: p [R, A].
+    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, ties broken at random.  He
+    sees only which of the K targets she takes; a move that takes none tells him nothing.  State: p [R, K].
+
+    Raises Misfit where his actions are not the targets.
 
     Source: Gallego (2021), section 4.4.1."""
 
@@ -26,18 +30,23 @@ class ExponentialSmoother(Opponent):
 
     beta: Annotated[float, Field(gt=0, lt=1)]
 
-    def reset(self, replicates: int, n_actions: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-        """p [R, A] before the first episode."""
-        return torch.full((replicates, n_actions), 1 / n_actions, device=device, dtype=dtype)
+    def reset(self, seat: Seat, rng: Rng) -> Tensor:
+        """p [R, K] before the first episode."""
+        if seat.own != seat.targets:
+            raise Misfit(
+                f"attacker={self.name}: hides the reward in one of the targets she can take, here he has {seat.own} actions "
+                f"for {seat.targets} targets"
+            )
+        return torch.full((seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype)
 
-    def act(self, state: Tensor, rng: Rng) -> Tensor:
+    def act(self, state: Tensor, s: Tensor, rng: Rng) -> Tensor:
         """Target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
         # Equal estimates get different uniform numbers; all the others are out of the draw.
         u = torch.rand(state.shape, generator=rng.attack, device=state.device, dtype=state.dtype)
         return torch.where(least, u, 2.0).argmin(-1)
 
-    def observe(self, state: Tensor, a: Tensor, b: Tensor, r: Tensor) -> Tensor:
-        """p after her action a [R]; what he did himself (b) and what he got (r) do not matter to him."""
-        chosen = torch.nn.functional.one_hot(a, state.shape[-1]).to(state.dtype)
-        return self.beta * state + (1 - self.beta) * chosen
+    def observe(self, state: Tensor, move: Move) -> Tensor:
+        """p after what she took; what he did himself and what he got do not matter to him."""
+        smoothed = self.beta * state + (1 - self.beta) * move.shown
+        return torch.where(move.shown.any(-1, keepdim=True), smoothed, state)

@@ -18,6 +18,7 @@ from components.contracts.capabilities.estimators import Conjugate, Estimator, G
 from components.contracts.capabilities.games import NoiseLaw, QFunction
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, WeightSpace
 from components.contracts.capabilities.sequences import (
+    AutoregressiveVolatility,
     LinearGaussian,
     PowerIntegral,
     SeriesConditionals,
@@ -34,6 +35,7 @@ from components.contracts.capabilities.variational import (
     Pathwise,
     VariationalLayers,
 )
+from components.contracts.games import NumberedStates
 
 CAPABILITIES: dict[str, type] = {
     "log_joint": LogJoint,
@@ -62,7 +64,9 @@ CAPABILITIES: dict[str, type] = {
     "transition_density": TransitionDensity,
     "power_integral": PowerIntegral,
     "linear_gaussian": LinearGaussian,
+    "autoregressive_volatility": AutoregressiveVolatility,
     "series_conditionals": SeriesConditionals,
+    "numbered_states": NumberedStates,
     "q_function": QFunction,
     "noise_law": NoiseLaw,
 }

@@ -9,13 +9,18 @@ from torch import Tensor
 
 @runtime_checkable
 class QFunction(Protocol):
-    """Action values Q(s, a, b) of one player for R replicates: a table or an approximator."""
+    """Action values Q(s, a, b) of one player for R replicates: a table or an approximator.
+
+    A player's own actions come first; those of several opponents are one, numbered with the last opponent's running fastest."""
 
     def fresh(self, own: int, other: int) -> QFunction: ...  # at initial values, for other numbers of actions
 
-    def q(self, s: Tensor) -> Tensor: ...  # s [R] -> [R, A, B]
+    def q(self, s: Tensor) -> Tensor: ...  # s [R, …] -> [R, A, B]
 
-    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float) -> None: ...  # in place, [R] each
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+        """Moves Q(s, a, b) towards the target, in place; a, b, target and a rate that is a tensor are [R].  A rate of 0
+        leaves a replicate alone."""
+        ...
 
     def state_dict(self) -> dict[str, Any]: ...
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from components.contracts.sequences import Series
+
 
 @runtime_checkable
 class StateSpace(Protocol):
-    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions [R, N]."""
+    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions [R, N].
+
+    No observation that is asked about is missing."""
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
 
@@ -59,16 +64,37 @@ class LinearGaussian(Protocol):
 
 
 @runtime_checkable
-class SeriesConditionals(Protocol):
-    """Full conditionals of a whole series, which a Gibbs sampler draws in turn: the hidden states, then parameters."""
+class AutoregressiveVolatility(Protocol):
+    """x_t = μ + φ(x_{t−1} − μ) + N(0, σ²), y_t = exp(x_t / 2) N(0, 1), x_0 ~ N(μ, σ²/(1 − φ²))."""
 
     @property
-    def names(self) -> list[str]: ...  # of the P parameters
+    def mu(self) -> float: ...
 
-    def start(self, series: Any, chains: int, generator: torch.Generator) -> Tensor: ...  # parameters [R, C, P]
+    @property
+    def phi(self) -> float: ...
 
-    def draw_states(self, series: Any, theta: Tensor, generator: torch.Generator) -> Tensor: ...  # [R, C, T, dx]
+    @property
+    def sigma(self) -> float: ...
+
+
+@runtime_checkable
+class SeriesConditionals(Protocol):
+    """Full conditionals of a whole series, which a Gibbs sampler draws in turn: the hidden states, then P parameters.
+
+    C chains for each of R replicates, all at once.  States are x_0 … x_T: those of the T observations, and the one before."""
+
+    @property
+    def parameter_names(self) -> Sequence[str]: ...  # of the P parameters
+
+    @property
+    def state_dim(self) -> int: ...  # dx
+
+    def start(self, series: Series, chains: int, generator: torch.Generator) -> Tensor: ...  # θ [R, C, P]
+
+    def draw_states(
+        self, series: Series, theta: Tensor, generator: torch.Generator
+    ) -> Tensor: ...  # x_0:T ~ p(· | θ, y) [R, C, T + 1, dx]
 
     def draw_parameters(
-        self, series: Any, states: Tensor, theta: Tensor, generator: torch.Generator
-    ) -> Tensor: ...  # [R, C, P]
+        self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator
+    ) -> Tensor: ...  # θ' ~ p(· | x_0:T, y), block by block from θ on [R, C, P]

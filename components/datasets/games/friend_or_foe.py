@@ -12,11 +12,12 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures import rewards
 from components.problems.game import Game
+from components.problems.table_environment import TableEnvironment
 from components.registry import register
 
 
 @register("dataset", "friend_or_foe")
-class FriendOrFoe(Dataset):
+class FriendOrFoe(Dataset[Game]):
     """Friend or foe without states: she opens one of the boxes among which the adversary hid the good one.
 
     r_A(a, b) = +reward if a = b, else −reward, where b is the target in which he put the positive reward; the rewards
@@ -26,6 +27,7 @@ class FriendOrFoe(Dataset):
 
     kind: ClassVar[Kind] = "game"
     vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     episodes: PositiveInt
     targets: Annotated[int, Field(ge=2)]
@@ -36,11 +38,16 @@ class FriendOrFoe(Dataset):
     def load(self, rng: Rng, setting: Setting) -> Game:
         same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]  # [1, A, B]
         reward_a = self.reward * (2 * same - 1)
+        environment = TableEnvironment(
+            reward_a=reward_a,
+            reward_b=-reward_a.unsqueeze(-1),
+            transition=torch.zeros_like(reward_a, dtype=torch.long),
+            n_threats=(self.targets,),
+            touches=same,
+        )
         return Game(
             name=self.name,
-            reward_a=reward_a,
-            reward_b=-reward_a,
-            transition=torch.zeros_like(reward_a, dtype=torch.long),
+            environment=environment,
             episodes=self.episodes,
             tail=self.tail,
             window=self.window,

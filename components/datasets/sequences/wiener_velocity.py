@@ -19,7 +19,7 @@ from components.trouble import NumericalTrouble
 
 
 @register("dataset", "wiener_velocity")
-class WienerVelocity(Dataset):
+class WienerVelocity(Dataset[Sequence]):
     """Wiener velocity model: positions and velocities in the plane, of which the positions are observed.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2), time between observations Δτ.
@@ -33,6 +33,7 @@ class WienerVelocity(Dataset):
 
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     n_steps: PositiveInt
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import PowerIntegral, StateSpace
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info, Probability
+from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering import generalised_particle_filter as filter_
+from components.inference.filtering.generalised_particle_filter import Particles, advance, start
 from components.posteriors.filtered import Filtered
-from components.problems.sequence import Observation, Sequence
+from components.problems.sequence import Sequence
 from components.registry import register
 
 
-def log_beta_likelihood(model: Any, batch: Observation, x: Tensor, beta: float) -> Tensor:
+class Integrable(StateSpace, PowerIntegral, Protocol):
+    """A state-space model whose observation density can be raised to a power and integrated."""
+
+
+def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: float) -> Tensor:
     """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R, N].
 
     Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself and not infinity.
@@ -32,27 +38,29 @@ def log_beta_likelihood(model: Any, batch: Observation, x: Tensor, beta: float) 
 
 
 @register("inference", "beta_bootstrap_filter")
-class BetaBootstrapFilter(Inference):
+class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, Particles[Integrable]]):
     """Bootstrap particle filter with the likelihood of the β-divergence, which bounds what an outlier can do.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫ g(y'|x)^{β+1} dy'/(β+1)), then
     resampling as in the bootstrap filter, which is the case β = 0.  Particles are [R, N, dx].  The log normaliser is
-    that of the generalised posterior and no evidence.  Raises NumericalTrouble when all weights of a replicate are zero.
+    that of the generalised posterior and no evidence.  A missing observation leaves the weights as they are.  Raises
+    NumericalTrouble when all weights of a replicate are zero.
 
     Source: Boustati (2021), eq. (6.6) and Algorithm 7."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     particles: PositiveInt
     resample_below: Probability
     beta: Probability
 
-    def init(self, model: Any, problem: Sequence, rng: Rng) -> dict[str, Any]:
-        return filter_.start(model, problem, self.particles, rng)
+    def init(self, model: Integrable, problem: Sequence, rng: Rng) -> Particles[Integrable]:
+        return start(model, problem, self.particles, rng, evidence=self.beta == 0)
 
-    def step(self, state: dict[str, Any], batch: Observation, rng: Rng) -> tuple[dict[str, Any], Info]:
-        return filter_.advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
+    def step(self, state: Particles[Integrable], batch: Observation, rng: Rng) -> tuple[Particles[Integrable], Info]:
+        return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
 
-    def posterior(self, state: dict[str, Any]) -> Filtered:
-        return state["filtered"]
+    def posterior(self, state: Particles[Integrable]) -> Filtered:
+        return state.filtered

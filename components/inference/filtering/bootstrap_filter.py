@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -10,10 +10,11 @@ from torch import Tensor
 from components.contracts.capabilities import StateSpace
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info, Probability
+from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering import generalised_particle_filter as filter_
+from components.inference.filtering.generalised_particle_filter import Particles, advance, start
 from components.posteriors.filtered import Filtered
-from components.problems.sequence import Observation, Sequence
+from components.problems.sequence import Sequence
 from components.registry import register
 
 
@@ -23,26 +24,28 @@ def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
 
 
 @register("inference", "bootstrap_filter")
-class BootstrapFilter(Inference):
+class BootstrapFilter(Inference[StateSpace, Sequence, Observation, Particles[StateSpace]]):
     """Bootstrap particle filter with systematic resampling, R replicates of N particles at once.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} g_t(y_t | x̄_t), then x_t ~ Σ_n w_t^n δ(x̄_t^n) and equal weights where the effective
     sample size is at most ``resample_below`` · N.  Particles are [R, N, dx]; the product over t of Σ_n w_{t−1}^n g_t is an
-    unbiased estimate of the evidence.  Raises NumericalTrouble when all weights of a replicate are zero.
+    unbiased estimate of the evidence.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when
+    all weights of a replicate are zero.
 
     Source: Gordon et al. (1993); Boustati (2021), Algorithm 6 with q = f and G = g."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     particles: PositiveInt
     resample_below: Probability
 
-    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> dict[str, Any]:
-        return filter_.start(model, problem, self.particles, rng)
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Particles[StateSpace]:
+        return start(model, problem, self.particles, rng)
 
-    def step(self, state: dict[str, Any], batch: Observation, rng: Rng) -> tuple[dict[str, Any], Info]:
-        return filter_.advance(state, batch, rng, log_likelihood, self.resample_below)
+    def step(self, state: Particles[StateSpace], batch: Observation, rng: Rng) -> tuple[Particles[StateSpace], Info]:
+        return advance(state, batch, rng, log_likelihood, self.resample_below)
 
-    def posterior(self, state: dict[str, Any]) -> Filtered:
-        return state["filtered"]
+    def posterior(self, state: Particles[StateSpace]) -> Filtered:
+        return state.filtered

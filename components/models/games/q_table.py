@@ -7,14 +7,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from components.contracts.games import NumberedStates
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.game import Game
 from components.registry import register
+from components.trouble import Misfit
 
 
 class Table(nn.Module):
-    """Q(s, a, b) of one player: her own actions a, the other's actions b, R replicates."""
+    """``QFunction`` of one player in a table: his own actions a, the others' actions b, R replicates."""
 
     values: Tensor  # [R, S, A, B]
     rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
@@ -35,8 +37,8 @@ class Table(nn.Module):
         """s [R] -> Q(s, ·, ·) [R, A, B]."""
         return self.values.flatten(0, 1).index_select(0, self.rows + s)
 
-    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float) -> None:
-        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b and target are [R]."""
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a tensor are [R]."""
         own, other = self.values.shape[2:]
         cell = ((self.rows + s) * own + a) * other + b
         flat = self.values.view(-1)
@@ -44,18 +46,26 @@ class Table(nn.Module):
 
 
 @register("model", "q_table")
-class QTable(Model):
+class QTable(Model[Game, Table]):
     """A table of action values Q(s, a, b), one cell for each state and pair of actions.
 
-    All cells start at ``initial``.  Shape [R, S, A, B] for R replicates.
+    All cells start at ``initial``.  Shape [R, S, A, B] for R replicates; the actions of several opponents are one, B = ∏ B_m.
+
+    Raises Misfit in a game whose states have no numbers.
 
     Source: Gallego (2021), section 4.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
     offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    assumes: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     initial: float
 
     def build(self, problem: Game, rng: Rng) -> Table:
-        shape = (problem.replicates, problem.n_states, problem.n_actions, problem.n_threats)
-        return Table(torch.full(shape, self.initial, device=problem.device, dtype=problem.dtype), self.initial)
+        environment = problem.environment
+        if not isinstance(environment, NumberedStates):
+            raise Misfit(
+                f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
+            )
+        shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
+        return Table(torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype), self.initial)

@@ -8,11 +8,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import NoiseLaw
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, factor
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, factor, linear_gaussian_system
 from components.problems.sequence import Sequence
 from components.registry import register
+from components.trouble import Misfit
 
 
 class ContaminatedModule(nn.Module):
@@ -49,21 +51,27 @@ class ContaminatedModule(nn.Module):
 
 
 @register("model", "contaminated_ssm")
-class ContaminatedSSM(Model):
+class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
     """Oracle: the linear Gaussian state-space model with the true, contaminated law of the observation noise.
 
     y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here (1 − p_c) N(H x_t, Σ) +
-    p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear Gaussian model.
+    p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear Gaussian model.  Raises Misfit where the attacker knows of
+    no law, and on data of another system.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     offers: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    needs_attacker: ClassVar[frozenset[str]] = frozenset({"noise_law"})
 
     def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
-        Sigma = problem.system.Sigma
+        system = linear_gaussian_system(problem, self.name)
+        Sigma = system.Sigma
         if problem.attacker is None:
             weights, covariances = Sigma.new_ones(1), Sigma.unsqueeze(0)
+        elif isinstance(problem.attacker, NoiseLaw):
+            weights, covariances = problem.attacker.mixture(Sigma)
         else:
-            weights, covariances = problem.attacker.mixture(Sigma)  # type: ignore[attr-defined]
-        return ContaminatedModule(LinearGaussianModule(problem.system), weights, covariances)
+            raise Misfit(f"model={self.name}: attacker={problem.attacker.name} does not say by what law it corrupts")
+        return ContaminatedModule(LinearGaussianModule(system), weights, covariances)

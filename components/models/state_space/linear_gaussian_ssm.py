@@ -8,11 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import Misfit, NumericalTrouble
 
 
 def factor(matrix: Tensor, name: str) -> Tensor:
@@ -21,6 +22,17 @@ def factor(matrix: Tensor, name: str) -> Tensor:
     if failed:
         raise NumericalTrouble(f"Cholesky of {name} failed in {matrix.dtype}", "set dtype=float64")
     return lower
+
+
+def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
+    """The system that a model assumes.
+
+    Raises:
+        Misfit: what made the data is something else, or not known.
+    """
+    if not isinstance(problem.system, LinearGaussian):
+        raise Misfit(f"model={model}: assumes a linear Gaussian system, and dataset={problem.name} names none")
+    return problem.system
 
 
 class LinearGaussianModule(nn.Module):
@@ -36,9 +48,17 @@ class LinearGaussianModule(nn.Module):
     L_P0: Tensor
     whiten: Tensor
 
-    def __init__(self, system: LinearGaussianSystem):
+    def __init__(self, system: LinearGaussian):
         super().__init__()
-        for name, matrix in vars(system).items():
+        matrices = {
+            "A": system.A,
+            "Q": system.Q,
+            "H": system.H,
+            "Sigma": system.Sigma,
+            "m0": system.m0,
+            "P0": system.P0,
+        }
+        for name, matrix in matrices.items():
             self.register_buffer(name, matrix.clone())
         self.register_buffer("L_Q", factor(self.Q, "Q"))
         self.register_buffer("L_P0", factor(self.P0, "P_0"))
@@ -71,16 +91,17 @@ class LinearGaussianModule(nn.Module):
 
 
 @register("model", "linear_gaussian_ssm")
-class LinearGaussianSSM(Model):
+class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     """Linear Gaussian state-space model whose matrices are those of the simulated system.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles [R, N, dx].  It knows nothing of any
-    contamination.  Raises NumericalTrouble when a covariance cannot be factorised.
+    contamination.  Raises NumericalTrouble when a covariance cannot be factorised, Misfit on data of another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.17)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     offers: ClassVar[frozenset[str]] = frozenset({"state_space", "linear_gaussian", "power_integral"})
+    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
-        return LinearGaussianModule(problem.system)
+        return LinearGaussianModule(linear_gaussian_system(problem, self.name))

@@ -1,6 +1,7 @@
 import pytest
 import torch
-from game_play import component, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_problems import component
 from pydantic import ValidationError
 
 
@@ -14,18 +15,18 @@ def test_update_is_equation_4_1():
         s = 0
         for t in range(60):
             a, b = invert(greedy(q[s], epsilon), uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.reward_a[s, a, b]), int(game.transition[s, a, b])
+            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
             q[s][a] = (1 - alpha) * q[s][a] + alpha * (r + gamma * max(q[s_next]))  # eq. (4.1)
             s = s_next
             assert float(posterior.rewards[i, t]) == r
-        torch.testing.assert_close(state["q"].values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
-        assert int(state["s"][i]) == s
+        torch.testing.assert_close(state.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
+        assert int(state.standing.s[i]) == s
 
 
 def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
     game = friend_or_foe(replicates=3, episodes=40)
     state, posterior = play(game, component("inference", "q_learning", alpha=1.0, gamma=0.0))
-    held = state["q"].values[:, 0, :, 0]
+    held = state.q.values[:, 0, :, 0]
     assert set(held.flatten().tolist()) <= {50.0, -50.0}
     assert bool((held == posterior.rewards[:, -1:]).any(1).all())
 

@@ -1,9 +1,11 @@
 import pytest
 import torch
-from game_play import Stationary, component, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_games import Stationary, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_problems import component
 from scipy import integrate
+from torch.nn.functional import one_hot
 
-from components.inference.games.fpq_learning import count, expected_values, mean_forecast
+from components.inference.games.fictitious_play import count, expected_values, mean_forecast
 
 
 @pytest.mark.parametrize("forget", [1.0, 0.8])
@@ -22,13 +24,13 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
         s = 0
         for t in range(60):
             a, b = invert(greedy(psi(s), epsilon), uniforms[t][i]), threats[t][i]
-            r, s_next = float(game.reward_a[s, a, b]), int(game.transition[s, a, b])
+            r, s_next = float(game.environment.reward_a[s, a, b]), int(game.environment.transition[s, a, b])
             counts[s] = [forget * c for c in counts[s]]  # Algorithm 4.4, line 3
             counts[s][b] += 1  # line 5
             q[s][a][b] = (1 - alpha) * q[s][a][b] + alpha * (r + gamma * max(psi(s_next)))  # eq. (4.2)
             s = s_next
-        torch.testing.assert_close(state["q"].values[i], torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(state["counts"][i], torch.tensor(counts, dtype=torch.float64))
+        torch.testing.assert_close(state.q.values[i], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(state.counts[i], torch.tensor(counts, dtype=torch.float64))
         torch.testing.assert_close(posterior.values[i], torch.tensor(psi(s), dtype=torch.float64))
 
 
@@ -37,7 +39,7 @@ def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior(
     counts, s = torch.tensor([[[2.0, 3.0]]], dtype=torch.float64), torch.zeros(1, dtype=torch.long)
     seen = [0, 1, 1, 0, 0, 0, 1]
     for b in seen:
-        count(counts, s, torch.tensor([b]), forget=1.0)
+        count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
 
     def unnormalised(p):
         value = p ** (2 - 1) * (1 - p) ** (3 - 1)
@@ -54,7 +56,7 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
     seen = torch.randint(0, 3, (40,), generator=generator)
     counts, s, forget = torch.ones(1, 1, 3, dtype=torch.float64), torch.zeros(1, dtype=torch.long), 0.8
     for b in seen:
-        count(counts, s, b[None], forget)
+        count(counts, s, one_hot(b[None], 3).double(), forget)
     expected = [forget**40 + sum(forget ** (39 - t) for t in range(40) if seen[t] == b) for b in range(3)]
     torch.testing.assert_close(counts[0, 0], torch.tensor(expected, dtype=torch.float64))
     assert float(counts.sum()) == pytest.approx(
@@ -64,7 +66,7 @@ def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
 
 def test_only_the_visited_state_forgets():
     counts = torch.ones(1, 2, 2, dtype=torch.float64)
-    count(counts, torch.tensor([1]), torch.tensor([0]), forget=0.5)
+    count(counts, torch.tensor([1]), one_hot(torch.tensor([0]), 2).double(), forget=0.5)
     assert counts.tolist() == [[[1.0, 1.0], [1.5, 0.5]]]
 
 
@@ -76,7 +78,7 @@ def test_expected_values_are_a_sum_over_threats():
 def test_a_stationary_opponent_is_best_responded():
     """He hides the reward in box 1 with probability 0.8: she ends with box 1, up to ε, and knows his probabilities."""
     game = friend_or_foe(replicates=40, episodes=1500)
-    game.attacker = Stationary([0.8, 0.2])
+    game.attacker = Stationary(p=[0.8, 0.2])
     _, posterior = play(game, component("inference", "fpq_learning", forget=1.0))
     mean, se = mean_and_se(game.score(posterior, None)["reward"])
     best = 0.95 * (0.8 * 50 - 0.2 * 50) + 0.05 * (0.2 * 50 - 0.8 * 50)
@@ -88,9 +90,9 @@ def test_a_stationary_opponent_is_best_responded():
 def test_without_future_the_table_learns_the_payoffs():
     game = three_states(replicates=4, episodes=400)
     state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
-    visited = state["q"].values != 0
+    visited = state.q.values != 0
     assert bool(visited.any())
-    torch.testing.assert_close(state["q"].values[visited], game.reward_a.expand(4, -1, -1, -1)[visited])
+    torch.testing.assert_close(state.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited])
 
 
 def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_not():

@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 import torch
-from game_play import component, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
+from small_problems import component
 
 
 def expectation(table, forecast):
@@ -30,14 +31,14 @@ def test_update_is_algorithm_4_1():
         for t in range(60):
             psi = expectation(q2[s], p_a(s))  # eq. (4.3)
             a, b = invert(greedy(psi, 0.1), uniforms[t][i]), threats[t][i]
-            r_a, r_b = float(game.reward_a[s, a, b]), float(game.reward_b[s, a, b])
-            s_next = int(game.transition[s, a, b])  # line 1
+            r_a, r_b = float(game.environment.reward_a[s, a, b]), float(game.environment.reward_b[s, a, b, 0])
+            s_next = int(game.environment.transition[s, a, b])  # line 1
             counts[s][a] += 1
             q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (r_b + gamma * max(expectation(q1[s_next], p_b(s_next))))  # line 2
             q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (r_a + gamma * max(expectation(q2[s_next], p_a(s_next))))  # line 4
             s = s_next
-        torch.testing.assert_close(state["q"][0].values[i], torch.tensor(q1, dtype=torch.float64))
-        torch.testing.assert_close(state["q"][1].values[i], torch.tensor(q2, dtype=torch.float64))
+        torch.testing.assert_close(state.q[0].values[i], torch.tensor(q1, dtype=torch.float64))
+        torch.testing.assert_close(state.q[1].values[i], torch.tensor(q2, dtype=torch.float64))
         torch.testing.assert_close(posterior.forecast[i], torch.tensor(p_a(s), dtype=torch.float64))
 
 
@@ -46,7 +47,7 @@ def test_level_1_is_fpq_learning(forget):
     game = three_states(replicates=5, episodes=80)
     one, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
     fpq, other = play(game, component("inference", "fpq_learning", forget=forget))
-    assert torch.equal(one["q"][0].values, fpq["q"].values)
+    assert torch.equal(one.q[0].values, fpq.q.values)
     assert torch.equal(posterior.rewards, other.rewards)
 
 
@@ -54,10 +55,10 @@ def test_level_1_is_fpq_learning(forget):
 def test_players_alternate_down_the_hierarchy(level):
     game = three_states(replicates=2, episodes=5)
     state, posterior = play(game, component("inference", "level_k", level=level))
-    shapes = [tuple(q.values.shape[2:]) for q in state["q"]]
+    shapes = [tuple(q.values.shape[2:]) for q in state.q]
     assert shapes[-1] == (2, 3)  # hers: 2 actions, 3 threats
     assert all(a == b[::-1] for a, b in itertools.pairwise(shapes))
-    assert state["counts"].shape[-1] == shapes[0][1]
+    assert state.counts.shape[-1] == shapes[0][1]
     assert posterior.forecast.shape == (2, 3)
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import math
 
 import torch
-from filter_play import component, load, run, sequence, system, z_score
+from filter_play import component, load, z_score
+from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from filter_play import component, load, run, sequence, system, z_score
+from filter_play import component, load, z_score
+from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.trouble import NumericalTrouble
@@ -33,7 +34,7 @@ def test_evidence_is_unbiased(resample_below):
 
 def test_forgetting_the_weights_biases_the_evidence():
     def forget(state):
-        state["log_w"] = torch.full_like(state["log_w"], -math.log(state["log_w"].shape[1]))
+        state.log_w = torch.full_like(state.log_w, -math.log(state.log_w.shape[1]))
 
     ratio = evidence_ratio(sequence(system(), 4, replicates=6000), 0.0, forget)
     assert abs(z_score(ratio, 1.0)) > 10
@@ -58,7 +59,7 @@ def test_a_filter_without_its_weights_is_not_kalman():
 
 def test_impossible_observations_are_named():
     problem = sequence(system(), 5, replicates=3)
-    problem.observations[1, 2] = float("nan")
+    problem.observations[1, 2] = float("inf")  # NaN would be a missing one
     inference = component("inference", "bootstrap_filter", particles=20)
     with pytest.raises(NumericalTrouble, match=r"t = 3 in replicates \[1\]; raise inference.particles"):
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))
@@ -84,7 +85,7 @@ def test_scores_before_the_end_are_of_the_times_so_far():
     )
     state = inference.init(model.build(problem, rng), problem, rng)
     assert problem.score(inference.posterior(state), rng) == {}
-    for _, batch in problem.batches("minibatch", rng, 0, 10):
+    for _, batch in problem.batches("observation", rng, 0, 10):
         state, _ = inference.step(state, batch, rng)
     scores = problem.score(inference.posterior(state), rng)
     assert all(torch.isfinite(v).all() for v in scores.values())

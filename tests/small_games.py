@@ -5,35 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-import yaml
+from small_problems import component
+from torch import Tensor
 
-from components import registry
-from components.contracts.roles import Setting
+from components.contracts.games import Move, Seat
+from components.contracts.roles import Opponent, Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
+from components.problems.table_environment import TableEnvironment
 from runner.run.rng import Streams
 
-CONF = Path(__file__).parents[2] / "conf"
 
-
-def component(role: str, name: str, **overrides):
-    return registry.get(role, name)(**(yaml.safe_load((CONF / role / f"{name}.yaml").read_text()) | overrides))
-
-
-class Stationary:
+class Stationary(Opponent[Tensor]):
     """An adversary whose threats are independent draws from fixed probabilities."""
 
-    def __init__(self, p):
-        self.p = torch.as_tensor(p, dtype=torch.float64)
+    name: str = "stationary"
+    p: list[float]
 
-    def reset(self, replicates, n_actions, device, dtype):
-        return torch.zeros(replicates, dtype=dtype)
+    def reset(self, seat: Seat, rng) -> Tensor:
+        return torch.zeros(seat.replicates, dtype=seat.dtype)
 
-    def act(self, state, rng):
+    def act(self, state: Tensor, s: Tensor, rng) -> Tensor:
         u = torch.rand(len(state), 1, generator=rng.attack, dtype=torch.float64)
-        return (u >= self.p.cumsum(0)[:-1]).sum(-1)
+        return (u >= torch.tensor(self.p, dtype=torch.float64).cumsum(0)[:-1]).sum(-1)
 
-    def observe(self, state, a, b, r):
+    def observe(self, state: Tensor, move: Move) -> Tensor:
         return state
 
 
@@ -48,23 +44,28 @@ def three_states(replicates: int, episodes: int) -> Game:
     """3 states, 2 actions, 3 threats, general-sum rewards, deterministic transitions."""
     generator = torch.Generator().manual_seed(3)
     shape = (3, 2, 3)
+    environment = TableEnvironment(
+        reward_a=torch.randn(shape, generator=generator, dtype=torch.float64),
+        reward_b=torch.randn(shape, generator=generator, dtype=torch.float64).unsqueeze(-1),
+        transition=torch.randint(0, 3, shape, generator=generator),
+        n_threats=(3,),
+        touches=torch.zeros(3, 2, 1, dtype=torch.float64),
+    )
     return Game(
         name="three-states",
-        reward_a=torch.randn(shape, generator=generator, dtype=torch.float64),
-        reward_b=torch.randn(shape, generator=generator, dtype=torch.float64),
-        transition=torch.randint(0, 3, shape, generator=generator),
+        environment=environment,
         episodes=episodes,
         tail=0.2,
         window=10,
         replicates=replicates,
-        attacker=Stationary([0.5, 0.2, 0.3]),
+        attacker=Stationary(p=[0.5, 0.2, 0.3]),
     )
 
 
-def play(game: Game, inference, seed: int = 0):
-    """The state after every episode of the game, the posterior, and the final state."""
+def play(game: Game, inference, seed: int = 0, model=None):
+    """The state after every episode of the game, and the posterior; a table of values if no model is given."""
     rng = Streams(seed)
-    state = inference.init(component("model", "q_table").build(game, rng), game, rng)
+    state = inference.init(model or component("model", "q_table").build(game, rng), game, rng)
     for _, episode in game.batches("episode", rng, 0, game.episodes):
         state, _ = inference.step(state, episode, rng)
     posterior: Play = inference.posterior(state)
@@ -96,5 +97,7 @@ def draws(game: Game, seed: int = 0):
     mine = [
         torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0] for _ in range(game.episodes)
     ]
-    theirs = [game.attacker.act(torch.zeros(game.replicates), rng) for _ in range(game.episodes)]
+    theirs = [
+        game.attacker.act(torch.zeros(game.replicates), torch.zeros(game.replicates), rng) for _ in range(game.episodes)
+    ]
     return torch.stack(mine).tolist(), torch.stack(theirs).tolist()

@@ -1,0 +1,40 @@
+"""What passes between a sequence problem, the filters and smoothers that see it, and its figures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+
+class Observation(NamedTuple):
+    """The batch of a filter: what is seen at time t."""
+
+    t: int  # 1 … T
+    y: Tensor  # [R, dy]; a missing one holds NaN
+    x: Tensor | None = None  # regressors of time t [p], the same for all replicates
+    missing: Tensor | None = None  # [R] bool: nothing was seen; None: all replicates saw y
+
+
+class Series(NamedTuple):
+    """The batch of a smoother or of a sampler over a whole series."""
+
+    y: Tensor  # [R, T, dy]; a missing observation holds NaN
+    x: Tensor | None = None  # regressors [T, p]
+    missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
+
+
+class Trajectories(Protocol):
+    """What figures ask of a sequence problem."""
+
+    @property
+    def states(self) -> Tensor | None: ...  # the truth [R or 1, T, dx], where it is known
+
+    @property
+    def observations(self) -> Tensor: ...  # [R, T, dy]
+
+    @property
+    def state_names(self) -> list[str]: ...
+
+    @property
+    def corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed

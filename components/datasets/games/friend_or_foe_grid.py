@@ -1,0 +1,91 @@
+"""The friend-or-foe game in a room: she walks to one of two targets."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures import rewards
+from components.figures.grid_policy import grid_policy
+from components.problems.game import Game
+from components.problems.table_environment import TableEnvironment
+from components.registry import register
+
+ROWS, COLUMNS = 4, 3
+START = (3, 1)
+TARGETS = ((0, 0), (0, 2))
+MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
+
+
+@register("dataset", "friend_or_foe_grid")
+class FriendOrFoeGrid(Dataset[Game]):
+    """Spatial friend or foe: a room of 4 × 3 cells, in whose upper corners the adversary hides the good and the bad reward.
+
+    She starts in the middle of the lowest row and moves up, right, down or left; a wall leaves her where she is.  Each move
+    costs ``cost``.  The first target that she steps on pays +reward if the adversary hid the good one there at this move,
+    −reward otherwise, and ends the episode, as do ``horizon`` moves.  The rewards he is believed to get are ∓reward at a
+    target and 0 elsewhere; of her moves he sees the target that she steps on.  States are 3·row + column.  An episode is
+    worth 46 at best, by the text's rules.
+
+    Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017)."""
+
+    kind: ClassVar[Kind] = "game"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+
+    episodes: PositiveInt
+    reward: PositiveFloat
+    cost: NonNegativeFloat
+    horizon: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def environment(self, setting: Setting) -> TableEnvironment:
+        """The rules as tables."""
+        states, actions, threats = ROWS * COLUMNS, len(MOVES), len(TARGETS)
+        reward_a = torch.full((states, actions, threats), -self.cost, dtype=setting.dtype)
+        reward_b = torch.zeros(states, actions, threats, 1, dtype=setting.dtype)
+        transition = torch.zeros(states, actions, threats, dtype=torch.long)
+        touches = torch.zeros(states, actions, threats, dtype=setting.dtype)
+        ends = torch.zeros(states, dtype=torch.bool)
+        for row in range(ROWS):
+            for column in range(COLUMNS):
+                s = COLUMNS * row + column
+                ends[s] = (row, column) in TARGETS
+                for a, (down, right) in enumerate(MOVES):
+                    place = min(max(row + down, 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
+                    transition[s, a] = COLUMNS * place[0] + place[1]
+                    if place in TARGETS:
+                        target = TARGETS.index(place)
+                        gain = self.reward * (2 * torch.eye(threats, dtype=setting.dtype)[target] - 1)  # by b
+                        reward_a[s, a] += gain
+                        reward_b[s, a, :, 0] = -gain
+                        touches[s, a, target] = 1
+        return TableEnvironment(
+            reward_a=reward_a.to(setting.device),
+            reward_b=reward_b.to(setting.device),
+            transition=transition.to(setting.device),
+            n_threats=(threats,),
+            touches=touches.to(setting.device),
+            ends=ends.to(setting.device),
+            horizon=self.horizon,
+            continuing=False,
+            start=COLUMNS * START[0] + START[1],
+        )
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        return Game(
+            name=self.name,
+            environment=self.environment(setting),
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw, partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS)],
+            replicates=setting.replicates,
+        )

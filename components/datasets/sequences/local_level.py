@@ -1,0 +1,70 @@
+"""A simulated random walk seen through noise, some of whose observations may be missing."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.coverage import coverage
+from components.figures.states import states
+from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.registry import register
+
+
+@register("dataset", "local_level")
+class LocalLevelSeries(Dataset[Sequence]):
+    """Series of the local-level model, simulated.
+
+    μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, s_η²), y_t = μ_t + N(0, s_ε²); each observation is missing (NaN) with a
+    probability of its own.  Each of the R replicates has its own level [R, T, 1] and its own observations [R, T, 1].
+
+    Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    n_steps: PositiveInt
+    observation_sd: PositiveFloat
+    level_sd: PositiveFloat
+    initial_mean: float
+    initial_sd: PositiveFloat
+    missing: Annotated[float, Field(ge=0, lt=1)]
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        def normal() -> Tensor:
+            return torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
+
+        def placed(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
+        level = self.initial_mean + self.initial_sd * first + self.level_sd * normal().cumsum(1)  # [R, T]
+        seen = level + self.observation_sd * normal()
+        if self.missing:
+            lost = torch.rand(seen.shape, generator=rng.data, dtype=torch.float64) < self.missing
+            seen = seen.masked_fill(lost, math.nan)
+        one = torch.ones(1, 1, dtype=torch.float64)
+        matrices = {
+            "A": one,
+            "Q": self.level_sd**2 * one,
+            "H": one,
+            "Sigma": self.observation_sd**2 * one,
+            "m0": self.initial_mean * one[0],
+            "P0": self.initial_sd**2 * one,
+        }
+        return Sequence(
+            name=self.name,
+            states=placed(level.unsqueeze(-1)),
+            observations=placed(seen.unsqueeze(-1)),
+            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
+            state_names=["level"],
+            figures=[states, coverage],
+        )

@@ -1,0 +1,55 @@
+"""What a decision maker would do, and expects, in every cell of a grid world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.games import GameOnShow
+from components.contracts.posteriors import Played
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def grid_policy(
+    game: GameOnShow,
+    play: Played,
+    rows: int,
+    columns: int,
+    moves: Sequence[tuple[int, int]],
+    ends: Sequence[tuple[int, int]],
+) -> dict[str, Figure]:
+    """max_a ψ(s, a) of every cell, mean over replicates, and arrows as long as the share of replicates that would take them.
+
+    ``moves`` are (down, right) of each action; ``ends``, the cells where an episode ends, have neither."""
+    device = game.environment.device
+    psi = torch.stack(
+        [play.values_at(torch.full((game.replicates,), s, device=device)) for s in range(rows * columns)]
+    ).cpu()  # [S, R, A]
+    best = (psi == psi.amax(-1, keepdim=True)).double()
+    share = (best / best.sum(-1, keepdim=True)).mean(1)  # equal maxima share an arrow  # [S, A]
+    value = psi.amax(-1).mean(1).view(rows, columns)
+    for row, column in ends:
+        value[row, column] = torch.nan
+
+    figure, (axis,) = new_figure(width=0.9 * columns + 1.8, height=0.9 * rows + 0.9)
+    image = axis.imshow(value, cmap="viridis")
+    figure.colorbar(image, ax=axis, label="expected return")
+    for row in range(rows):
+        for column in range(columns):
+            if (row, column) in ends:
+                axis.text(
+                    column, row, f"target {list(ends).index((row, column)) + 1}", ha="center", va="center", fontsize=8
+                )
+                continue
+            for (down, right), p in zip(moves, share[columns * row + column].tolist(), strict=True):
+                if p > 0.02:
+                    axis.annotate("", (column + 0.45 * p * right, row + 0.45 * p * down), (column, row),
+                                  arrowprops={"arrowstyle": "-|>", "color": PALETTE[1], "lw": 1.5})  # fmt: skip
+    axis.set(xticks=[], yticks=[], title=f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}")
+    axis.grid(False)
+    return {"grid_policy": figure}

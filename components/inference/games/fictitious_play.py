@@ -1,0 +1,64 @@
+"""Beliefs about opponents who are counted: Dirichlet distributions over their next actions, one for each state.
+
+Counts [R, S, ΣB_m] hold those of M opponents side by side; they are independent in her eyes, and their forecasts multiply.
+
+Source: Gallego (2021), sections 4.3.1 and 4.3.5, Algorithm 4.4.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.problems.game import Game
+
+
+def prior_counts(game: Game, n: int, prior: float) -> Tensor:
+    """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that has a number."""
+    like = game.environment
+    return torch.full((game.replicates, game.n_states, n), prior, device=like.device, dtype=like.dtype)
+
+
+def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:
+    """E[p_A(·|s)] = α / Σα: counts [R, S, n], s [R] -> [R, n]."""
+    alpha = counts[:, 0] if counts.shape[1] == 1 else counts[torch.arange(len(s), device=s.device), s]
+    return alpha / alpha.sum(-1, keepdim=True)
+
+
+def count(counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor | None = None) -> None:
+    """Algorithm 4.4 in place: α(s) := λα(s), then α_b(s) := α_b(s) + 1; other states are left alone, and so are replicates
+    that are not ``live`` [R].  ``seen`` [R, n] is one at what each opponent did."""
+    replicates, states, n = counts.shape
+    rows = torch.arange(replicates, device=s.device) * states + s
+    flat = counts.view(-1, n)
+    before = flat.index_select(0, rows)
+    after = torch.add(seen, before, alpha=forget)
+    flat.index_copy_(0, rows, after if live is None else torch.where(live.unsqueeze(1), after, before))
+
+
+def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """What each opponent did, [R, M] -> [R, ΣB_m] with a one for each."""
+    if len(sizes) == 1:
+        return one_hot(each[:, 0], sizes[0]).to(dtype)
+    return torch.cat([one_hot(each[:, m], n) for m, n in enumerate(sizes)], 1).to(dtype)
+
+
+def forecasts(counts: Tensor, s: Tensor, sizes: tuple[int, ...]) -> list[Tensor]:
+    """The forecast of each opponent's next action [R, B_m]."""
+    if len(sizes) == 1:
+        return [mean_forecast(counts, s)]
+    return [mean_forecast(part, s) for part in counts.split(sizes, -1)]
+
+
+def together(parts: list[Tensor]) -> Tensor:
+    """p(b¹ … b^M) = ∏ p(b^m), numbered as joint actions are: [R, B_m] each -> [R, ∏B_m]."""
+    joint = parts[0]
+    for part in parts[1:]:
+        joint = (joint.unsqueeze(2) * part.unsqueeze(1)).flatten(1)
+    return joint
+
+
+def expected_values(q: Tensor, forecast: Tensor) -> Tensor:
+    """ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3): q [R, A, B], forecast [R, B] -> [R, A]."""
+    return (q * forecast[:, None, :]).sum(-1)

@@ -1,0 +1,86 @@
+"""Gibbs sampling of the states and the parameters of a whole series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import SeriesConditionals
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.posteriors.smoothed import SampledSeries
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+
+@dataclass(kw_only=True)
+class Sweeps:
+    """C chains for each of R replicates: where they are, and what they have kept."""
+
+    model: SeriesConditionals = rebuilt()
+    times: int  # T
+    begun: Tensor  # parameters where the chains began [R, C, P]
+    theta: Tensor  # and where they are now [R, C, P]
+    t: int = 0  # sweeps done
+    kept: list[Tensor] = field(default_factory=list)  # parameters [R, C, P] each, on the CPU
+    kept_states: list[Tensor] = field(default_factory=list)  # x_1 … x_T [R, C, T, dx] each, on the CPU
+
+
+@register("inference", "series_gibbs")
+class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
+    """Gibbs sampler over a whole series, C chains for each of R replicates at once.
+
+        x_0:T ~ p(x_0:T | θ, y_1:T),   then   θ ~ p(θ | x_0:T, y_1:T),   one sweep a step
+
+    θ [R, C, P], states [R, C, T + 1, dx]; the conditionals are the model's.  After ``burn_in`` sweeps every ``thinning``-th is
+    kept, which takes R·C·(T·dx + P) numbers.
+
+    Raises NumericalTrouble where a conditional draws what is not finite.
+
+    Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "holds_draws", "writes_files"})
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: SeriesConditionals, problem: Sequence, rng: Rng) -> Sweeps:
+        _, series = next(problem.batches("series", rng, 0, 1))
+        assert isinstance(series, Series)
+        theta = model.start(series, self.chains, rng.init)
+        return Sweeps(model=model, times=series.y.shape[1], begun=theta, theta=theta)
+
+    @torch.no_grad()
+    def step(self, state: Sweeps, batch: Series, rng: Rng) -> tuple[Sweeps, Info]:
+        states = state.model.draw_states(batch, state.theta, rng.noise)  # [R, C, T + 1, dx]
+        theta = state.model.draw_parameters(batch, states, state.theta, rng.noise)
+        if not torch.isfinite(theta.sum() + states.sum()):
+            raise NumericalTrouble("a conditional drew what is not finite", "change the priors of the model")
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(theta.cpu())
+            state.kept_states.append(states[:, :, 1:].cpu())
+        by_name = {name: theta[..., j].mean() for j, name in enumerate(state.model.parameter_names)}
+        return replace(state, theta=theta, t=t), by_name | {"draws": len(state.kept)}
+
+    def posterior(self, state: Sweeps) -> SampledSeries:
+        r, c, p = state.theta.shape
+        like = state.theta
+        states = (
+            torch.stack(state.kept_states, 2).to(like.device)
+            if state.kept
+            else like.new_empty(r, c, 0, state.times, state.model.state_dim)
+        )
+        parameters = torch.stack(state.kept, 2).to(like.device) if state.kept else like.new_empty(r, c, 0, p)
+        return SampledSeries.summarised(states, parameters, list(state.model.parameter_names), state.begun)

@@ -1,0 +1,78 @@
+"""Games whose states have numbers, with rewards and transitions in tables: the fast path of small games."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from components.contracts.games import Outcome
+
+
+@dataclass(frozen=True)
+class TableEnvironment:
+    """``Environment`` and ``NumberedStates`` of S states, A actions of hers and B = ∏ B_m joint actions of M opponents.
+
+    The last opponent's action runs fastest in B.  Transitions are deterministic; an episode begins in ``start``."""
+
+    reward_a: Tensor  # [S, A, B]
+    reward_b: Tensor  # [S, A, B, M] as she believes them to be
+    transition: Tensor  # [S, A, B] long: s'
+    n_threats: tuple[int, ...]  # B_1 … B_M
+    touches: Tensor  # what opponents see of her action: weights on K targets [S, A, K]; zeros: nothing
+    ends: Tensor | None = None  # [S] bool: states that end an episode; None: none does
+    horizon: int = 1  # moves in an episode, at most
+    continuing: bool = True  # an episode begins where the last one ended
+    start: int = 0
+
+    @property
+    def n_states(self) -> int:
+        return self.reward_a.shape[0]
+
+    @property
+    def n_actions(self) -> int:
+        return self.reward_a.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.reward_a.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.reward_a.dtype
+
+    @cached_property
+    def _reward_b(self) -> Tensor:
+        return self.reward_b.flatten(0, 2)  # [S·A·B, M]
+
+    @cached_property
+    def _touches(self) -> Tensor:
+        return self.touches.flatten(0, 1)  # [S·A, K]
+
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+        """The first state, [R] long."""
+        return torch.full((replicates,), self.start, device=self.device)
+
+    def joint(self, b: Tensor) -> Tensor:
+        """The number of the opponents' joint action, b [R, M] -> [R]."""
+        index = b[:, 0]
+        for m in range(1, len(self.n_threats)):
+            index = index * self.n_threats[m] + b[:, m]
+        return index
+
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+        """Nothing is drawn; s and a [R], b [R, M]."""
+        cell = (s * self.n_actions + a) * self.reward_a.shape[2] + self.joint(b)
+        s_next = s if self.n_states == 1 else self.transition.take(cell)
+        done = None if self.ends is None else self.ends.take(s_next)
+        return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
+
+    def shown(self, s: Tensor, a: Tensor) -> Tensor:
+        """[R, K]."""
+        return self._touches.index_select(0, a if self.n_states == 1 else s * self.n_actions + a)
+
+    def features(self, s: Tensor) -> Tensor:
+        """One-hot [R, S]."""
+        return torch.nn.functional.one_hot(s, self.n_states).to(self.dtype)

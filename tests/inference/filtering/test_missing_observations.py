@@ -1,0 +1,153 @@
+"""Missing observations: filters go on without them, scores leave them out, and both count them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from filter_play import component, load, z_score
+from small_sequences import run, sequence, system
+
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from runner.run.rng import Streams
+
+T = 6
+
+
+def gappy(apart: bool, replicates: int = 3):
+    """A sequence some of whose observations are missing, the same in all replicates or not; one coordinate is enough."""
+    problem = sequence(system(), T, replicates)
+    problem.observations[:, 3] = math.nan
+    problem.observations[:, 0, 1] = math.nan
+    if apart:
+        problem.observations[1, 4] = math.nan
+        problem.observations[2, 1:3, 0] = math.nan
+    return problem
+
+
+def conditioned(problem, r: int):
+    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, and log p of these, from the joint Gaussian."""
+    s, dx, dy = problem.system, 3, 2
+    blocks = [torch.linalg.matrix_power(s.A, t) for t in range(T + 1)]
+    spread = torch.zeros(T * dx, T * dx, dtype=torch.float64)
+    for t in range(1, T + 1):
+        for u in range(1, T + 1):
+            shared = blocks[t] @ s.P0 @ blocks[u].T
+            for v in range(1, min(t, u) + 1):
+                shared = shared + blocks[t - v] @ s.Q @ blocks[u - v].T
+            spread[(t - 1) * dx : t * dx, (u - 1) * dx : u * dx] = shared
+    mean = torch.cat([blocks[t] @ s.m0 for t in range(1, T + 1)])
+    H = torch.block_diag(*[s.H] * T)
+    cov_y, cross, mean_y = H @ spread @ H.T + torch.block_diag(*[s.Sigma] * T), spread @ H.T, H @ mean
+    y, there = problem.observations[r].flatten(), (~problem.missing[r]).repeat_interleave(dy)
+    means, variances = [], []
+    for t in range(T):
+        rows, seen = slice(t * dx, (t + 1) * dx), there & (torch.arange(T * dy) < (t + 1) * dy)
+        gain = torch.linalg.solve(cov_y[seen][:, seen], cross[rows][:, seen].T).T
+        means.append(mean[rows] + gain @ (y[seen] - mean_y[seen]))
+        variances.append((spread[rows, rows] - gain @ cross[rows][:, seen].T).diagonal())
+    law = torch.distributions.MultivariateNormal(mean_y[there], cov_y[there][:, there])
+    return torch.stack(means), torch.stack(variances), law.log_prob(y[there])
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_kalman_is_the_joint_gaussian_conditioned_on_what_was_seen(apart):
+    problem = gappy(apart)
+    got = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    for r in range(3):
+        mean, variance, evidence = conditioned(problem, r)
+        torch.testing.assert_close(got.mean[r], mean, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(got.variance[r], variance, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(got.log_normaliser[r], evidence, rtol=1e-10, atol=1e-9)
+
+
+def test_covariances_are_shared_only_where_the_same_is_missing():
+    for apart, dim in ((False, 2), (True, 3)):
+        problem = gappy(apart)
+        state = component("inference", "kalman").init(LinearGaussianModule(problem.system), problem, Streams(0))
+        assert state.P.dim() == dim
+
+
+@pytest.mark.parametrize("name", ["bootstrap_filter", "beta_bootstrap_filter"])
+def test_particle_filters_agree_with_kalman(name):
+    problem = sequence(system(), T, 400)
+    problem.observations[:, 2] = math.nan
+    problem.observations[::2, 4] = math.nan  # half of the replicates miss one more
+    inference = component("inference", name, particles=400, **({"beta": 0.0} if name.startswith("beta") else {}))
+    model = LinearGaussianModule(problem.system)
+    got, exact = (run(i, model, problem, Streams(3)) for i in (inference, component("inference", "kalman")))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        assert z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0).abs() < 4
+        assert z_score((got.mean - exact.mean)[half, -1], 0.0).abs().max() < 4.5
+
+
+def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
+    """The mutant: an observation that is not there is replaced by its own prediction, and then used."""
+    problem = sequence(system(), T, 400)
+    exact_problem = replace(problem, observations=problem.observations.clone())
+    exact_problem.observations[:, 2] = math.nan
+    model = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "kalman"), model, exact_problem, Streams(0))
+    problem.observations[:, 2] = exact.predicted[:, 2]
+    got = run(component("inference", "bootstrap_filter", particles=400), model, problem, Streams(3))
+    assert z_score((got.log_normaliser - exact.log_normaliser).exp(), 1.0).abs() > 10
+
+
+def test_nothing_seen_is_the_prior():
+    problem = sequence(system(), T, 2)
+    problem.observations[:] = math.nan
+    got = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    assert torch.equal(got.log_normaliser, torch.zeros(2, dtype=torch.float64))
+    s = problem.system
+    P = s.A @ s.P0 @ s.A.T + s.Q
+    torch.testing.assert_close(got.variance[0, 0], P.diagonal())
+
+
+def test_a_model_is_never_asked_about_what_is_missing():
+    class Picky(LinearGaussianModule):
+        def log_observation(self, y, x, t):
+            assert not y.isnan().any()
+            return super().log_observation(y, x, t)
+
+    problem = gappy(apart=True)
+    got = run(component("inference", "bootstrap_filter", particles=30), Picky(problem.system), problem, Streams(0))
+    assert torch.isfinite(got.mean).all()
+
+
+def test_scores_leave_out_what_is_missing_and_count_it():
+    problem, rng = load("local_level", replicates=4, n_steps=40, missing=0.3)
+    model = component("model", "linear_gaussian_ssm").build(problem, rng)
+    got = run(component("inference", "kalman"), model, problem, rng)
+    scores = problem.score(got, rng)
+    for r in range(4):
+        there = ~problem.missing[r]
+        errors = (got.predicted[r, there] - problem.observations[r, there]).abs()
+        assert float(scores["medae"][r]) == pytest.approx(float(errors.quantile(0.5)))
+        assert int(scores["missing"][r]) == int((~there).sum())
+    total = int(problem.missing.sum())
+    assert total > 0
+    assert problem.describe()["missing"] == f"{total:,} of 160 observations"
+    assert {"nmse", "coverage90", "medae"} <= set(scores)
+    assert set(problem.draw(got, rng)) == {"states", "coverage"}
+
+
+def test_without_the_truth_only_predictions_are_scored():
+    problem, rng = load("local_level", replicates=2, n_steps=20)
+    unknown = replace(problem, states=None)
+    model = component("model", "linear_gaussian_ssm").build(unknown, rng)
+    got = run(component("inference", "kalman"), model, unknown, rng)
+    scores = unknown.score(got, rng)
+    assert set(scores) <= {"medae", "missing"}
+    assert "medae" in scores
+    assert unknown.describe()["truth"] == "not known"
+    assert set(unknown.draw(got, rng)) == {"states"}
+
+
+def test_what_is_missing_is_not_corrupted():
+    problem, rng = load("local_level", replicates=3, n_steps=60, missing=0.3)
+    attacked = problem.attacked(component("attacker", "gaussian_contamination", probability=0.5, sd=9.0), rng)
+    assert attacked.corrupted.any()
+    assert not (attacked.corrupted & attacked.missing).any()
+    assert torch.equal(attacked.missing, problem.missing)
