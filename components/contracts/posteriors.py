@@ -122,13 +122,10 @@ class FilteredStates(SmoothedStates, Protocol):
 
 @runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
-    """Draws of the P parameters of a model of a whole series, by C chains for each of R replicates."""
+    """States that were drawn together with the parameters of a model of the whole series."""
 
     @property
-    def parameters(self) -> Tensor: ...  # [R, C, N, P]
-
-    @property
-    def parameter_names(self) -> list[str]: ...
+    def parameters(self) -> HoldsDraws: ...  # [R·C, N, P]
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from components.contracts.posteriors import HoldsDraws
 from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
 
 
@@ -32,14 +33,15 @@ def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
     return (predicted - observations).abs().nanquantile(0.5, dim=1)
 
 
-def parameter_scores(parameters: Tensor, names: list[str]) -> dict[str, Tensor]:
-    """Mean and standard deviation of each parameter's draws [R, C, N, P], smallest bulk ESS and largest R̂: [R] each."""
-    r, chains, n, p = parameters.shape
-    pooled = parameters.flatten(1, 2)  # [R, C·N, P]
-    out = {f"mean/{name}": pooled[..., j].mean(1) for j, name in enumerate(names)}
-    out |= {f"sd/{name}": pooled[..., j].std(1, correction=0) for j, name in enumerate(names)}
+def parameter_scores(draws: HoldsDraws) -> dict[str, Tensor]:
+    """Mean and standard deviation of each parameter, smallest bulk ESS and largest R̂ of C chains a replicate: [R] each."""
+    values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
+    r, chains, n, p = values.shape
+    pooled = values.flatten(1, 2)  # [R, C·N, P]
+    out = {f"mean/{name}": pooled[..., j].mean(1) for j, name in enumerate(draws.names)}
+    out |= {f"sd/{name}": pooled[..., j].std(1, correction=0) for j, name in enumerate(draws.names)}
     if n >= FEWEST_DRAWS:
-        together = parameters.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: a coordinate each
+        together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
         out["ess"] = bulk_ess(together).view(r, p).amin(1)
         if chains > 1:
             out["rhat"] = split_rhat(together).view(r, p).amax(1)

@@ -26,7 +26,7 @@ def _known(posterior: SmoothedStates) -> SmoothedStates | None:
     """What is known of the states so far; None: a filter has seen nothing yet, a sampler kept no draw."""
     if isinstance(posterior, FilteredStates):
         return posterior.so_far() if posterior.t else None
-    if isinstance(posterior, SeriesDraws) and posterior.parameters.shape[2] == 0:
+    if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
         return None
     return posterior
 
@@ -126,7 +126,7 @@ class Sequence:
             if self.scores_evidence and found.evidence:
                 out["log_evidence"] = found.log_normaliser
         if isinstance(found, SeriesDraws):
-            out |= filtering.parameter_scores(found.parameters, found.parameter_names)
+            out |= filtering.parameter_scores(found.parameters)
         for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
         missing = self.missing[:, :t]

@@ -15,6 +15,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -50,7 +51,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "holds_draws", "writes_files"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -75,12 +76,16 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         return replace(state, theta=theta, t=t), by_name | {"draws": len(state.kept)}
 
     def posterior(self, state: Sweeps) -> SampledSeries:
-        r, c, p = state.theta.shape
-        like = state.theta
-        states = (
-            torch.stack(state.kept_states, 2).to(like.device)
-            if state.kept
-            else like.new_empty(r, c, 0, state.times, state.model.state_dim)
+        like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
+        if n:
+            states, theta = (
+                torch.stack(state.kept_states, 2).to(like.device),
+                torch.stack(state.kept, 2).to(like.device),
+            )
+        else:
+            states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
+            theta = like.new_empty(r, c, 0, p)
+        names = list(state.model.parameter_names)
+        return SampledSeries.summarised(
+            states, Draws(theta.flatten(0, 1), state.begun.flatten(0, 1), names, replicates=r)
         )
-        parameters = torch.stack(state.kept, 2).to(like.device) if state.kept else like.new_empty(r, c, 0, p)
-        return SampledSeries.summarised(states, parameters, list(state.model.parameter_names), state.begun)
