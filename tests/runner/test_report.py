@@ -14,11 +14,12 @@ import yaml
 from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
+from runner.record.record import read
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
 from runner.report.evolutions import evolutions
 from runner.report.report import main
-from runner.report.results import lay, step_times
+from runner.report.results import lay, scores, step_times
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -302,6 +303,19 @@ def test_times_of_every_replicate_are_in_the_record(make_job):
     assert set(step_times(job.folder)) == {0, 1}
 
 
+@pytest.mark.parametrize(("at_once", "rates"), [(False, [250.0, 100.0]), (True, [500.0, 200.0])])
+def test_ess_per_second_is_of_the_time_that_a_replicate_takes(study, at_once, rates):
+    """Steps of 2 ms, 100 of them; where both replicates share a step, each has half of it."""
+    folder = record(study, "c", 1000, [0.0, 0.0], vectorised=at_once, result={"ess": [50.0, 20.0]})
+    (folder / "metrics.jsonl").write_text("".join(
+        json.dumps({"step": t, "replicate": r, "time": 0.002 * t, "phase": "train", "metrics": {}}) + "\n"
+        for r in range(1 if at_once else 2)
+        for t in range(1, 101)
+    ))  # fmt: skip
+    found = scores(read(folder), folder, "ess_per_second")
+    np.testing.assert_allclose([found[0, r] for r in range(2)], rates)
+
+
 def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     table = {
         "name": "attacked",
@@ -321,18 +335,32 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     assert caption.startswith("Accuracy under attack, mean ± SE")
 
 
-def test_evolutions_are_read_from_the_records_of_one_cell(study):
+@pytest.mark.parametrize("at_once", [False, True])
+def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     spec = {"name": "way", "title": "On the way", "metrics": ["nlpp"], "cell": {"dataset.n_train": 1000}}
     definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
     small = replace(study, study=definition)
-    record(small, "c", 1000, [0.5, 0.6])
-    record(small, "c", 100, [0.9, 0.8])
+    record(small, "c", 1000, [0.5, 0.6], vectorised=at_once)
+    record(small, "c", 100, [0.9, 0.8], vectorised=at_once)
     for n in (100, 1000):
-        lines = [
-            {"step": t, "replicate": r, "time": 1.0, "phase": phase, "metrics": {"nlpp": n + r + 1 / t}}
-            for r in range(2)
-            for t, phase in ((1, "train"), (10, "evaluation"), (20, "final"))
-        ]
+        lines = (
+            [
+                {
+                    "step": t,
+                    "replicate": 0,
+                    "time": 1.0,
+                    "phase": phase,
+                    "metrics": {"nlpp": [n + r + 1 / t for r in range(2)]},
+                }
+                for t, phase in ((1, "train"), (10, "evaluation"), (20, "final"))
+            ]
+            if at_once
+            else [
+                {"step": t, "replicate": r, "time": 1.0, "phase": phase, "metrics": {"nlpp": n + r + 1 / t}}
+                for r in range(2)
+                for t, phase in ((1, "train"), (10, "evaluation"), (20, "final"))
+            ]
+        )
         run = next(run for run in small.runs if run.row == "iGP, tuned" and run.cell == {"dataset.n_train": n})
         (small.folder(run) / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     drawn, caption = evolutions(definition, small)["way"]
