@@ -25,7 +25,7 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 from torch import Tensor, nn
 
 from components.contracts.problems import Batch
-from components.models.deep_gp.build import Specific, shared_and_specific
+from components.models.deep_gp.build import Specific, build_shared_and_specific
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import MultiTaskDGP, DGPNoise
@@ -110,7 +110,7 @@ def built(B: int, M: int, P: int, T: int, D: int, dtype: torch.dtype) -> tuple[M
     y = torch.randn(B, T, generator=rng.data, dtype=dtype)
     batch = Batch(x, y, nn.functional.one_hot(label, T).bool(), 2.0)
     problem = Supervised("bench", "real", batch, batch, None, task_names=[str(t) for t in range(T)])
-    return shared_and_specific(settings(M, P), problem, rng, P, Specific(1, 10.0, 0.5)), batch
+    return build_shared_and_specific(settings(M, P), problem, rng, P, Specific(1, 10.0, 0.5)), batch
 
 
 def relative(a: Tensor, b: Tensor) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,8 +137,6 @@ class Held:
         return self.posterior.predict(x, torch.Generator(x.device).manual_seed(0))
 
 
-def redrawn(posterior: Any, n: int, generator: torch.Generator | None) -> Any:
-    """The same posterior with n draws behind a prediction (its ``n_predict``), new ones at each; the same ones without a
-    generator."""
-    fewer = replace(posterior, n_predict=n)
-    return Held(fewer) if generator is None else fewer
+def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
+    """The posterior itself, which draws anew at each prediction; one that does not, without a generator."""
+    return Held(posterior) if generator is None else posterior

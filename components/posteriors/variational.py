@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import Elbo, Network
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
-from components.posteriors.draws import redrawn
+from components.posteriors.draws import hold
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class DropoutPosterior:
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n masks of every row behind each prediction: new ones, or always the same without a generator."""
-        return redrawn(self, n, generator)
+        return hold(replace(self, n_predict=n), generator)
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class VariationalPosterior:
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n samples of f behind each prediction: new ones, or always the same without a generator."""
-        return redrawn(self, n, generator)
+        return hold(replace(self, n_predict=n), generator)

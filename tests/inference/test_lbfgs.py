@@ -12,7 +12,7 @@ import scipy.optimize
 import torch
 from torch import nn
 
-from components.inference.variational.lbfgs import direction, flat
+from components.inference.variational.lbfgs import find_direction, flatten
 from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 from runner.run import checkpoint
@@ -67,8 +67,8 @@ def test_two_loop_recursion_literally():
         rho = 1 / (s @ y)
         V = torch.eye(6, dtype=F64) - rho * torch.outer(y, s)
         H = V.T @ H @ V + rho * torch.outer(s, s)
-    assert torch.allclose(direction(gradient, S, Y), -H @ gradient)
-    assert torch.equal(direction(gradient, S[:0], Y[:0]), -gradient)
+    assert torch.allclose(find_direction(gradient, S, Y), -H @ gradient)
+    assert torch.equal(find_direction(gradient, S[:0], Y[:0]), -gradient)
 
 
 # ---- the line search -----------------------------------------------------------------------------------------------
@@ -127,13 +127,17 @@ def test_finds_what_scipy_finds():
             ):
                 parameter.copy_(part.view_as(parameter))
         value = -module.elbo(p.train, None)["elbo"]
-        return value.item(), flat(list(torch.autograd.grad(value, parameters))).numpy()
+        return value.item(), flatten(list(torch.autograd.grad(value, parameters))).numpy()
 
     best = scipy.optimize.minimize(
-        f, flat(parameters).numpy(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7}
+        f,
+        flatten(parameters).numpy(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7},
     )
     assert float(infos[-1]["elbo"]) == pytest.approx(-best.fun, abs=1e-6)
-    np.testing.assert_allclose(flat(list(state.module.parameters())).numpy(), best.x, atol=1e-3)
+    np.testing.assert_allclose(flatten(list(state.module.parameters())).numpy(), best.x, atol=1e-3)
 
 
 def test_what_has_converged_is_left_alone():
@@ -193,7 +197,7 @@ def test_every_row_is_used_whatever_the_batches():
     whole = run(model.build(p, streams()), p, steps=5)[1]
     p.batch_size = 6
     batched = run(model.build(p, streams()), p, steps=5)[1]
-    assert torch.equal(flat(list(whole.module.parameters())), flat(list(batched.module.parameters())))
+    assert torch.equal(flatten(list(whole.module.parameters())), flatten(list(batched.module.parameters())))
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from small_problems import classes, component, resumed, tensors, train
 from components.attackers.victim import Victim
 from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
-from components.models.shallow_gp.gp_classifier import median_distance
+from components.models.shallow_gp.gp_classifier import find_median_distance
 from runner.run.rng import Streams
 
 DSVI = component("inference", "dsvi", lr=0.05)
@@ -89,13 +89,13 @@ def test_it_is_igp_with_a_sparse_posterior():
 
 def test_lengthscale_follows_the_units_of_the_inputs():
     problem = classes(n=30)
-    assert median_distance(problem.train.x) == pytest.approx(float(torch.pdist(problem.train.x).median()))
+    assert find_median_distance(problem.train.x) == pytest.approx(float(torch.pdist(problem.train.x).median()))
     small = trained(problem, gp(lengthscale=None), 0)
     problem.train = Batch(255 * problem.train.x, problem.train.y, problem.train.mask, 1.0)
     large = trained(problem, gp(lengthscale=None), 0)
     ratio = (large.module.covariance.log_lengthscale - small.module.covariance.log_lengthscale).exp()
     torch.testing.assert_close(ratio.detach(), torch.full_like(ratio, 255.0))
-    assert median_distance(torch.ones(3, 2)) == median_distance(torch.ones(1, 2)) == 1.0
+    assert find_median_distance(torch.ones(3, 2)) == find_median_distance(torch.ones(1, 2)) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

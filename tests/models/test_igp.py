@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.models.shallow_gp.exact import ExactGP, _LogGaussian
-from components.models.shallow_gp.labels import by_task
+from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.sparse import SparseGP
 
 SHAPES = {
@@ -38,7 +38,7 @@ def sparse(p, **changes) -> SparseGP:
 
 def set_optimal_q(module: SparseGP, batch: Batch) -> None:
     """q(v) of a Gaussian likelihood: S = (I + A Σ⁻¹ Aᵀ)⁻¹, m = S A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx."""
-    labels = by_task(batch)
+    labels = group_by_task(batch)
     with torch.no_grad():
         Z, z_task = module.inducing, module.inducing_task
         K = module.covariance.matrix(Z, z_task, Z, z_task)
@@ -109,7 +109,7 @@ def test_padding_adds_nothing():
     p = problem()
     together = exact(p)
     scatter_parameters(together)
-    counts = by_task(p.train).count
+    counts = group_by_task(p.train).count
     assert counts.min() < counts.max()
     for t in range(3):
         rows = p.train.mask[:, t]
@@ -259,7 +259,7 @@ def test_two_classes_by_sampling_agree_with_quadrature():
     p.target = "classes"  # type: ignore[assignment]
     module = sparse(p, n_inducing=6)
     scatter_parameters(module, scale=0.3)
-    labels = by_task(p.train)
+    labels = group_by_task(p.train)
     with torch.no_grad():
         mean, variance, _ = module.marginals(labels.x, labels.task)
     nodes, weights = np.polynomial.hermite.hermgauss(50)

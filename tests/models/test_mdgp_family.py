@@ -11,7 +11,7 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.maths.natural_gradient import natural_step
-from components.models.deep_gp.build import Specific, linear_map, shared_and_specific
+from components.models.deep_gp.build import Specific, build_shared_and_specific, make_linear_map
 from components.models.deep_gp.layout import Layout
 from runner.run.rng import Streams
 from tests.models.test_mdgp_bound import perturbed
@@ -36,7 +36,7 @@ def test_without_shared_processes_mmdgp_is_idgp():
     problem = real()
     settings = component("model", "idgp", n_inducing=10, inner_dim=3)
     a = settings.build(problem, Streams(0))
-    b = shared_and_specific(settings, problem, Streams(0), 0, Specific(3, None, 1.0))
+    b = build_shared_and_specific(settings, problem, Streams(0), 0, Specific(3, None, 1.0))
     assert torch.equal(bound(a, problem.train), bound(b, problem.train))
 
 
@@ -239,9 +239,9 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
 def test_linear_mean_functions():
     g = torch.Generator().manual_seed(0)
     x = torch.randn(50, 4, generator=g, dtype=torch.float64) * torch.tensor([0.1, 3.0, 0.2, 1.0])
-    assert torch.equal(linear_map(x, 4), torch.eye(4, dtype=torch.float64))
-    assert torch.equal(linear_map(x, 6)[:, :4], torch.eye(4, dtype=torch.float64))
-    axes = linear_map(x, 2)
+    assert torch.equal(make_linear_map(x, 4), torch.eye(4, dtype=torch.float64))
+    assert torch.equal(make_linear_map(x, 6)[:, :4], torch.eye(4, dtype=torch.float64))
+    axes = make_linear_map(x, 2)
     assert torch.allclose(axes.T @ axes, torch.eye(2, dtype=torch.float64), atol=1e-12)
     assert axes[1, 0].abs() > 0.98, "the first axis is the direction of largest variance"
 

@@ -134,7 +134,7 @@ def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as stream:
-            np.savez(stream, checksum=np.array(checksum), **vars(rows))  # type: ignore[arg-type]
+            np.savez(stream, checksum=np.array(checksum), **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
         os.replace(part, path)
         return True
     except OSError:  # a full disk: the rows are generated anew next time

@@ -15,7 +15,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, linear_data
+from components.inference.linear.known_data import LinearData, read_linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
 from components.posteriors.decisions import (
@@ -174,7 +174,7 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         return {name: every[name] for name in self.decisions}
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> ConjugateState:
-        data = linear_data(model, problem)
+        data = read_linear_data(model, problem)
         model.coefficients(problem.train)  # raises before any step where there is no posterior
         return ConjugateState(model=model, data=data)
 

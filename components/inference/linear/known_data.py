@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.maths.least_squares import LeastSquares, least_squares
-from components.models.linear.design import design, labelled
+from components.models.linear.design import design, select_labelled
 from components.problems.supervised import Supervised
 
 
@@ -42,9 +42,9 @@ class LinearData:
         return least_squares(self.X, self.X @ self.beta + self.errors(n, generator), self.known_noise)
 
 
-def linear_data(model: Conjugate, problem: Supervised) -> LinearData:
+def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:
     """The training rows as a linear model sees them."""
-    X, y = labelled(problem.train, model.intercept)
+    X, y = select_labelled(problem.train, model.intercept)
     known = None if isinstance(model.noise, tuple) else float(model.noise)
     names = list(model.names)[: X.shape[1]]
     if problem.truth:

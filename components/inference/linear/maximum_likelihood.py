@@ -15,7 +15,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, linear_data, plug_in
+from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
 from components.maths.least_squares import LeastSquares
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -95,7 +95,7 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
         return sorted({*LEVELS, self.level})
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> MaximumLikelihoodState:
-        data = linear_data(model, problem)
+        data = read_linear_data(model, problem)
         empty = torch.zeros(len(self.levels), dtype=torch.long)
         return MaximumLikelihoodState(model=model, data=data, inside=empty, cloud=data.X.new_zeros(0, data.X.shape[1]))
 

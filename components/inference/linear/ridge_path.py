@@ -16,7 +16,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, linear_data, plug_in
+from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
@@ -122,7 +122,7 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
         return self
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RidgePathState:
-        data = linear_data(model, problem)
+        data = read_linear_data(model, problem)
         _ = data.fit  # raises before any step where there is no least squares estimate to start from
         return RidgePathState(model=model, data=data)
 

@@ -16,7 +16,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, linear_data, plug_in
+from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
 from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -118,7 +118,7 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
     simulations: PositiveInt
 
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RiskState:
-        data = linear_data(model, problem)
+        data = read_linear_data(model, problem)
         if data.X.shape[1] < 3:
             raise Misfit(f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}")
         E, M = len(ESTIMATORS), len(self.multiples)

@@ -52,7 +52,7 @@ class LBFGSState:
     runs: list[LBFGSRun]
 
 
-def flat(parameters: Sequence[Tensor]) -> Tensor:
+def flatten(parameters: Sequence[Tensor]) -> Tensor:
     """Parameters as one vector θ [P]."""
     return torch.cat([p.detach().reshape(-1) for p in parameters])
 
@@ -64,7 +64,7 @@ def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
         p.copy_(part.view_as(p))
 
 
-def direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
+def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
     """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest first.
 
     Source: Nocedal and Wright (2006), Algorithm 7.4."""
@@ -117,14 +117,14 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
     def _starts(self, module: Elbo, rng: Rng) -> list[Tensor]:
         """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale) plus normal noise."""
         parameters = list(module.parameters())
-        first = flat(parameters)
+        first = flatten(parameters)
         starts = [first]
         for _ in range(1, self.restarts):
             assert isinstance(module, Hyperparameters)
             with torch.no_grad():
                 for p in module.hyperparameters():
                     p.add_(self.restart_scale * torch.randn(p.shape, generator=rng.init, dtype=p.dtype).to(p.device))
-            starts.append(flat(parameters))
+            starts.append(flatten(parameters))
             assign(parameters, first)
         return starts
 
@@ -147,7 +147,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
         if float(gradient.abs().max()) <= self.gradient_tolerance:
             run.converged = True
             return
-        along = direction(gradient, run.S, run.Y)
+        along = find_direction(gradient, run.S, run.Y)
         slope = float(gradient @ along)
         fresh = run.S.shape[0] == 0
         if not slope < 0:  # rounding has spoilt the curvature pairs: start again from the gradient
@@ -190,7 +190,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             terms = module.elbo(batch, state.noise)
             gradients = torch.autograd.grad(-terms["elbo"], parameters, allow_unused=True, materialize_grads=True)
             kept = {name: value.detach() for name, value in terms.items()}
-            return -float(kept["elbo"]), flat(gradients), kept
+            return -float(kept["elbo"]), flatten(gradients), kept
 
         for run in state.runs:
             if not run.converged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -19,7 +19,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.maths.optimizers import Adam
-from components.posteriors.draws import redrawn
+from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -93,7 +93,7 @@ class MeanFieldPosterior:
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n networks behind each prediction: new ones, or always the same without a generator."""
-        return redrawn(self, n, generator)
+        return hold(replace(self, n_predict=n), generator)
 
 
 @register("inference", "mean_field_vi")

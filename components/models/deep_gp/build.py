@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.levels import CoregionalisedLevel, Features, Level, SharedAndSpecific, joined
+from components.models.deep_gp.levels import CoregionalisedLevel, Features, Level, SharedAndSpecific, join_features
 from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
@@ -31,7 +31,7 @@ class Specific:
     variance: float
 
 
-def chosen(x: Tensor, M: int, method: str, generator: torch.Generator) -> Tensor:
+def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) -> Tensor:
     """min(M, N) inducing inputs: rows of x [N, D] drawn without replacement, or k-means centroids."""
     M = min(M, x.shape[0])
     if method == "rows":
@@ -43,25 +43,27 @@ def chosen(x: Tensor, M: int, method: str, generator: torch.Generator) -> Tensor
     return torch.as_tensor(centres).to(x)
 
 
-def initial_inputs(problem: Supervised, settings: DeepGPSettings, generator: torch.Generator) -> tuple[Tensor, Layout]:
+def choose_initial_inputs(
+    problem: Supervised, settings: DeepGPSettings, generator: torch.Generator
+) -> tuple[Tensor, Layout]:
     """Where inducing inputs start: M for the shared processes, then M for each task, and which of them a task has.
 
     With ``inducing_by_task`` a task's are chosen among its own rows, then, where those are too few, among the others."""
     x = problem.train.x
-    shared = chosen(x, settings.n_inducing, settings.inducing, generator)
+    shared = choose_inputs(x, settings.n_inducing, settings.inducing, generator)
     M = shared.shape[0]
     if not settings.inducing_by_task:
         rows = torch.arange(M, device=x.device).expand(problem.n_tasks, M)
         return shared, Layout(problem.n_tasks, M, rows, None, None)
     own = []
     for observed in problem.train.mask.T:
-        mine = chosen(x[observed], M, settings.inducing, generator)
-        own.append(torch.cat([mine, chosen(x[~observed], M - mine.shape[0], "rows", generator)]))
+        mine = choose_inputs(x[observed], M, settings.inducing, generator)
+        own.append(torch.cat([mine, choose_inputs(x[~observed], M - mine.shape[0], "rows", generator)]))
     rows = M + torch.arange(problem.n_tasks * M, device=x.device).view(-1, M)
     return torch.cat([shared, *own]), Layout(problem.n_tasks, M, rows, None, None)
 
 
-def linear_map(x: Tensor, n_outputs: int) -> Tensor:
+def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
     """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q principal axes when D > Q,
     the identity with columns of zeros when D < Q.
 
@@ -80,7 +82,7 @@ class _Builder:
         self.settings, self.problem, self.generator = settings, problem, rng.init
         self.T = problem.n_tasks
         self.likelihood = make_likelihood(settings, problem)
-        self.inputs, self.layout = initial_inputs(problem, settings, rng.init)  # [M + T · M or M, D]
+        self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)  # [M + T · M or M, D]
         self.M, self.D = self.layout.n_rows, self.inputs.shape[1]
         self.features: Features = (self.inputs.unsqueeze(0), None)
         self.pass_inputs = settings.pass_inputs and settings.depth > 0  # at depth 0 the top layer sees them anyway
@@ -112,7 +114,7 @@ class _Builder:
 
     def by_task(self) -> Tensor:
         """Λ^t at each task's initial inputs, [T, M, D]."""
-        return joined(self.features, self.layout)[0]
+        return join_features(self.features, self.layout)[0]
 
     def in_turn(self, Z: Tensor) -> Tensor:
         """One set for all tasks, [1, M, D]: the first from the first task, the second from the second, and so on."""
@@ -147,7 +149,7 @@ class _Builder:
         return MultiTaskDGP(levels, top, self.likelihood, self.T, self.pass_inputs, names)
 
 
-def shared_and_specific(
+def build_shared_and_specific(
     settings: DeepGPSettings, problem: Supervised, rng: Rng, n_shared: int, specific: Specific | None
 ) -> MultiTaskDGP:
     """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP, iDGP."""
@@ -158,14 +160,14 @@ def shared_and_specific(
         shared = own = None
         if n_shared:
             assert g is not None
-            weight = linear_map(problem.train.x if depth == 1 else g[0], n_shared)
+            weight = make_linear_map(problem.train.x if depth == 1 else g[0], n_shared)
             length, variance = settings.inner_lengthscale, settings.inner_variance
             shared = b.inner(f"shared {depth}", g[:, : b.M], 1, n_shared, length, variance, weight)
         if specific is not None:
             Z = b.by_task()
             # Above the first level a task's own features go through; the shared ones do so in their own layer.
             own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[:, -specific.dim :]
-            weight = linear_map(problem.train.x, specific.dim) if depth == 1 else own_features
+            weight = make_linear_map(problem.train.x, specific.dim) if depth == 1 else own_features
             name, length, variance = f"specific {depth}", specific.lengthscale, specific.variance
             own = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
         level = SharedAndSpecific(shared, own, b.T)
@@ -175,13 +177,15 @@ def shared_and_specific(
     return b.module(levels, IndependentTop(b.top(b.T, b.likelihood.outputs)), names)
 
 
-def coregionalised(settings: DeepGPSettings, problem: Supervised, rng: Rng, n_base: int, rank: int) -> MultiTaskDGP:
+def build_coregionalised(
+    settings: DeepGPSettings, problem: Supervised, rng: Rng, n_base: int, rank: int
+) -> MultiTaskDGP:
     """Linearly mixed inner processes under one coregionalised GP: cMDGP."""
     b = _Builder(settings, problem, rng)
     levels = []
     for depth in range(1, settings.depth + 1):
         Z = b.inputs[None, : b.M] if depth == 1 else b.in_turn(b.by_task())
-        weight = linear_map(problem.train.x if depth == 1 else Z[0], n_base)
+        weight = make_linear_map(problem.train.x if depth == 1 else Z[0], n_base)
         base = b.inner(f"shared {depth}", Z, 1, n_base, settings.inner_lengthscale, settings.inner_variance, weight)
         K = settings.inner_dim
         # The identity plus a little: at the start every task mixes nearly alike, as in sMDGP.

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import coregionalised
+from components.models.deep_gp.build import build_coregionalised
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
@@ -35,4 +35,4 @@ class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         rank = self.rank or problem.n_tasks
-        return coregionalised(self, problem, rng, self.n_base or self.inner_dim, rank)
+        return build_coregionalised(self, problem, rng, self.n_base or self.inner_dim, rank)

@@ -13,7 +13,7 @@ from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.maths.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
-from components.models.deep_gp.module import pooled
+from components.models.deep_gp.module import pool
 from components.models.shallow_gp.exact import ExactGP
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class CollapsedMDGP(nn.Module):
                 labels, _ = self._labels(eps)
                 known = self.top.condition_on(labels)
             parts.append(self.top.predict_given(known, labels, self.features(x, eps)[0]))
-        return pooled(parts)
+        return pool(parts)
 
     def noise_parameters(self) -> list[nn.Parameter]:
         """Parameters of the observation noise, which ``noise_warmup`` holds."""

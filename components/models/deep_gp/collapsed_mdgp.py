@@ -10,11 +10,11 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.kernels import Shape
-from components.models.deep_gp.build import chosen, linear_map
+from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
 from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.labels import by_task
+from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, IndependentCovariance, MeanFunction
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -59,7 +59,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
         """The module on the training labels of a problem."""
         x, T = problem.train.x, problem.n_tasks
-        Z = chosen(x, self.n_inducing, self.inducing, rng.init)
+        Z = choose_inputs(x, self.n_inducing, self.inducing, rng.init)
         dim = self.inner_dim or x.shape[1]
         draw = torch.randn(dim, Z.shape[0], generator=rng.init, dtype=x.dtype).to(x.device)
         inner = InnerFunctions(
@@ -70,10 +70,10 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             variance=self.inner_variance,
             q_mean=self.inner_q_mean * draw,
             q_scale=self.inner_q_scale,
-            mean_weight=linear_map(x, dim) if self.inner_mean == "linear" else None,
+            mean_weight=make_linear_map(x, dim) if self.inner_mean == "linear" else None,
             jitter=self.jitter,
         )
-        labels, likelihood = by_task(problem.train), GaussianLabels(T, self.noise_variance, x)
+        labels, likelihood = group_by_task(problem.train), GaussianLabels(T, self.noise_variance, x)
         like = x.new_zeros(1, dim + (x.shape[1] if self.pass_inputs else 0))
         shape, length, variance = self.top_kernel, self.top_lengthscale, self.top_variance
         if self.top == "independent":

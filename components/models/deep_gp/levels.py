@@ -15,7 +15,7 @@ from components.models.deep_gp.layout import Layout
 Features = tuple[Tensor | None, Tensor | None]
 
 
-def joined(features: Features, layout: Layout) -> Tensor:
+def join_features(features: Features, layout: Layout) -> Tensor:
     """Λ^t: shared features at each task's rows beside the task's own, [S, T, n, P + J]."""
     g, h = features
     if g is None or h is None:
@@ -25,7 +25,7 @@ def joined(features: Features, layout: Layout) -> Tensor:
     return torch.cat([layout.gather(g), h], -1)
 
 
-def by_task(x: Tensor) -> Tensor:
+def fold_samples(x: Tensor) -> Tensor:
     """[S, T, n, D] -> [T, S · n, D]: Monte-Carlo samples folded into the data axis."""
     S, T, n, D = x.shape
     return x.transpose(0, 1).reshape(T, S * n, D)
@@ -59,7 +59,7 @@ class SharedAndSpecific(nn.Module):
 
     def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
         assert self.specific is not None
-        x = by_task(joined(features, layout))
+        x = fold_samples(join_features(features, layout))
         return x.repeat_interleave(self.specific.q_mean.shape[0] // self.n_tasks, 0)  # [T · groups, S · n, D]
 
     def _unfold(self, f: Tensor, S: int) -> Tensor:

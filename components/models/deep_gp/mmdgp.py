@@ -8,7 +8,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import Specific, shared_and_specific
+from components.models.deep_gp.build import Specific, build_shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
@@ -36,4 +36,4 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         specific = Specific(self.specific_dim, self.specific_lengthscale, self.specific_variance)
-        return shared_and_specific(self, problem, rng, self.inner_dim, specific if self.specific_dim else None)
+        return build_shared_and_specific(self, problem, rng, self.inner_dim, specific if self.specific_dim else None)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.levels import Features, Level, joined
+from components.models.deep_gp.levels import Features, Level, join_features
 from components.models.deep_gp.likelihoods import Likelihood
 from components.models.deep_gp.tops import Top
 
@@ -31,7 +31,7 @@ class DGPNoise:
     likelihood: Tensor | None  # [S, T, n, C], likelihoods without a closed form
 
 
-def pooled(parts: list[Predictive]) -> Predictive:
+def pool(parts: list[Predictive]) -> Predictive:
     """One mixture over the samples of several (dimension S)."""
     gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
     if gaussian:
@@ -89,7 +89,7 @@ class MultiTaskDGP(nn.Module):
         for level, eps in zip(self._levels(), noise.levels, strict=True):
             features, used = level(features, noise.layout, eps)
             jitter = max(jitter, used)
-        combined = joined(features, noise.layout)
+        combined = join_features(features, noise.layout)
         if self.pass_inputs:
             inputs = noise.layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
             combined = torch.cat([combined, inputs], -1)
@@ -127,7 +127,7 @@ class MultiTaskDGP(nn.Module):
             features, _ = self.features(x, noise)
             mean, variance, _ = self.top(features)
             parts.append(self.likelihood.predictive(mean, variance, noise.likelihood))
-        return pooled(parts)
+        return pool(parts)
 
     # ---- what figures and natural gradients ask for ------------------------------------------------------------------
     def layers(self) -> dict[str, GPLayer]:

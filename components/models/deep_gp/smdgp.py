@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import shared_and_specific
+from components.models.deep_gp.build import build_shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
@@ -30,4 +30,4 @@ class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
-        return shared_and_specific(self, problem, rng, n_shared=self.inner_dim, specific=None)
+        return build_shared_and_specific(self, problem, rng, n_shared=self.inner_dim, specific=None)

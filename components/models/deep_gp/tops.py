@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from components.models.deep_gp.layer import GPLayer
-from components.models.deep_gp.levels import by_task
+from components.models.deep_gp.levels import fold_samples
 
 
 class IndependentTop(nn.Module):
@@ -22,7 +22,7 @@ class IndependentTop(nn.Module):
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor, float]:
         """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], and the jitter needed."""
         S, T, n, _ = features.shape
-        mean, variance, jitter = self.layer(by_task(features))  # [T, C, S · n]
+        mean, variance, jitter = self.layer(fold_samples(features))  # [T, C, S · n]
 
         def unfold(f: Tensor) -> Tensor:
             return f.reshape(T, -1, S, n).permute(2, 0, 3, 1)

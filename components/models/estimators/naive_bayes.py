@@ -13,7 +13,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.linear.design import one_task
+from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -80,5 +80,5 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
     smoothing: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> BernoulliNaiveBayes:
-        one_task(problem, self.name)
+        check_one_task(problem, self.name)
         return BernoulliNaiveBayes(problem, self.smoothing)

@@ -10,7 +10,7 @@ from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 
-def one_task(problem: Supervised, model: str) -> None:
+def check_one_task(problem: Supervised, model: str) -> None:
     """Refuses a multi-task problem.
 
     Raises Misfit."""
@@ -20,7 +20,7 @@ def one_task(problem: Supervised, model: str) -> None:
         )
 
 
-def column_names(n_inputs: int, intercept: bool) -> list[str]:
+def name_columns(n_inputs: int, intercept: bool) -> list[str]:
     """Names of the coefficients, intercept first."""
     return ["intercept"] * intercept + [f"x{j + 1}" for j in range(n_inputs)]
 
@@ -35,7 +35,7 @@ def predictor(beta: Tensor, x: Tensor, intercept: bool) -> Tensor:
     return torch.addmm(beta[:, :1], beta[:, 1:], x.T) if intercept else beta @ x.T
 
 
-def labelled(batch: Batch, intercept: bool) -> tuple[Tensor, Tensor]:
+def select_labelled(batch: Batch, intercept: bool) -> tuple[Tensor, Tensor]:
     """Design matrix and labels of the rows whose label is observed: [N, D], [N]."""
     seen = batch.mask[:, 0]
     return design(batch.x[seen], intercept), batch.y[seen, 0]

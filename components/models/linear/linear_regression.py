@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
-from components.models.linear.design import column_names, labelled, one_task, predictor
+from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -29,7 +29,7 @@ class LinearRegressionModule(nn.Module):
         self.intercept, self.n_coefficients = intercept, len(penalty)
         self.register_buffer("penalty", penalty)  # λ = prior precision in units of 1/σ² [D]
         self.noise = noise  # σ², or (a, b) of its InvGamma prior
-        self.names = column_names(problem.n_inputs, intercept) + ["sigma2"] * self.learns_noise
+        self.names = name_columns(problem.n_inputs, intercept) + ["sigma2"] * self.learns_noise
         self.dim = len(self.names)
         self.blocks = ["beta", "sigma2"] if self.learns_noise else ["beta"]
 
@@ -90,7 +90,7 @@ class LinearRegressionModule(nn.Module):
     # ---- in closed form ----------------------------------------------------------------------------------------------
     def coefficients(self, batch: Batch) -> Coefficients:
         """β | σ², y of all rows."""
-        return coefficients(*labelled(batch, self.intercept), self.penalty)
+        return coefficients(*select_labelled(batch, self.intercept), self.penalty)
 
     def draw_block(self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator) -> Tensor:
         """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ λβ²)/2)."""
@@ -102,7 +102,7 @@ class LinearRegressionModule(nn.Module):
             beta = known.m + (0.5 * log_noise).exp() * unit
         else:
             assert isinstance(self.noise, tuple)
-            X, y = labelled(batch, self.intercept)
+            X, y = select_labelled(batch, self.intercept)
             loss = (y - beta @ X.T).square().sum(1) + (self.penalty * beta.square()).sum(1)  # [K]
             a = self.noise[0] + 0.5 * (len(y) + self.n_coefficients)
             log_noise = self._sigma2(a, self.noise[1] + 0.5 * loss, generator).log().unsqueeze(1)
@@ -147,7 +147,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_scale: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
-        one_task(problem, self.name)
+        check_one_task(problem, self.name)
         scales = [self.prior_scale] * problem.n_inputs
         if self.intercept_scale is not None:
             scales = [self.intercept_scale, *scales]

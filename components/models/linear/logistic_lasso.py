@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.linear.design import one_task
+from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -78,5 +78,5 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     intercept_scale: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticLassoModule:
-        one_task(problem, self.name)
+        check_one_task(problem, self.name)
         return LogisticLassoModule(self.prior_scale, self.intercept_scale)

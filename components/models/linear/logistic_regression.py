@@ -14,7 +14,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.linear.design import column_names, design, one_task, predictor
+from components.models.linear.design import check_one_task, design, name_columns, predictor
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -29,7 +29,7 @@ class LogisticRegressionModule(nn.Module):
         super().__init__()
         self.n_inputs, self.n_classes, self.prior = problem.n_inputs, problem.n_classes, prior
         self.intercept = intercept_scale is not None
-        columns = column_names(problem.n_inputs, self.intercept)
+        columns = name_columns(problem.n_inputs, self.intercept)
         scales = (
             [scale] * problem.n_inputs if intercept_scale is None else [intercept_scale] + [scale] * problem.n_inputs
         )
@@ -142,5 +142,5 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     intercept_scale: PositiveFloat | None
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:
-        one_task(problem, self.name)
+        check_one_task(problem, self.name)
         return LogisticRegressionModule(problem, self.prior, self.prior_scale, self.intercept_scale)

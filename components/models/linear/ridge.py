@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import coefficients
-from components.models.linear.design import column_names, design, labelled, one_task
+from components.models.linear.design import check_one_task, design, name_columns, select_labelled
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -50,13 +50,13 @@ class RidgeModule(nn.Module):
     def __init__(self, problem: Supervised, penalty: float | Literal["gcv"], intercept: bool):
         super().__init__()
         self.penalty, self.intercept = penalty, intercept
-        self.names = column_names(problem.n_inputs, intercept)
+        self.names = name_columns(problem.n_inputs, intercept)
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) in place of σ²; nothing here is random.
 
         The noise is the label's own variance where there are fewer rows than effective parameters."""
-        X, y = labelled(batch, self.intercept)
+        X, y = select_labelled(batch, self.intercept)
         columns = X.new_ones(X.shape[1])
         columns[: int(self.intercept)] = 0  # the intercept is not penalised
         penalty = self.penalty if isinstance(self.penalty, float) else self._best(X, y, columns)
@@ -104,5 +104,5 @@ class Ridge(Model[Supervised, RidgeModule]):
     intercept: bool
 
     def build(self, problem: Supervised, rng: Rng) -> RidgeModule:
-        one_task(problem, self.name)
+        check_one_task(problem, self.name)
         return RidgeModule(problem, self.penalty, self.intercept)

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.labels import Labels, by_task
+from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, IndependentCovariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.trouble import Misfit
@@ -69,7 +69,7 @@ def _inducing(
     return Inducing(torch.cat(z)[None], torch.cat(task)[None])
 
 
-def shallow_gp(
+def build_shallow_gp(
     settings: ShallowGPSettings, problem: Supervised, covariance: Covariance, rng: Rng
 ) -> ExactGP | SparseGP:
     """The exact or the sparse Gaussian process of a problem's training labels.
@@ -77,7 +77,7 @@ def shallow_gp(
     Raises:
         Misfit: an exact posterior is asked for of labels that have none.
     """
-    labels, x = by_task(problem.train), problem.train.x
+    labels, x = group_by_task(problem.train), problem.train.x
     mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), make_likelihood(settings, problem)
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
     independent = isinstance(covariance, IndependentCovariance)

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import CoregionalisedCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -54,4 +54,4 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
             problem.train.x,
             rng.init,
         )
-        return shallow_gp(self, problem, covariance, rng)
+        return build_shallow_gp(self, problem, covariance, rng)

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import GaussianLabels
-from components.models.shallow_gp.labels import Labels, everywhere
+from components.models.shallow_gp.labels import Labels, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class ExactGP(nn.Module):
 
     def predict_given(self, known: Conditioned, labels: Labels, x: Tensor) -> Predictive:
         """The same from labels that ``known`` was computed from."""
-        points, tasks = everywhere(x, self.covariance.n_tasks)
+        points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
         A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*
         mean = (A * known.beta[..., None]).sum(-2) + self.mean(points, tasks)  # eq. (2.25)  [T, B]

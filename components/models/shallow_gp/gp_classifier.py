@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.kernels import Shape
-from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
 from components.models.shallow_gp.prior import IndependentCovariance
 from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
@@ -20,7 +20,7 @@ from components.registry import register
 ROWS = 500  # training rows whose distances give the lengthscale
 
 
-def median_distance(x: Tensor) -> float:
+def find_median_distance(x: Tensor) -> float:
     """Median of ‖x_i − x_j‖ over pairs of the first ``ROWS`` rows of x [N, D] that differ; 1 where none do."""
     distances = torch.pdist(x[:ROWS])
     apart = distances[distances > 0]
@@ -57,11 +57,11 @@ class GPClassifier(Model[Supervised, SparseGP]):
         """``SparseGP`` on the training labels."""
         x = problem.train.x
         given = self.model_dump(exclude={"name", "ard"})
-        given["lengthscale"] = self.lengthscale or median_distance(x)
+        given["lengthscale"] = self.lengthscale or find_median_distance(x)
         # class labels have no observation noise: what stands for it here is never read
         settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **given)
         ard: Literal["own", "none"] = "own" if self.ard else "none"
         covariance = IndependentCovariance(self.kernel, ard, settings.lengthscale, self.variance, problem.n_tasks, x)
-        module = shallow_gp(settings, problem, covariance, rng)
+        module = build_shallow_gp(settings, problem, covariance, rng)
         assert isinstance(module, SparseGP)
         return module

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import ARD, IndependentCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -44,4 +44,4 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
         covariance = IndependentCovariance(
             self.kernel, self.ard, self.lengthscale, self.variance, problem.n_tasks, problem.train.x
         )
-        return shallow_gp(self, problem, covariance, rng)
+        return build_shallow_gp(self, problem, covariance, rng)

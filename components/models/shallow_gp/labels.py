@@ -40,7 +40,7 @@ class Labels:
         )
 
 
-def by_task(batch: Batch) -> Labels:
+def group_by_task(batch: Batch) -> Labels:
     """One group for each task, padded to the longest: G = T."""
     layout = Layout.of(batch.mask, batch.x.dtype)
     T, n = layout.n_tasks, layout.n_rows
@@ -53,6 +53,6 @@ def by_task(batch: Batch) -> Labels:
     return Labels(x, y, task, mask)
 
 
-def everywhere(x: Tensor, n_tasks: int) -> tuple[Tensor, Tensor]:
+def pair_with_tasks(x: Tensor, n_tasks: int) -> tuple[Tensor, Tensor]:
     """The points (x, t) for every row of x [B, D] and every task, to be broadcast: x [1, B, D], task [T, 1]."""
     return x[None], torch.arange(n_tasks, device=x.device)[:, None]

@@ -13,7 +13,7 @@ from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
 from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
-from components.models.shallow_gp.labels import Labels, by_task, everywhere
+from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ class SparseGP(nn.Module):
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
         """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a quadrature, else None."""
-        return self._normal(by_task(batch), n_samples, generator)
+        return self._normal(group_by_task(batch), n_samples, generator)
 
     def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
         """The bound on the log marginal likelihood, its terms and the jitter K_zz needed; in nats."""
-        labels = by_task(batch)
+        labels = group_by_task(batch)
         mean, variance, jitter = self.marginals(labels.x, labels.task)
         expected = self.likelihood.expected_log_prob(labels.y, mean, variance, noise)  # [S, T, n]
         log_likelihood = torch.where(labels.mask, expected, 0.0).sum() * (batch.scale / expected.shape[0])
@@ -104,7 +104,7 @@ class SparseGP(nn.Module):
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
-        points, tasks = everywhere(x, self.covariance.n_tasks)
+        points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         mean, variance, _ = self.marginals(points, tasks)
         noise = None
         if self.likelihood.samples_f:
