@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from sampler_play import F64, GammaTarget, GaussianTarget, correlated
+from known_targets import F64, GammaTarget, GaussianTarget, correlated
 from torch import Tensor
 
 

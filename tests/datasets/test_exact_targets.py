@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from filter_play import component, load
+from known_targets import F64, sampled
 from pydantic import ValidationError
-from sampler_play import F64, sampled
 from torch import Tensor
 
 MODEL = "target_density"

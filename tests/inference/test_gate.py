@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from gate_play import BUILT_IN, CPU, F64, InBlocks, as_density, built_in, faults, posteriordb, sampled
+from sampler_gate import BUILT_IN, CPU, F64, InBlocks, as_density, built_in, faults, posteriordb, sampled
 
 from components.datasets.densities.posteriordb import paths, read
 from components.datasets.posteriordb_densities import DENSITIES

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from repulsion_play import Systems, force, k
-from sampler_play import F64, correlated, sampled
+from known_targets import F64, correlated, sampled
+from particle_systems import Systems, force, k
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction

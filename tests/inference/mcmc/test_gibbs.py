@@ -4,8 +4,8 @@ import pytest
 import small_problems
 import torch
 from filter_play import component
+from known_targets import F64, GaussianTarget, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
-from sampler_play import F64, GaussianTarget, correlated, moment_z, sampled
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
 from components.registry import get

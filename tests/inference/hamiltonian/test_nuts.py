@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from filter_play import component
+from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from rank_test import NormalGamma, Rows, two_sample_p
-from sampler_play import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 
 from components.inference.hamiltonian import tree
 from components.inference.hamiltonian.mass import Mass

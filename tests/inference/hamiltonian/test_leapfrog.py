@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from sampler_play import F64
+from known_targets import F64
 
 from components.contracts.problems import Batch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog

@@ -9,9 +9,9 @@ import pytest
 import torch
 import yaml
 from filter_play import CONF, component
+from known_targets import GammaTarget, correlated, moment_z
 from pydantic import ValidationError
-from recipe_play import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated, stationary
-from sampler_play import GammaTarget, correlated, moment_z
+from recipe import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated, stationary
 from torch import Tensor
 
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from filter_play import component
+from known_targets import F64, correlated, sampled
+from particle_systems import gradient_of_k, k
 from pydantic import ValidationError
-from repulsion_play import gradient_of_k, k
-from sampler_play import F64, correlated, sampled
 from torch import Tensor
 
 from components.inference.sgmcmc import repulsion

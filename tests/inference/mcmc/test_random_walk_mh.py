@@ -6,8 +6,8 @@ import pytest
 import torch
 from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
 from filter_play import component
+from known_targets import F64, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
-from sampler_play import F64, correlated, moment_z, sampled
 
 from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 from filter_play import component
-from sampler_play import F64, GaussianTarget, correlated
+from known_targets import F64, GaussianTarget, correlated
 
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import DualAveraging, Scatter, reasonable_step, windows

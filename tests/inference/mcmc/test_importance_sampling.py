@@ -7,7 +7,7 @@ import small_problems
 import torch
 from exact_targets import TwoModes
 from filter_play import component, load
-from sampler_play import F64, GammaTarget, GaussianTarget, correlated, sampled
+from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 
 from components.inference.mcmc.laplace import derivatives, laplace, mode
 from components.metrics.diagnostics import pareto_k, weight_ess

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from sampler_play import F64
+from known_targets import F64
 from torch import Tensor
 
 APART = 1000.0

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from filter_play import component
+from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from pydantic import ValidationError
 from rank_test import NormalGamma, rank_p
-from sampler_play import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 
 from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass

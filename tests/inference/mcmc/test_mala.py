@@ -6,8 +6,8 @@ import pytest
 import torch
 from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
 from filter_play import component
+from known_targets import F64, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
-from sampler_play import F64, correlated, moment_z, sampled
 from torch.distributions import MultivariateNormal
 
 from components.inference.log_joint import value_and_gradient

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 from filter_play import component
+from known_targets import F64, correlated, sampled
+from particle_systems import Systems, force, k
 from pydantic import ValidationError
-from repulsion_play import Systems, force, k
-from sampler_play import F64, correlated, sampled
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 from filter_play import component
-from recipe_play import F64, correction, curl, drift, euler, fokker_planck, in_turn
+from recipe import F64, correction, curl, drift, euler, fokker_planck, in_turn
 from torch import Tensor
 
 from components.inference.sgmcmc.psgld import curvature

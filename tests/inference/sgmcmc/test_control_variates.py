@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 import pytest
 import torch
 from filter_play import component
-from recipe_play import F64, covariance_z, fixed_point
+from recipe import F64, covariance_z, fixed_point
 from small_problems import classes, real, resumed, tensors, train
 from torch import Tensor
 
@@ -102,9 +102,7 @@ def test_svrg_refers_to_where_each_chain_was():
         state, _ = inference.step(state, picked(problem, [t, t + 1]), rng)
         seen.append(before)
         torch.testing.assert_close(state.control.reference, seen[3 * (t // 3)])
-        torch.testing.assert_close(
-            state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1]
-        )
+        torch.testing.assert_close(state.control.slope, value_and_gradient(model, seen[3 * (t // 3)], problem.train)[1])
 
 
 @pytest.mark.parametrize(

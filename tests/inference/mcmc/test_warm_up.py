@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import small_problems
 from filter_play import component
-from sampler_play import sampled
+from known_targets import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
 from runner.run.rng import Streams

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from filter_play import component, load
-from sampler_play import F64, correlated
+from known_targets import F64, correlated
 from torch import Tensor
 
 from components.inference.sgmcmc import repulsion, svgd

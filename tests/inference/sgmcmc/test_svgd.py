@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 from filter_play import component, load
-from repulsion_play import Systems, force
-from sampler_play import F64, GaussianTarget, correlated, sampled
+from known_targets import F64, GaussianTarget, correlated, sampled
+from particle_systems import Systems, force
 
 from components.inference.log_joint import value_and_gradient
 from runner.run.rng import Streams

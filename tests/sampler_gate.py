@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from filter_play import component
-from sampler_play import F64, GammaTarget, correlated
+from known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 
 from components.contracts.roles import Setting

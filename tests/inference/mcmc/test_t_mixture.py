@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from exact_targets import TwoModes
-from sampler_play import F64, GaussianTarget
+from known_targets import F64, GaussianTarget
 
 from components.inference.mcmc.t_mixture import TMixture, fitted, spread, truncated, updated
 from components.trouble import NumericalTrouble
