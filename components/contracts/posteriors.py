@@ -5,7 +5,7 @@ An inference method says in ``gives`` which of these its posteriors keep."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -14,6 +14,9 @@ from components.contracts.predictive import Predictive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+Shown = TypeVar("Shown", contravariant=True)  # the rows that a posterior reads
 
 
 @runtime_checkable
@@ -145,10 +148,14 @@ class Played(Protocol):
 
 
 @runtime_checkable
-class BoundsLikelihood(Protocol):
-    """Log marginal likelihoods of rows, or bounds on them."""
+class BoundsLikelihood(Protocol[Shown]):
+    """log p(x) of each row, or bounds on it.
 
-    def log_bound(self, x: Tensor, n_samples: int, generator: torch.Generator) -> Tensor: ...  # x [B, …] -> [B]
+    With w_s the S values of a row, E[w_s] ≤ E[log S⁻¹ Σ_s exp w_s] ≤ log p(x): importance weights log p(x, z_s) − log q(z_s|x)
+    where z is drawn.  Where p(x) is known there is one value and no drawing.  Of counts and words, p is that of the words
+    in an order, without a multinomial coefficient."""
+
+    def log_weights(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B] or [1, B]
 
 
 @runtime_checkable

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
+Values = Literal["real", "binary", "categorical", "count", "words"]  # what the rows of an unlabelled problem hold
 Domain = Literal["continuous", "binary"]  # values that inputs can take, and that an evasion attack gives them
 Sees = Literal["minibatch", "whole", "observation", "series", "episode"]  # what a step of inference is shown
 
@@ -32,6 +34,18 @@ SHOWS: dict[Kind, tuple[Sees, ...]] = {
 }
 
 
+class RowBatch(Protocol):
+    """What a step is shown of data that have rows: B of them, each of which stands for ``scale`` = N/B rows."""
+
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def n_rows(self) -> int: ...  # B
+
+    def part(self, rows: Tensor | slice, scale: float) -> Self: ...  # some of the rows, in the order asked for
+
+
 @dataclass(frozen=True)
 class Batch:
     """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
@@ -41,9 +55,63 @@ class Batch:
     mask: Tensor  # [B, T] bool: which labels are observed
     scale: float
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.x)
+
     def part(self, rows: Tensor | slice, scale: float) -> Batch:
         """Some of the rows, each of which stands for ``scale`` rows."""
         return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows without labels, all of one shape."""
+
+    x: Tensor  # [B, …]
+    scale: float
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.x)
+
+    def part(self, rows: Tensor | slice, scale: float) -> Rows:
+        """Some of the rows, each of which stands for ``scale`` rows."""
+        return Rows(self.x[rows], scale)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Rows of words, each as long as it is: W words in B rows.  A row may be empty."""
+
+    words: Tensor  # [W] long: numbers of the words, row after row
+    lengths: Tensor  # [B] long: how many words each row has
+    scale: float
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def starts(self) -> Tensor:
+        """Where each row begins among the words [B]."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    @property
+    def rows(self) -> Tensor:
+        """The row that each word is in [W]."""
+        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
+
+    def part(self, rows: Tensor | slice, scale: float) -> Words:
+        """Some of the rows, each of which stands for ``scale`` rows."""
+        lengths, starts = self.lengths[rows], self.starts[rows]
+        kept = Words(self.words, lengths, scale)
+        place = torch.arange(int(lengths.sum()), device=lengths.device) - kept.starts.repeat_interleave(lengths)
+        return replace(kept, words=self.words[starts.repeat_interleave(lengths) + place])
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Sums over the words of each row: values [..., W] -> [..., B]."""
+        return values.new_zeros(*values.shape[:-1], self.n_rows).index_add(-1, self.rows, values)
 
 
 class Labelled(Protocol):

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.games import Move, Seat
-from components.contracts.problems import Domain, Kind, Problem, Sees, Target
+from components.contracts.problems import Domain, Kind, Problem, Sees, Target, Values
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 
@@ -63,6 +63,7 @@ class Dataset(Component, Generic[P]):
     kind: ClassVar[Kind]
     target: ClassVar[Target | None] = None
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
+    values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
@@ -71,6 +72,10 @@ class Dataset(Component, Generic[P]):
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
         return self.name
 
+    def holds(self) -> Values | None:
+        """What the rows of an unlabelled problem hold, as this data set is configured."""
+        return self.values
+
     def load(self, rng: Rng, setting: Setting) -> P:
         raise TypeError(f"{type(self).__name__} has no load")
 
@@ -78,6 +83,7 @@ class Dataset(Component, Generic[P]):
 class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
+    values: ClassVar[frozenset[str] | None] = None  # unlabelled only: what rows it has a likelihood for; None: all
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
     offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
     # What it asks, with its defaults, of that which the dataset ``simulates``.
@@ -193,17 +199,20 @@ class Opponent(Component, Generic[S]):
 Attacker = Evasion | Contamination | Opponent
 
 
-class Gradient(Component, Generic[M, S]):
-    """An estimator of the gradient of an expectation; it lives only inside inference methods."""
+class Gradient(Component, Generic[M, B, S]):
+    """An estimator of the gradient of a bound, which is an expectation; it lives only inside inference methods.
+
+    Its configuration holds all that it draws with (``n_samples``, shared from the inference that holds it).  What it learns
+    on the way (coefficients, baselines, surrogates and their optimizers) is its state, a part of the inference's; ``estimate``
+    does not move the module's parameters, so that an estimator can be measured on a module that stands still."""
 
     needs: ClassVar[frozenset[str]]  # capabilities that it asks of the module
-    unbiased: ClassVar[bool]
+    unbiased: ClassVar[bool]  # its mean is the gradient of the bound that it names ``elbo``
 
     def init(self, module: M, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")
 
-    def estimate(
-        self, module: M, batch: Any, n_samples: int, rng: Rng, state: S
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
-        """Gradients of the objective by parameter, its terms (``elbo`` among them), and the next state."""
+    def estimate(self, module: M, batch: B, rng: Rng, state: S) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
+        """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in their order (None: it
+        does not matter to the bound), the terms of the bound ([] each, ``elbo`` among them, in nats) and the next state."""
         raise TypeError(f"{type(self).__name__} has no estimate")

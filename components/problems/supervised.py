@@ -16,6 +16,7 @@ from components.contracts.predictive import GaussianMixture, Predictive, concate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
 from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
+from components.problems.epochs import minibatches
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
@@ -76,24 +77,13 @@ class Supervised:
         return None
 
     def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
-        """Steps start+1 … stop: the whole training set, or minibatches.
-
-        Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes on with the very
-        batches it would have seen.  The last rows of an epoch that do not fill a batch are left to the next one."""
-        n, size = self.n, None if sees == "whole" else self.batch_size
-        if size is None or size >= n:
-            for step in range(start + 1, stop + 1):
-                yield step, self.train
-            return
-        per_epoch, order, epoch = n // size, torch.empty(0), -1
-        for step in range(start + 1, stop + 1):
-            now, position = divmod(step - 1, per_epoch)
-            if now != epoch:
-                generator = rng.at("batches", now)
-                order = torch.randperm(n, generator=generator, device=generator.device).to(self.train.x.device)
-                epoch = now
-            rows = order[position * size : (position + 1) * size]
-            yield step, self.train.part(rows, n / size)
+        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
+        size = None if sees == "whole" else self.batch_size
+        for step, rows in minibatches(self.n, size, rng, start, stop):
+            yield (
+                step,
+                self.train if rows is None else self.train.part(rows.to(self.train.x.device), self.n / len(rows)),
+            )
 
     def held_out(self, share: float, rng: Rng) -> Supervised:
         """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.

@@ -130,6 +130,11 @@ def _fits(dataset: Declared | None, model: Declared | None, inference: Declared 
 def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
     """Components of the other roles that go with one."""
     out = []
+    if role == "gradient":
+        fitting = [
+            e for e in registry.catalogue("model") if own.facts["needs"] <= _set(_declared(e).facts.get("offers"))
+        ]
+        return [("model", ", ".join(e.name for e in fitting) or "none yet")]
     for other in ("dataset", "model", "inference"):
         if other == role or role == "attacker" or {role, other} == {"dataset", "inference"}:
             continue
@@ -153,7 +158,8 @@ def _show_component(role: str, name: str) -> None:
     print(f"{role}/{name}  {entry.sentence}")
     facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
     shown = "; ".join(f"{k} {', '.join(sorted(_set(v)))}" for k, v in facts.items() if _set(v))
-    used = f"{role}={name}" + (f"  {role}.<key>=…" if path.exists() else "")
+    key = role if role in registry.CHOSEN else f"inference.{role}"  # of the inference methods that hold one
+    used = f"{key}={name}" + (f"  {key}.<key>=…" if path.exists() else "")
     _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *_partners(role, own)])
     _print_facts([("code", os.path.relpath(entry.file))])
     print("\n" + inspect.cleandoc(own.docstring) + "\n")

@@ -222,7 +222,7 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     notes += check_draws(parts["inference"], settings)
     data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
     if settings.validation is not None:
-        if parts["dataset"].kind != "supervised":
+        if parts["dataset"].kind not in ("supervised", "unlabelled"):
             raise ConfigError(
                 f"validation={settings.validation}: holds out training rows, and dataset={parts['dataset'].name} "
                 f"({parts['dataset'].kind}) has none; leave it out"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
-from components.contracts.roles import Attacker, Dataset, Evasion, Inference, Model
+from components.contracts.roles import Attacker, Dataset, Evasion, Gradient, Inference, Model
 from runner.compose.parts import inside, names_inside
 from runner.mistakes import ConfigError
 
@@ -37,6 +37,14 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
+    if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
+        names = _fitting("model", lambda m: kind in m.kinds and (m.values is None or holds in m.values))
+        raise ConfigError(
+            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
+        )
+    for path, held, _ in inside(inference, "inference"):  # first: what an estimator asks, the method that holds it asks too
+        if isinstance(held, Gradient):
+            check_gradient(held, path, model)
     if unknown := model.assumed() - dataset.simulates:
         names = _fitting("model", lambda m: kind in m.kinds and m.assumes <= dataset.simulates)
         raise ConfigError(
@@ -106,6 +114,21 @@ def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:
             settings = sorted({model.offers_where[c] for c in needed - model.offers})
             found.append(f"{name} ({', '.join(settings)})" if settings else name)
     return found
+
+
+def check_gradient(gradient: Gradient, where: str, model: Model) -> None:
+    """Refuses an estimator of gradients that asks more of a model than it offers.
+
+    Raises:
+        ConfigError: naming what is lacking, and the estimators that would work.
+    """
+    offered = model.offered()
+    if lacking := gradient.needs - offered:
+        names = _fitting("gradient", lambda g: g.needs <= offered)
+        raise ConfigError(
+            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which model={model.name} lacks; "
+            f"gradients that fit it: {names}"
+        )
 
 
 def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:

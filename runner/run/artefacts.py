@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any
     (folder / "references.bib").write_text(references(job))
 
 
-def _entries() -> dict[tuple[str, str], str]:
-    """(first author's family name, year) -> BibTeX entry."""
-    entries = {}
+def _entries() -> list[tuple[list[str], str, str]]:
+    """Family names of the authors, year, BibTeX entry."""
+    entries = []
     for text in BIBLIOGRAPHY.read_text().split("\n@"):
         body = text if text.startswith("@") else f"@{text}"
         fields = {
@@ -34,8 +35,20 @@ def _entries() -> dict[tuple[str, str], str]:
             if "=" in line
         }
         if "author" in fields:
-            entries[fields["author"].split(",")[0].split()[-1], fields["year"]] = body.strip()
+            names = [author.split(",")[0].split()[-1] for author in fields["author"].split(" and ")]
+            entries.append((names, fields["year"], body.strip()))
     return entries
+
+
+def _cited(text: str) -> list[str]:
+    """Entries whose first author and year a text names; of several such, those whose second author it names too, if any."""
+    found = [entry for entry in _entries() if entry[0][0] in text and entry[1] in text]
+    second = {(names[0], year) for names, year, _ in found if _names_second(text, names)}
+    return [body for names, year, body in found if (names[0], year) not in second or _names_second(text, names)]
+
+
+def _names_second(text: str, names: list[str]) -> bool:
+    return len(names) > 1 and re.search(rf"\b{re.escape(names[1])}\b", text) is not None
 
 
 def references(job: Job) -> str:
@@ -46,5 +59,4 @@ def references(job: Job) -> str:
             chosen |= {(inner, name) for _, inner, name in names_inside(role, job.config[role], role)}
     sources = [entry.source for role, name in chosen for entry in registry.catalogue(role) if entry.name == name]
     text = " ".join(sources)
-    used = [body for (author, year), body in _entries().items() if author in text and year in text]
-    return "\n\n".join(used) + "\n"
+    return "\n\n".join(_cited(text)) + "\n"

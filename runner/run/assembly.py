@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,6 +12,7 @@ from components.contracts.problems import Corruptible, HoldsOut, Problem
 from components.contracts.roles import Contamination, Evasion, Setting
 from components.evaluation.threat import check_sizes
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
@@ -58,11 +60,14 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
 def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem whose data, to learn from and to be tested on, are its first batch alone."""
-    if not isinstance(problem, Supervised):
+    if not isinstance(problem, Supervised | Unlabelled):
         raise ConfigError(f"debug=overfit: needs a supervised problem, dataset={job.dataset.name} is a {problem.kind}")
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
-    batch = dataclasses.replace(batch, scale=1.0)
-    return dataclasses.replace(problem, train=batch, test=batch, batch_size=None)
+    alone = batch.part(slice(None), 1.0)
+    changes: dict[str, Any] = {"train": alone, "test": alone, "batch_size": None}
+    if isinstance(problem, Unlabelled):
+        changes["test_classes"] = None  # the batch does not say which rows it took
+    return dataclasses.replace(problem, **changes)
 
 
 def total_steps(job: Job, problem: Problem) -> int:

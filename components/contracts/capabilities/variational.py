@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+
+Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
 
 class Trainable(Protocol):
@@ -87,34 +89,44 @@ class InducingInputs(ArdWeights, Protocol):
     def initial_inducing_inputs(self) -> Mapping[str, Tensor]: ...
 
 
-class Rows(Protocol):
-    """A batch of rows without labels; ``scale`` = N/B makes a sum over it an unbiased sum over the data."""
+@runtime_checkable
+class Pathwise(Trainable, Protocol[Shown]):
+    """A bound that is differentiable in explicit noise, row by row."""
 
-    @property
-    def x(self) -> Tensor: ...  # [B, …]
+    def draw_noise(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B, D]
 
-    @property
-    def scale(self) -> float: ...
+    def elbo_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...  # [S, B], without what ``kl`` holds
+
+    def kl(self) -> Tensor: ...  # of what all rows share; 0 where they share nothing, []
 
 
 @runtime_checkable
-class LatentVariable(Trainable, Protocol):
-    """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²)."""
+class LogRatio(Trainable, Protocol[Shown]):
+    """A bound E_q[log p(x, z) − log q(z|x)] whose two log densities can be had at any z, row by row.
+
+    z is a tensor [S, B, …], or a tuple of them (the layers of a deep model)."""
+
+    def sample(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Any: ...  # z ~ q(z|x), no gradient
+
+    def log_q(self, batch: Shown, z: Any) -> Tensor: ...  # log q(z|x) [S, B]
+
+    def log_joint(self, batch: Shown, z: Any) -> Tensor: ...  # log p(x, z) [S, B]
+
+
+@runtime_checkable
+class LatentVariable(LogRatio[Shown], Protocol[Shown]):
+    """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²); z [S, B, D]."""
 
     @property
     def latent_dim(self) -> int: ...  # D
 
-    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]: ...  # x [B, …] -> m, s [B, D]
-
-    def log_joint(self, x: Tensor, z: Tensor) -> Tensor: ...  # log p(x, z), z [S, B, D] -> [S, B]
+    def encode(self, batch: Shown) -> tuple[Tensor, Tensor]: ...  # m, s [B, D]
 
 
 @runtime_checkable
-class Pathwise(Trainable, Protocol):
-    """A bound that is differentiable in explicit noise, row by row."""
+class Decoder(Protocol):
+    """A generative model seen from its latent variables: what draws new rows, and shows what a latent value stands for."""
 
-    def draw_noise(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B, D]
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor: ...  # z ~ p(z) [n, D]
 
-    def elbo_rows(self, batch: Rows, noise: Tensor) -> Tensor: ...  # [S, B], without what ``kl`` holds
-
-    def kl(self) -> Tensor: ...  # of what all rows share; 0 where they share nothing, []
+    def decode(self, z: Tensor) -> Tensor: ...  # E[x|z], z [..., D] -> [..., …] of the shape of a row

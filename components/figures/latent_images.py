@@ -1,0 +1,138 @@
+"""Images as a generative model sees them: held-out ones reconstructed, new ones, and the plane of a latent variable."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import Decoder, LatentVariable
+from components.contracts.posteriors import HoldsModule
+from components.contracts.problems import Rows, Words
+from components.contracts.streams import Rng
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GAP = 1  # pixels between two images
+SHOWN, SAMPLES = 20, 64
+SIDE = 15  # decoded images along each axis of the latent plane
+
+
+class ImageSet(Protocol):
+    """What these figures read of a problem."""
+
+    test: Rows | Words
+    test_classes: Tensor | None  # [N]
+    image_shape: tuple[int, ...] | None
+
+
+def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
+    """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn blank."""
+    height, width = shape[-2:]
+    rows = math.ceil(len(images) / columns)
+    out = torch.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP), torch.nan, dtype=torch.float64)
+    for i, image in enumerate(images.detach().cpu().double().reshape(len(images), height, width)):
+        top, left = (height + GAP) * (i // columns), (width + GAP) * (i % columns)
+        out[top : top + height, left : left + width] = image
+    return out.numpy()
+
+
+def show(ax: Any, image: Any) -> None:
+    """A mosaic in grey on an axis without ticks."""
+    ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _inches(columns: int, rows: int) -> tuple[float, float]:
+    return 0.42 * columns, 0.42 * rows + 0.3
+
+
+def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """The first 20 held-out images, each above E[x|z] at the mean of its q(z|x).
+
+    Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder and a decoder."""
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    shape, test = problem.image_shape, problem.test
+    if shape is None or len(shape) != 2 or not isinstance(test, Rows):
+        return {}
+    if not isinstance(module, LatentVariable) or not isinstance(module, Decoder):
+        return {}
+    few = test.part(slice(0, SHOWN), 1.0)
+    with torch.no_grad():
+        decoded = module.decode(module.encode(few)[0])
+    columns = SHOWN // 2
+    pairs = [images[start : start + columns] for start in (0, columns) for images in (few.x, decoded)]
+    pairs = [images for images in pairs if len(images)]
+    width, height = _inches(columns, len(pairs))
+    figure, axes = new_figure(len(pairs), 1, width=width, height=height / len(pairs))
+    for i, (ax, images) in enumerate(zip(axes, pairs, strict=True)):
+        show(ax, mosaic(images, len(images), shape))
+        ax.set_ylabel("image" if i % 2 == 0 else "E[x|z]", fontsize=8)
+    figure.suptitle("held-out images, each above what its latent mean decodes to", fontsize=9)
+    return {"reconstructions": figure}
+
+
+def prior_samples(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """E[x|z] of 64 draws z from the prior, the same noise whatever the model.
+
+    Nothing is drawn unless rows are images of one channel and the posterior's module is a decoder."""
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    shape = problem.image_shape
+    if shape is None or len(shape) != 2 or not isinstance(module, Decoder):
+        return {}
+    with torch.no_grad():
+        images = module.decode(module.sample_latent(SAMPLES, rng.at("evaluation", 0)))
+    side = math.isqrt(SAMPLES)
+    width, height = _inches(side, side)
+    figure, (ax,) = new_figure(width=width, height=height)
+    show(ax, mosaic(images, side, shape))
+    figure.suptitle("E[x|z] of z drawn from the prior", fontsize=9)
+    return {"prior_samples": figure}
+
+
+def latent_plane(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of q(z|x) of every held-out
+    image, by class where classes are known.
+
+    Nothing is drawn unless z has two dimensions, rows are images of one channel and the posterior's module is an encoder
+    and a decoder.
+
+    Source: Kingma and Welling (2014), Fig 4."""
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    shape, test = problem.image_shape, problem.test
+    if shape is None or len(shape) != 2 or not isinstance(test, Rows):
+        return {}
+    if not isinstance(module, LatentVariable) or not isinstance(module, Decoder) or module.latent_dim != 2:
+        return {}
+    from matplotlib import colormaps
+
+    quantiles = torch.special.ndtri((torch.arange(SIDE, dtype=torch.float64) + 0.5) / SIDE).to(test.x)
+    across, down = torch.meshgrid(quantiles, quantiles.flip(0), indexing="xy")
+    with torch.no_grad():
+        images = module.decode(torch.stack([across, down], -1).flatten(0, 1))  # row by row, from the top
+        means = module.encode(test)[0].cpu()  # [B, 2]
+    figure, (left, right) = new_figure(1, 2, width=4.6, height=4.7)
+    show(left, mosaic(images, SIDE, shape))
+    left.set_xlabel(r"quantiles of $z_1$")
+    left.set_ylabel(r"quantiles of $z_2$")
+    left.set_title("E[x|z]", fontsize=9)
+    if problem.test_classes is None:
+        right.scatter(means[:, 0], means[:, 1], s=8, linewidth=0, color=PALETTE[0])
+    else:
+        classes = problem.test_classes.cpu()
+        colours = colormaps["tab10"]
+        for c in classes.unique().tolist():
+            here = means[classes == c]
+            right.scatter(here[:, 0], here[:, 1], s=8, linewidth=0, color=colours(c % 10), label=f"{c}")
+        figure.legend(loc="outside right center", fontsize=8, markerscale=1.8, frameon=False)
+    reach = max(3.0, 1.05 * float(means.abs().max()))
+    right.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel=r"$z_1$", ylabel=r"$z_2$")
+    right.set_title("means of q(z|x), held-out images", fontsize=9)
+    return {"latent_plane": figure}

@@ -1,0 +1,1 @@
+"""Estimators that differentiate a bound through explicit noise."""

@@ -1,0 +1,29 @@
+"""Scores of models of rows without labels: bounds on their likelihood, and perplexity of words."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+
+def log_mean_exp(log_weights: Tensor) -> Tensor:
+    """log S⁻¹ Σ_s exp w_s of w [S, B] -> [B]: log p(x), or a lower bound on it that S tightens.
+
+    Source: Burda, Grosse and Salakhutdinov (2016), eq. (8)."""
+    return log_weights.logsumexp(0) - math.log(len(log_weights))
+
+
+def scores(log_weights: Tensor) -> dict[str, float]:
+    """From w [S, B]: ``nelbo``, minus the evidence lower bound, and ``nll_bound``, the tighter bound of S importance
+    weights on −log p(x); means over the rows, in nats a row."""
+    return {"nelbo": -float(log_weights.mean()), "nll_bound": -float(log_mean_exp(log_weights).mean())}
+
+
+def perplexity(log_prob: Tensor, words: Tensor) -> dict[str, float]:
+    """``perplexity``, exp of minus the mean log-likelihood of a word, from log p(x) and numbers of words of rows, [B] each.
+
+    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without words adds nothing.
+
+    Source: Blei, Ng and Jordan (2003), section 7.1."""
+    return {"perplexity": math.exp(-float(log_prob.sum() / words.sum()))}

@@ -1,0 +1,67 @@
+"""Generative models x | z of a latent variable z ~ N(0, I): a network gives the mean of each value of x."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.models.latent.perceptron import Perceptron
+
+LOG_2PI = math.log(2 * math.pi)
+FEWEST = 1e-3  # the start of a mean keeps away from 0 and 1 by this much, and that of a variance from 0
+
+
+def log_normal(x: Tensor, mean: Tensor | float, sd: Tensor) -> Tensor:
+    """Σ_d log N(x_d | mean_d, sd_d²) over the last dimension, which x has."""
+    d = torch.broadcast_to(sd.log(), x.shape).sum(-1)
+    return -0.5 * (((x - mean) / sd).square().sum(-1) + LOG_2PI * x.shape[-1]) - d
+
+
+class BernoulliModel(nn.Module):
+    """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f begins near the log odds of the mean of the training rows.
+
+    Source: Kingma and Welling (2014), appendix C.1; Burda, Grosse and Salakhutdinov (2016), section 5 (the start)."""
+
+    def __init__(self, network: Perceptron, x: Tensor):
+        super().__init__()
+        self.network = network
+        mean = x.mean(0).clamp(FEWEST, 1 - FEWEST)
+        network.layers[-1].bias.data.copy_(mean.logit())
+
+    def mean(self, z: Tensor) -> Tensor:
+        return self.network(z).sigmoid()  # [..., I]
+
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x|z), x [B, I], z [S, B, D] -> [S, B]."""
+        f = self.network(z)  # [S, B, I]
+        return (x * f - F.softplus(f)).sum(-1)
+
+
+class GaussianModel(nn.Module):
+    """p(x|z) = N(x | f(z), σ² I), σ² one number, learned or given; f begins near the mean of the training rows.
+
+    Source: Tipping and Bishop (1999), eq. (2), where f is affine; Kingma and Welling (2014), appendix C.2."""
+
+    log_noise: Tensor
+
+    def __init__(self, network: Perceptron, x: Tensor, noise: float | Literal["learned"]):
+        super().__init__()
+        self.network = network
+        network.layers[-1].bias.data.copy_(x.mean(0))
+        if noise == "learned":
+            variance = x.var(0).mean().clamp_min(FEWEST)  # of a value around its mean: all of it is noise at first
+            self.log_noise = nn.Parameter(variance.log().cpu())  # log σ² []
+        else:
+            self.register_buffer("log_noise", torch.tensor(noise, dtype=x.dtype).log())
+
+    def mean(self, z: Tensor) -> Tensor:
+        return self.network(z)  # [..., I]
+
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x|z), x [B, I], z [S, B, D] -> [S, B]."""
+        square = (x - self.network(z)).square().sum(-1)  # [S, B]
+        return -0.5 * (square * (-self.log_noise).exp() + x.shape[-1] * (self.log_noise + LOG_2PI))

@@ -1,0 +1,109 @@
+"""The variational auto-encoder: a generative model and the guide that infers its latent variables."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+
+from components.contracts.problems import Rows, Values
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.latent.generative import BernoulliModel, GaussianModel, log_normal
+from components.models.latent.perceptron import Perceptron
+from components.models.networks.feed_forward import Activation
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+class GaussianGuide(nn.Module):
+    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and log s."""
+
+    def __init__(self, network: Perceptron):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """m, s [B, D] of x [B, I]."""
+        m, log_s = self.network(x).chunk(2, -1)
+        return m, log_s.exp()
+
+
+class AutoEncoder(nn.Module):
+    """p(z) p(x|z) with z ~ N(0, I) [D], and q(z|x): two modules that learn from one bound.
+
+    ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and Welling 2014, eq. 10)."""
+
+    def __init__(self, generative: BernoulliModel | GaussianModel, guide: GaussianGuide, latent_dim: int, like: Tensor):
+        super().__init__()
+        self.generative, self.guide, self.latent_dim = generative, guide, latent_dim
+        self.row_shape = like.shape[1:]
+        self.to(like)
+
+    # ---- p and q, at any z --------------------------------------------------------------------------------------------
+    def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        return self.guide(batch.x.flatten(1))  # m, s [B, D]
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.generative.mean(z).unflatten(-1, self.row_shape)  # [..., D] -> [..., …]
+
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
+        like = next(self.parameters())
+        return torch.randn(n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device)
+
+    def log_joint(self, batch: Rows, z: Tensor) -> Tensor:
+        return self.generative.log_prob(batch.x.flatten(1), z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
+
+    def log_q(self, batch: Rows, z: Tensor) -> Tensor:
+        return log_normal(z, *self.encode(batch))  # [S, B]
+
+    @torch.no_grad()
+    def sample(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor:
+        m, s = self.encode(batch)
+        return m + s * self.draw_noise(batch, n_samples, generator)  # [S, B, D]
+
+    # ---- the bound, through noise -------------------------------------------------------------------------------------
+    def draw_noise(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor:
+        shape = (n_samples, batch.n_rows, self.latent_dim)
+        return torch.randn(shape, generator=generator, dtype=batch.x.dtype, device=batch.x.device)
+
+    def elbo_rows(self, batch: Rows, noise: Tensor) -> Tensor:
+        m, s = self.encode(batch)
+        divergence = 0.5 * (m.square() + s.square() - 1).sum(-1) - s.log().sum(-1)  # KL(q(z|x_b) ‖ p(z)) [B]
+        return self.generative.log_prob(batch.x.flatten(1), m + s * noise) - divergence  # [S, B]
+
+    def kl(self) -> Tensor:
+        return torch.zeros((), device=next(self.parameters()).device)  # rows share no latent variable
+
+
+@register("model", "vae")
+class VAE(Model[Unlabelled, AutoEncoder]):
+    """Variational auto-encoder: a network from latent z ~ N(0, I) to rows x, and one from x to q(z|x) = N(m, diag s²).
+
+    Binary values are Bernoulli, real ones Gaussian with one variance σ²; the guide's hidden layers are those of the
+    generative model in reverse.  x [B, …], z [S, B, D].  With no hidden layer and real values the generative model is
+    probabilistic PCA.
+
+    Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and Wierstra (2014), section 4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "latent_variable", "decoder"})
+
+    latent_dim: PositiveInt
+    widths: list[PositiveInt]
+    activation: Activation
+    noise: Literal["learned"] | Annotated[float, Field(gt=0)]
+
+    def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
+        assert isinstance(problem.train, Rows)
+        x = problem.train.x
+        rows = x.flatten(1).cpu()
+        values = rows.shape[1]
+        up = Perceptron([self.latent_dim, *self.widths, values], self.activation, rng)
+        down = Perceptron([values, *reversed(self.widths), 2 * self.latent_dim], self.activation, rng)
+        binary = problem.values == "binary"
+        generative = BernoulliModel(up, rows) if binary else GaussianModel(up, rows, self.noise)
+        return AutoEncoder(generative, GaussianGuide(down), self.latent_dim, x)

@@ -1,0 +1,134 @@
+"""Unlabelled problems: rows x without labels, of numbers all of one shape or of words, each row as long as it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import Analyses, BoundsLikelihood
+from components.contracts.problems import Kind, Rows, Sees, Values, Words
+from components.contracts.roles import Attacker
+from components.contracts.streams import Rng
+from components.metrics import likelihood_bounds
+from components.problems.epochs import minibatches
+from components.trouble import Misfit
+
+HELD_OUT = 1  # the stream of random numbers that says which training rows are held out, as in supervised problems
+
+
+def drawn(probabilities: Rows, generator: torch.Generator) -> Rows:
+    """Binary rows of which each value is 1 with the probability that stands in its place."""
+    return replace(probabilities, x=torch.bernoulli(probabilities.x, generator=generator))
+
+
+@dataclass
+class Unlabelled:
+    """Rows to learn the distribution of, and held-out rows to score it on.
+
+    Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from them, new ones at every
+    step, a pure function of (seed, step).  The held-out rows are drawn once, by the dataset."""
+
+    kind: ClassVar[Kind] = "unlabelled"
+    name: str
+    values: Values
+    train: Rows | Words
+    test: Rows | Words
+    batch_size: int | None  # None: the whole training set, in its own order, at every step
+    n_symbols: int | None = None  # of categorical values and of words: how many there are
+    redrawn: bool = False
+    image_shape: tuple[int, ...] | None = None
+    test_classes: Tensor | None = None  # [B] of the held-out rows: colours in figures, nothing learns or scores by them
+    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
+    evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
+    replicates: int = 1
+    attacker: Attacker | None = None  # always None: there are no answers to attack
+
+    @property
+    def n(self) -> int:
+        return self.train.n_rows
+
+    def length(self, sees: Sees) -> int | None:
+        return None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Rows | Words]]:
+        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
+        size = None if sees == "whole" else self.batch_size
+        for step, rows in minibatches(self.n, size, rng, start, stop):
+            batch = self.train
+            if rows is not None:
+                batch = batch.part(rows.to(self._device), self.n / len(rows))
+            yield step, drawn(batch, rng.at("noise", step)) if self.redrawn and isinstance(batch, Rows) else batch
+
+    @property
+    def _device(self) -> torch.device:
+        return (self.train.x if isinstance(self.train, Rows) else self.train.words).device
+
+    def held_out(self, share: float, rng: Rng) -> Unlabelled:
+        """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.
+
+        It is named after that and never looks at the test rows.
+
+        Raises:
+            Misfit: no row would be left to learn from."""
+        n = max(1, round(share * self.n))
+        if n == self.n:
+            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
+        generator = rng.at("data", HELD_OUT)
+        order = torch.randperm(self.n, generator=generator).to(self._device)
+        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
+        if self.redrawn and isinstance(held, Rows):
+            held = Rows(drawn(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
+        return replace(self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None)
+
+    def log_weights(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng) -> Tensor:
+        """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own evaluation noise."""
+        size, S = self.evaluation_chunk, self.importance_samples
+        starts = range(0, self.test.n_rows, size)
+        parts = [self.test.part(slice(start, start + size), 1.0) for start in starts]
+        with torch.no_grad():
+            return torch.cat([posterior.log_weights(p, S, rng.at("evaluation", i)) for i, p in enumerate(parts)], 1)
+
+    def score(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng) -> dict[str, Tensor | float]:
+        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts and words, perplexity.
+
+        A posterior that knows p(x) itself has the same bound twice."""
+        log_weights = self.log_weights(posterior, rng)
+        out: dict[str, Tensor | float] = {}
+        if isinstance(self.test, Words) or self.values == "count":
+            words = self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
+            out |= likelihood_bounds.perplexity(likelihood_bounds.log_mean_exp(log_weights), words)
+        else:
+            out |= likelihood_bounds.scores(log_weights)
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
+    def draw(self, posterior: object, rng: Rng) -> dict:
+        figures: dict = {}
+        for figure in self.figures:
+            figures.update(figure(self, posterior, rng))
+        if isinstance(posterior, Analyses):
+            figures.update(posterior.figures())
+        return figures
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        if isinstance(self.train, Rows):
+            row = f"{self.train.x[0].numel()} {self.values} values{', drawn anew at each step' * self.redrawn}"
+        else:
+            row = f"{self.train.lengths.double().mean():.1f} words on average, of {self.n_symbols:,}"
+        return {
+            "data": self.name,
+            "training rows": f"{self.n:,}",
+            "held-out rows": f"{self.test.n_rows:,}",
+            "a row": row,
+            "batches": "whole"
+            if self.batch_size is None
+            else f"{self.batch_size} ({math.ceil(self.n / self.batch_size)} an epoch)",
+        }

@@ -1,0 +1,67 @@
+"""Figures of generative models of images: what is drawn where, and nothing where it makes no sense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from components.figures.latent_images import latent_plane, mosaic, prior_samples, reconstructions
+from components.posteriors.latent import LatentPosterior
+from runner.run.rng import Streams
+from tests.small_problems import component
+from tests.unlabelled_problems import real_rows
+
+
+@pytest.fixture
+def problem():
+    return replace(real_rows(n=30), image_shape=(2, 2), test_classes=torch.arange(30) % 3)
+
+
+def posterior(problem, latent_dim=2):
+    model = component("model", "vae", latent_dim=latent_dim, widths=[4])
+    return LatentPosterior(model.build(problem, Streams(0)))
+
+
+def test_mosaics_go_row_by_row():
+    drawn = mosaic(torch.arange(12.0).view(3, 4), 2, (2, 2))
+    nan = np.nan
+    expected = [[0, 1, nan, 4, 5], [2, 3, nan, 6, 7], [nan] * 5, [8, 9, nan, nan, nan], [10, 11, nan, nan, nan]]
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_reconstructions_lie_under_their_images(problem):
+    made = posterior(problem)
+    figure = reconstructions(problem, made, Streams(0))["reconstructions"]
+    seen, again = (ax.images[0].get_array()[:2, :2] for ax in figure.axes[:2])
+    with torch.no_grad():
+        decoded = made.module.decode(made.module.encode(problem.test)[0])[0]
+    np.testing.assert_allclose(seen.filled().ravel(), problem.test.x[0])
+    np.testing.assert_allclose(again.filled().ravel(), decoded)
+    few = replace(problem, test=problem.test.part(slice(0, 3), 1.0))
+    assert len(reconstructions(few, made, Streams(0))["reconstructions"].axes) == 2
+
+
+def test_the_plane_has_its_corners_where_they_belong(problem):
+    made = posterior(problem)
+    figure = latent_plane(problem, made, Streams(0))["latent_plane"]
+    plane, scatter = figure.axes
+    low = float(torch.special.ndtri(torch.tensor(0.5 / 15, dtype=torch.float64)))
+    with torch.no_grad():
+        top_left, bottom_right = made.module.decode(torch.tensor([[low, -low], [-low, low]], dtype=torch.float64))
+    image = plane.images[0].get_array()
+    np.testing.assert_allclose(image[:2, :2].filled().ravel(), top_left)
+    np.testing.assert_allclose(image[-2:, -2:].filled().ravel(), bottom_right)
+    assert len(scatter.collections) == 3
+    assert sum(len(points.get_offsets()) for points in scatter.collections) == 30
+
+
+def test_nothing_is_drawn_where_there_is_nothing_to_see(problem):
+    made = posterior(problem, latent_dim=3)
+    assert latent_plane(problem, made, Streams(0)) == {}
+    assert set(prior_samples(problem, made, Streams(0))) == {"prior_samples"}
+    for figure in (reconstructions, prior_samples, latent_plane):
+        assert figure(replace(problem, image_shape=None), made, Streams(0)) == {}
+        assert figure(problem, object(), Streams(0)) == {}

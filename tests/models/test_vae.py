@@ -1,0 +1,89 @@
+"""Variational auto-encoders: probabilistic PCA as the exact case, bounds in their order, layers and starts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.contracts.capabilities import CAPABILITIES, missing
+from components.contracts.problems import Rows
+from components.metrics.likelihood_bounds import log_mean_exp
+from components.posteriors.latent import LatentPosterior
+from components.problems.unlabelled import Unlabelled
+from runner.run.rng import Streams
+from tests.small_problems import component
+from tests.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+
+
+@pytest.fixture
+def problem() -> Unlabelled:
+    return real_rows(n=25)
+
+
+def test_with_the_exact_posterior_every_draw_is_the_likelihood(problem):
+    module = ppca(problem, exact_guide=True)
+    with torch.no_grad():
+        w = LatentPosterior(module).log_weights(problem.test, 50, Streams(0).noise)
+    assert w.shape == (50, 25)
+    torch.testing.assert_close(w, log_evidence(module, problem.test.x).expand(50, 25), rtol=1e-10, atol=1e-10)
+
+
+def test_a_wrong_guide_bounds_from_below_and_importance_weights_close_the_gap(problem):
+    module = ppca(problem, exact_guide=False)
+    exact = log_evidence(module, problem.test.x)
+    with torch.no_grad():
+        w = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)  # [S, B]
+    elbo = w.mean(0)
+    assert float((exact - elbo).min()) > 0.05
+    bounds = [log_mean_exp(w.unflatten(0, (-1, s)).transpose(0, 1).flatten(1)).view(-1, 25).mean(0) for s in (5, 50)]
+    assert bool((elbo < bounds[0]).all())
+    assert bool((bounds[0] < bounds[1]).all())
+    assert bool((bounds[1] < exact + 0.01).all())
+    torch.testing.assert_close(log_mean_exp(w), exact, rtol=0, atol=0.05)
+
+
+def test_the_bound_through_noise_has_the_closed_form_as_its_mean(problem):
+    module = ppca(problem, exact_guide=False)
+    with torch.no_grad():
+        rows = module.elbo_rows(problem.train, module.draw_noise(problem.train, 20_000, Streams(0).noise)).sum(1)
+        exact = exact_elbo(module, problem.train.x)
+    assert abs(float((rows.mean() - exact) / (rows.std() / len(rows) ** 0.5))) < 4
+
+
+def test_densities_are_those_of_torch(problem):
+    module = component("model", "vae", latent_dim=3, widths=[6]).build(problem, Streams(0))
+    z = torch.randn(4, 25, 3, dtype=torch.float64)
+    normal = torch.distributions.Normal
+    m, s = module.encode(problem.train)
+    torch.testing.assert_close(module.log_q(problem.train, z), normal(m, s).log_prob(z).sum(-1))
+    decoded = normal(module.decode(z), (0.5 * module.generative.log_noise).exp())
+    joint = decoded.log_prob(problem.train.x).sum(-1) + normal(0.0, 1.0).log_prob(z).sum(-1)
+    torch.testing.assert_close(module.log_joint(problem.train, z), joint)
+
+    binary = Unlabelled("b", "binary", *(Rows((r.x > 0).double(), 1.0) for r in (problem.train, problem.test)), None)
+    module = component("model", "vae", latent_dim=3, widths=[6]).build(binary, Streams(0))
+    coins = torch.distributions.Bernoulli(module.decode(z)).log_prob(binary.train.x).sum(-1)
+    torch.testing.assert_close(module.log_joint(binary.train, z), coins + normal(0.0, 1.0).log_prob(z).sum(-1))
+
+
+def test_it_offers_what_it_says_and_touches_no_global_generator(problem):
+    model = component("model", "vae", latent_dim=2, widths=[5, 4])
+    before = torch.random.get_rng_state()
+    module = model.build(problem, Streams(0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert missing(module, model.offered()) == []
+    assert model.offers <= set(CAPABILITIES)
+    assert [len(layer.bias) for layer in module.generative.network.layers] == [5, 4, 4]
+    assert [len(layer.bias) for layer in module.guide.network.layers] == [4, 5, 4]
+    assert all(p.dtype == torch.float64 for p in module.parameters())
+    other = model.build(problem, Streams(0))
+    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
+
+
+def test_rows_of_any_shape(problem):
+    images = Unlabelled("i", "real", *(Rows(r.x.view(25, 2, 2), 1.0) for r in (problem.train, problem.test)), None)
+    module = component("model", "vae", latent_dim=2, widths=[5]).build(images, Streams(0))
+    flat = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
+    z = module.sample(images.train, 3, Streams(0).noise)
+    assert module.decode(z).shape == (3, 25, 2, 2)
+    assert torch.equal(module.log_joint(images.train, z), flat.log_joint(problem.train, z))
