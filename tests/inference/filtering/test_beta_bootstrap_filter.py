@@ -7,9 +7,9 @@ import torch
 from filter_play import component, load, z_score
 from small_sequences import run, sequence, system
 
+from components.contracts.sequences import Observation
 from components.inference.filtering.beta_bootstrap_filter import log_beta_likelihood
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.contracts.sequences import Observation
 from components.problems.sequence import LinearGaussianSystem
 from runner.run.rng import Streams
 

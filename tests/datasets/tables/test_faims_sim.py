@@ -10,11 +10,11 @@ import torch
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
+from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.tables.faims_sim import plumes
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 SMALL = {"n_df": 8, "n_cv": 32}

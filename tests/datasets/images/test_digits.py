@@ -8,10 +8,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
+from small_problems import component
 
 from components.contracts.roles import Setting
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 

@@ -23,7 +23,7 @@ from runner.run.rng import Streams
 
 WORLD = read_world()
 FIRST_POSITIONS, LAST_TORQUES = [0.106044, -0.509008, -0.168937], [27.576567, -4.121285, 19.148432]
-YAML = Path(__file__).parents[2] / "conf" / "dataset" / "sarcos_sim.yaml"
+YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos_sim.yaml"
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from components.datasets.arm.sarcos import Sarcos
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
 from runner.run.rng import STREAMS, Streams
 
-YAML = Path(__file__).parents[2] / "conf" / "dataset" / "sarcos.yaml"
+YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos.yaml"
 SIZES = {"sarcos/sarcos_inv.mat": sarcos.TRAIN_ROWS, "sarcos/sarcos_inv_test.mat": sarcos.TEST_ROWS}
 REAL = os.environ.get("RUNNER_DATA_DIR")
 needs_real_file = pytest.mark.skipif(

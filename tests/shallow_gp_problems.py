@@ -1,25 +1,14 @@
-"""Small multi-task problems with missing labels, and models with the YAML's defaults."""
+"""Small problems of tasks of unequal size, for Gaussian processes of one layer, and how their gradients are checked."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
-from omegaconf import OmegaConf
 
-from components import registry
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from runner.run.rng import Streams
 
-ROOT = Path(__file__).parent.parent.parent
 F64 = torch.float64
-
-
-def component(role: str, name: str, **changes):
-    """A component with its YAML's defaults, changed."""
-    values = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / role / f"{name}.yaml"))
-    return registry.get(role, name)(**(values | changes))
 
 
 def problem(target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0) -> Supervised:

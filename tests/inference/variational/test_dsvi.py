@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_problems import classes, component, real, resumed, tensors, train
 
 from runner.run.rng import Streams
-from tests.small_problems import classes, component, real, resumed, tensors, train
 
 MODEL = {"n_inducing": 10, "inner_dim": 2}
 

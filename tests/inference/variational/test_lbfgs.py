@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.optimize
 import torch
+from shallow_gp_problems import F64, problem, streams
+from small_problems import component
 from torch import nn
 
 from components.inference.variational.lbfgs import find_direction, flatten
 from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 from runner.run import checkpoint
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
-from shallow_gp_problems import F64, component, problem, streams
 
 
 class Function(nn.Module):

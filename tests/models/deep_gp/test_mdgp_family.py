@@ -5,6 +5,8 @@ from __future__ import annotations
 import gpytorch
 import pytest
 import torch
+from small_problems import classes, component, real
+from test_mdgp_bound import perturbed
 from torch.distributions import MultivariateNormal
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -14,8 +16,6 @@ from components.maths.natural_gradient import natural_step
 from components.models.deep_gp.build import Specific, build_shared_and_specific, make_linear_map
 from components.models.deep_gp.layout import Layout
 from runner.run.rng import Streams
-from tests.models.test_mdgp_bound import perturbed
-from tests.small_problems import classes, component, real
 
 FAMILY = ["smdgp", "mmdgp", "cmdgp", "idgp"]
 

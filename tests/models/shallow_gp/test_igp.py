@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from shallow_gp_problems import F64, component, gradient_error, problem, scatter_parameters, streams
+from shallow_gp_problems import F64, gradient_error, problem, scatter_parameters, streams
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from small_problems import component
 
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting

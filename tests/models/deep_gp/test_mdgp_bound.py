@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_problems import component, real
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Batch
@@ -14,7 +15,6 @@ from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
 from runner.run.rng import Streams
-from tests.small_problems import component, real
 
 SMALL = {"inner_dim": 2, "n_inducing": 6}
 

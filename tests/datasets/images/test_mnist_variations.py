@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets import files
@@ -18,7 +19,6 @@ from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import composed, patches, photographs
 from components.trouble import DataUnavailable, SimulatedData
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 FILES = component("dataset", "mnist_variations").files.paths
 REAL = os.environ.get("RUNNER_DATA_DIR")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.tables.multitask_toy import truth
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 
