@@ -284,7 +284,7 @@ def test_torques_are_those_of_the_recorded_states_up_to_noise(rows):
     error = (rows.y_test - clean).std(0)
     assert (error > WORLD.noise.torque * 0.97).all()
     assert (error < 0.15 * rows.y_test.std(0)).all(), "noise of the inputs comes on top"
-    tighter = simulate(replace(WORLD, noise=simulation.Noise(0.0, 0.0, 0.0, np.zeros(7))))
+    tighter = simulate(replace(WORLD, noise=simulation.SensorNoise(0.0, 0.0, 0.0, np.zeros(7))))
     q, qd, qdd = np.split(tighter.x_test, 3, axis=1)
     clean = inverse_dynamics(WORLD.arm, q, qd, qdd) + WORLD.friction.torque(qd)
     np.testing.assert_allclose(tighter.y_test, clean, atol=1e-4)  # six decimals of q̇ upon the steep tanh
