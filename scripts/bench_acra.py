@@ -30,8 +30,9 @@ from torch import Tensor
 
 import conf
 from components import registry
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.roles import Setting
+from components.inference.defences.acra import ACRA
 from components.inference.defences.origins import Aware
 from components.problems.supervised import Supervised
 from components.trouble import SimulatedData
@@ -46,8 +47,10 @@ Words = tuple[int, ...]
 
 def component(role: str, name: str, **keys: Any) -> Any:
     """A component with its YAML's defaults, some changed."""
+    cls = registry.get(role, name)
     with open(os.path.join(conf.__path__[0], role, f"{name}.yaml")) as file:
-        return registry.get(role, name).model_validate(yaml.safe_load(file) | keys)
+        own = {key: value for key, value in yaml.safe_load(file).items() if key not in cls.threat_keys}
+    return cls.model_validate(own | keys)
 
 
 def data() -> Supervised:
@@ -59,7 +62,7 @@ def data() -> Supervised:
         return component("dataset", "spambase").load(Streams(0), setting)
 
 
-def classifier(problem: Supervised, **keys: Any) -> tuple[Any, Aware]:
+def classifier(problem: Supervised, **keys: Any) -> tuple[ACRA, Aware]:
     """ACRA and what it learnt."""
     method, rng = component("inference", "acra", **keys), Streams(0)
     state = method.init(component("model", "naive_bayes").build(problem, rng), problem, rng)
@@ -70,7 +73,7 @@ def classifier(problem: Supervised, **keys: Any) -> tuple[Any, Aware]:
 class Loops:
     """Algorithm 3.1 for one message at a time, with Python's own numbers and random draws."""
 
-    def __init__(self, method: Any, posterior: Aware, seed: int):
+    def __init__(self, method: ACRA, posterior: Aware, seed: int):
         f = posterior.undefended.fitted
         present, absent = f["log_present"].tolist(), f["log_absent"].tolist()
         self.log_word = [
@@ -133,7 +136,7 @@ def attacked_spam(problem: Supervised) -> Tensor:
     _, posterior = classifier(problem)
     attack = component("attacker", "word_insertion", against="undefended")
     x, y = (part[problem.test.y[:, 0] == 1] for part in (problem.test.x, problem.test.y))
-    sent = attack.perturb(Victim(posterior, problem.bounds), x, y, Streams(0), 2)
+    sent = attack.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 2)
     return sent[torch.isin(sent.sum(1).long(), torch.tensor(list(WORDS)))]
 
 

@@ -30,8 +30,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.victim import Victim
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.models.networks.cnn import CNN
@@ -127,7 +127,7 @@ def telling_size(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
 
 
 def ours(network: nn.Sequential, eps: float, stop: bool) -> Attack:
-    victim, how = Victim(Network(network), (0.0, 1.0)), Ascent("linf", STEPS, ALPHA, stop_when_broken=stop)
+    victim, how = Attacked(Network(network), (0.0, 1.0)), Ascent("linf", STEPS, ALPHA, stop_when_broken=stop)
     return lambda x, y: ascend(victim, x, y[:, None], torch.Generator(), eps, how)
 
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-import yaml
+from configured import component
 
-import conf
-from components import registry
 from components.contracts.roles import Setting
 from runner.run.rng import Streams
-
-CONF = Path(str(conf.__file__)).parent
-
-
-def component(role: str, name: str, **keys):
-    """A component with the defaults of its YAML, but for ``keys``."""
-    defaults = yaml.safe_load((CONF / role / f"{name}.yaml").read_text())
-    return registry.get(role, name).model_validate(defaults | keys)
 
 
 def load(name: str, seed: int = 0, replicates: int = 1, dtype: torch.dtype = torch.float64, **keys):

@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
+from configured import component as component
 
-from components import registry
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from runner.run import checkpoint
 from runner.run.rng import Streams
-
-CONF = Path(__file__).parent.parent / "conf"
-
-
-def component(role: str, name: str, **changes: Any) -> Any:
-    """A component with the defaults of its YAML, some of them changed."""
-    values = yaml.safe_load((CONF / role / f"{name}.yaml").read_text())
-    return registry.get(role, name)(**{**values, **changes})
 
 
 def real(n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64) -> Supervised:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-NormName = Literal["linf", "l2", "l1"]
+from components.contracts.victim import NormName
+
 TINY = 1e-12  # a gradient of length zero gives no direction
 
 
@@ -113,7 +113,7 @@ def _steepest_l1(gradient: Tensor) -> Tensor:
     return torch.zeros_like(gradient).scatter(1, top, gradient.gather(1, top).sign() / kept)
 
 
-NORMS: dict[str, Norm] = {
+NORMS: dict[NormName, Norm] = {
     "linf": Norm(
         size=lambda delta: delta.abs().amax(1),
         start=lambda like, eps, generator: eps * (2 * _uniform(like, generator) - 1),

@@ -183,6 +183,17 @@ class Defends(Predicts, Protocol):
 
 
 @runtime_checkable
+class HoldsFit(Predicts, Protocol):
+    """A posterior that is an estimator and what it learnt, of which attacks ask ``contracts.capabilities``."""
+
+    @property
+    def estimator(self) -> object: ...
+
+    @property
+    def fitted(self) -> dict[str, Tensor]: ...
+
+
+@runtime_checkable
 class HoldsModule(Protocol):
     """A posterior made of a trained module, of which figures ask ``contracts.capabilities``."""
 
@@ -202,5 +213,6 @@ POSTERIORS = {
     "analyses": Analyses,
     "writes_files": WritesFiles,
     "defends": Defends,
+    "holds_fit": HoldsFit,
     "holds_module": HoldsModule,
 }

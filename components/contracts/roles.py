@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,7 @@ from torch import Tensor
 from components.contracts.games import Move, Seat
 from components.contracts.problems import Domain, Kind, Problem, Sees, Target, Values
 from components.contracts.streams import Rng
-from components.contracts.victim import Victim
+from components.contracts.victim import Against, Criterion, Expectation, Measure, Victim
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Knowledge = Literal["white box", "grey box", "black box"]
@@ -56,7 +56,14 @@ class Component(BaseModel):
     """One registered class; ``extra="forbid"`` makes an unknown key an error that names it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    shares: ClassVar[frozenset[str]] = frozenset()  # keys whose values the components inside it take over
+    threat_keys: ClassVar[frozenset[str]] = frozenset()  # keys of its YAML that are the evaluation's, not its own
     name: str
+
+    @classmethod
+    def yaml_keys(cls) -> frozenset[str]:
+        """All that its YAML holds."""
+        return frozenset(cls.model_fields) | cls.threat_keys
 
 
 class Dataset(Component, Generic[P]):
@@ -132,13 +139,50 @@ class Inference(Component, Generic[M, P, B, S]):
 
 
 class Evasion(Component):
-    """An attacker who changes the inputs of a classifier within a ball of size ε."""
+    """An attacker who changes the inputs of a classifier within a ball of size ε.
 
+    The sizes that he is evaluated at belong to the run (``evaluation.threat``): the key ``eps`` beside his own says them,
+    and ``perturb`` is told one.  What else an evaluation or a defence wants to know of him are the methods below, of
+    which an attack made of others asks those."""
+
+    action: ClassVar[str] = "evasion"
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domain: ClassVar[Domain] = "continuous"  # of the inputs that it can attack
+    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    one_threat: ClassVar[bool] = False  # True: those inside it may have no sizes of their own
+    domain: ClassVar[Domain | None] = "continuous"  # of the inputs that it can attack; None: those inside it say
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
+
+    def measure(self) -> Measure:
+        """What the size of its perturbations is."""
+        return "linf" if self.inputs() == "continuous" else "flip"
+
+    def inputs(self) -> Domain:
+        """The inputs that it can attack."""
+        if self.domain is None:
+            raise TypeError(f"{type(self).__name__} does not say which inputs it attacks")
+        return self.domain
+
+    def known(self) -> Knowledge:
+        """What it knows of the victim."""
+        return self.knowledge
+
+    def expects(self) -> Expectation:
+        """The expectation over a victim's draws whose gradient it follows."""
+        return "predictive"
+
+    def follows(self) -> Criterion:
+        """What it lowers for the true class."""
+        return "cross_entropy"
+
+    def looks_at(self) -> Against:
+        """Whose predictions it is aimed at, where the victim is a defence."""
+        return "defended"
+
+    def iterates(self) -> bool:
+        """Whether it takes several steps away from the true class, which are to be no weaker than a single one."""
+        return False
 
     def informed(self, problem: Problem, rng: Rng) -> Evasion:
         """This attacker once he has learnt from the problem what he needs (a surrogate); most need nothing."""
@@ -153,9 +197,21 @@ class Evasion(Component):
         raise TypeError(f"{type(self).__name__} has no perturb")
 
 
+@runtime_checkable
+class TrainsSurrogate(Protocol):
+    """An attacker who trains a model of his own, on which the attacks inside him are computed."""
+
+    @property
+    def surrogate(self) -> Model: ...
+
+    @property
+    def inference(self) -> Inference: ...
+
+
 class Contamination(Component):
     """An attacker who corrupts the observations of a sequence, once, before any inference."""
 
+    action: ClassVar[str] = "contamination"
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     targets: ClassVar[frozenset[str] | None] = None
     offers: ClassVar[frozenset[str]] = frozenset()  # ``noise_law``, where the law of the corrupted noise is known
@@ -170,6 +226,7 @@ class Contamination(Component):
 class Opponent(Component, Generic[S]):
     """A player whom the decision maker meets in a game; what he remembers is a part of the inference's state."""
 
+    action: ClassVar[str] = "adversary"
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
     targets: ClassVar[frozenset[str] | None] = None
     follows_gradient: ClassVar[bool] = False

@@ -13,8 +13,12 @@ from components.contracts.predictive import Categorical
 if TYPE_CHECKING:
     from components.contracts.posteriors import Predicts
 
-Expectation = Literal["predictive", "fresh_draws", "single_draw"]
+NormName = Literal["linf", "l2", "l1"]
+Direction = Literal["insertion", "flip"]  # a word can be added; or added, and taken away
+Measure = NormName | Direction  # what the size of a perturbation is: its norm, or the number of words so changed
+Expectation = Literal["predictive", "fresh_draws", "single_draw"]  # over draws, of the gradient that is followed
 Criterion = Literal["cross_entropy", "margin", "dlr"]
+Against = Literal["defended", "undefended"]  # whose predictions an attacker looks at, where there is a defence
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,9 @@ class Victim(Protocol):
     def bounds(self) -> tuple[float, float] | None: ...
 
     @property
-    def image_shape(
-        self,
-    ) -> tuple[int, ...] | None: ...  # (H, W) or (channels, H, W) of a row of x, where it is an image
+    def image_shape(self) -> tuple[int, ...] | None:
+        """(H, W) or (channels, H, W) of a row of x, where it is an image."""
+        ...
 
     def facing(self, expectation: Expectation) -> Victim:
         """The same victim, whose gradient is that of another expectation over draws."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -18,14 +17,15 @@ from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.evasion.random_noise import RandomNoise
 from components.attackers.evasion.square import Square
 from components.attackers.evasion.worst_case import WorstCase
-from components.attackers.norms import NORMS
-from components.attackers.victim import Victim
+from components.attackers.input_space import Box, input_space
+from components.contracts.roles import Evasion
 from components.contracts.streams import Rng
-from components.evaluation.threat import whole_domain
+from components.contracts.victim import NormName, Victim
+from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
-    from components.problems.supervised import Supervised
+    import pandas as pd
 
 SLACK = 0.01  # accuracy may rise by this much between neighbouring ε before the curve is called not falling
 ROWS = 128  # test rows that the reference attacks see
@@ -37,7 +37,7 @@ Check = tuple[str, bool, str]  # what should hold, whether it does, the numbers 
 
 
 def curve_checks(
-    attacker: Any, rows: pd.DataFrame, clean: float, extremes: list[tuple[float, float]], problem: Supervised
+    attacker: Evasion, rows: pd.DataFrame, clean: float, extremes: list[tuple[float, float]], problem: Supervised
 ) -> list[Check]:
     """What can be read off the curve itself; the attack has to beat random signs unless it knows nothing (``black box``).
 
@@ -56,7 +56,7 @@ def curve_checks(
         ("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
         ("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}{whose}"),
     ]
-    if getattr(attacker, "knowledge", "white box") != "black box" or problem.domain == "binary":
+    if attacker.known() != "black box" or not input_space(problem).smooth:
         beats = bool(last["eps"] == 0 or last[hit] <= last[noise])
         told = f"{last[hit]:.4f} against {last[noise]:.4f} at ε = {last['eps']:g}{whose}"
         checks.append(("the attack beats random signs of the same size", beats, told))
@@ -88,12 +88,14 @@ class References:
     x: Tensor  # [B, D]
     y: Tensor  # [B, T]
     rng: Rng
-    norm: str
+    norm: NormName
     eps: float
 
-    def climb(self, steps: int, step_size: float, eps: float | None = None, **how: Any) -> Tensor:
+    def climb(
+        self, steps: int, step_size: float, eps: float | None = None, random_start: bool = False, restarts: int = 1
+    ) -> Tensor:
         # Where predictions are random, a row that stops where it is broken once is right again half of the time.
-        settings = Ascent(self.norm, steps, step_size, stop_when_broken=False, **how)  # type: ignore[arg-type]
+        settings = Ascent(self.norm, steps, step_size, random_start, restarts, stop_when_broken=False)
         size = self.eps if eps is None else eps
         return ascend(self.victim, self.x, self.y, self.rng.at("attack", 2), size, settings)
 
@@ -103,11 +105,11 @@ class References:
 
     def black_box(self) -> Tensor:
         """x' of an attack with ``QUERIES`` queries."""
-        attack: Any
+        attack: Evasion
         if self.norm == "linf":
-            attack = Square(name="square", eps=[self.eps], queries=QUERIES, p=0.8, target=None)
+            attack = Square(name="square", queries=QUERIES, p=0.8, target=None)
         else:
-            attack = RandomNoise(name="random_noise", eps=[self.eps], norm=self.norm, repeats=QUERIES)  # type: ignore[arg-type]
+            attack = RandomNoise(name="random_noise", norm=self.norm, repeats=QUERIES)
         return attack.perturb(self.victim, self.x, self.y, self.rng, self.eps)
 
     def log_prob(self, x: Tensor) -> float:
@@ -116,7 +118,7 @@ class References:
 
 
 def victim_checks(
-    attacker: Any, victim: Victim, problem: Supervised, y: Tensor, rng: Rng, norm: str, eps: float
+    attacker: Evasion, victim: Victim, problem: Supervised, y: Tensor, rng: Rng, norm: NormName, eps: float
 ) -> list[Check]:
     """What reference attacks of size ε show on the first ``ROWS`` test rows; nothing where the victim has no gradient."""
     x, y = problem.test.x[:ROWS], y[:ROWS]
@@ -137,11 +139,11 @@ def victim_checks(
     one = share(standing(reference.climb(1, 1.0)))
     many = standing(reference.climb(STEPS, 2.5 / STEPS, random_start=True))
     more = standing(reference.climb(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2))
-    noise = share(standing(victim.clip(x + control(x, eps, norm, rng.at("attack", 1)))))
+    noise = share(standing(input_space(problem).at_random(x, y, eps, norm, rng.at("attack", 1))))
     judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
     own = standing(judged.perturb(victim, x, y, rng, eps))
     black = share(standing(reference.black_box()))
-    knowledge = getattr(attacker, "knowledge", "white box")
+    knowledge = attacker.known()
     white_box = knowledge == "white box"
     white = share(many & more & own) if white_box else share(many & more)
     silent = share((gradient == 0).all(1) & (y >= 0).any(1))
@@ -156,8 +158,7 @@ def victim_checks(
     ]
     if not white_box:
         checks.append(no_higher(f"a white box is no weaker than this {knowledge}", white, share(own)))
-    untargeted = getattr(attacker, "target", None) is None
-    if white_box and untargeted and getattr(attacker, "steps", 1) > 1 and norm == "linf":
+    if white_box and attacker.iterates() and norm == "linf":
         checks.append(no_higher("the attack, of several steps, is no weaker than one step", share(own), one))
     return checks
 
@@ -174,16 +175,8 @@ def _unbounded(reference: References, problem: Supervised) -> Check:
     """With the whole domain as its ball, an attack leaves no more right than guessing does."""
     x = problem.test.x
     low, high = problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
-    size = whole_domain((low, high), problem.n_inputs, reference.norm)
+    size = Box((low, high), problem.n_inputs).largest(reference.norm)
     left = float(reference.standing(reference.climb(STEPS, 2.5 / STEPS, size)).double().mean())
     chance, n = 1 / problem.n_classes, len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
     return "an unbounded attack reaches chance", left <= most, f"{left:.4f} against {chance:.4f} at ε = {size:g}"
-
-
-def control(x: Tensor, eps: float, norm: str, generator: torch.Generator) -> Tensor:
-    """Noise as long as the attack may be, like x: random signs in L∞, a random point of the sphere in the others."""
-    if norm == "linf":
-        return eps * (torch.randint(2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1)
-    delta = NORMS[norm].start(x, 1.0, generator)
-    return eps * delta / NORMS[norm].size(delta).unsqueeze(1).clamp_min(1e-12)

@@ -1,14 +1,22 @@
-"""The sizes ε of a security evaluation curve, as every evasion attacker declares them."""
+"""The threat of a run: what the size of an attack means, and the sizes that a posterior is evaluated at.
+
+Both are written beside the attack's own keys, ``attacker.norm`` and ``attacker.eps``; the attack keeps the norm where that
+is how it moves, and is told one size at a time."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from typing import Annotated, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import AfterValidator, NonNegativeFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
 
-from components.trouble import Misfit
+from components.attackers.input_space import input_space
+from components.contracts.problems import Problem
+from components.contracts.roles import Evasion
+from components.contracts.victim import Measure
+from components.problems.supervised import Supervised
 
 
 def _increasing(eps: list[float]) -> list[float]:
@@ -17,27 +25,59 @@ def _increasing(eps: list[float]) -> list[float]:
     return eps
 
 
+def _whole(eps: list[float]) -> list[float]:
+    if any(e != int(e) for e in eps):
+        raise ValueError(f"eps: must be whole numbers of changed words, e.g. [0, 1, 2], not {eps}")
+    return eps
+
+
 Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_increasing)]
 
 
-def whole_domain(bounds: tuple[float, float], inputs: int, norm: str) -> float:
-    """Size of the smallest ball around any input that holds all the others."""
-    return (bounds[1] - bounds[0]) * {"linf": 1.0, "l2": math.sqrt(inputs), "l1": float(inputs)}[norm]
+class Grid(BaseModel):
+    """The keys of an evasion attacker's YAML that are the evaluation's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    eps: Sizes
 
 
-def check_sizes(attacker: Any, problem: Any) -> None:
-    """Sizes in the units of the inputs: none larger than the whole range of what an input can be.
+class WordGrid(Grid):
+    """Those of an attack on words, of which whole ones are changed."""
 
-    Raises:
-        Misfit: the largest ε moves any input to any other, as grey levels do where the inputs lie in [0, 1].
-    """
-    if problem.bounds is None or getattr(problem, "domain", "continuous") != "continuous":
-        return
-    norm = getattr(attacker, "norm", "linf")
-    largest, most = max(attacker.eps), whole_domain(problem.bounds, problem.n_inputs, norm)
-    if largest > most * (1 + 1e-9):
-        low, high = problem.bounds
-        raise Misfit(
-            f"attacker.eps: {largest:g} leads from any input of {problem.name} to any other (they lie in [{low:g}, "
-            f"{high:g}], {norm} size at most {most:g}); give sizes in those units, e.g. 8/255 = 0.0314 for 8 grey levels"
-        )
+    eps: Annotated[Sizes, AfterValidator(_whole)]
+
+
+@dataclass(frozen=True)
+class Threat:
+    """Norm and sizes that an attack is evaluated at."""
+
+    norm: Measure
+    sizes: tuple[float, ...]  # ε, increasing, in the units of the inputs
+
+    def check(self, problem: Problem) -> None:
+        """None of the sizes is larger than the whole range of what an input can be.
+
+        Raises:
+            Misfit: the largest ε moves any input to any other, as grey levels do where the inputs lie in [0, 1].
+        """
+        if isinstance(problem, Supervised):
+            input_space(problem).check_sizes(self.sizes, self.norm, problem.name)
+
+
+def grid_of(attacker: type[Evasion]) -> type[Grid]:
+    """What the threat's keys of a class of attackers have to satisfy."""
+    return WordGrid if attacker.domain == "binary" else Grid
+
+
+def threat_of(attacker: Evasion, eps: Iterable[float]) -> Threat:
+    """The threat of an attacker at the sizes that were written beside his keys."""
+    return Threat(attacker.measure(), tuple(grid_of(type(attacker))(eps=list(eps)).eps))
+
+
+def foreign_sizes(own: Grid, members: Iterable[tuple[str, Grid]]) -> str | None:
+    """The complaint about the first of several members, by name, whose sizes are not those of the whole: an evaluation
+    has one threat."""
+    for name, grid in members:
+        if grid.eps != own.eps:
+            return f"members: {name} has sizes of its own, {grid.eps}; give them to the worst case, as eps"
+    return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
 

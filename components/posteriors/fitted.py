@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,12 +11,14 @@ from torch import Tensor
 from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Predictive
 
+E = TypeVar("E", bound=Estimator)
+
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[E]):
     """An estimator and what it learnt."""
 
-    estimator: Estimator
+    estimator: E
     fitted: dict[str, Tensor]
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:

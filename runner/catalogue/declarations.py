@@ -13,6 +13,7 @@ import runner
 from components import registry
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "config.py"  # the class of the run-level keys
+THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"  # the class of the keys that a threat is made of
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 _ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}  # a key may hold a component
 _ROLES["Attacker"] = "attacker"
@@ -175,7 +176,7 @@ def _gather(name: str, path: Path, into: Declared) -> None:
         if isinstance(outer, ast.Name) and outer.id == "ClassVar":
             if item.value is not None:
                 into.facts[item.target.id] = _fact(item.value)
-        elif item.target.id not in ("name", "model_config"):
+        elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
             into.fields[item.target.id] = words(annotation, path)
 
 
@@ -183,6 +184,9 @@ def declared(class_name: str, path: Path) -> Declared:
     """Fields, facts and docstring of a class in a file, those of its bases included."""
     out = Declared()
     _gather(class_name, path, out)
+    if keys := out.facts.get("threat_keys"):
+        threat = declared("Grid", THREAT).fields
+        out.fields |= {key: threat[key] for key in keys}
     return out
 
 

@@ -19,11 +19,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
-from components.contracts.roles import Attacker, Dataset, Inference, Model
+from components.contracts.roles import Attacker, Component, Dataset, Evasion, Inference, Model
+from components.evaluation.threat import Threat, threat_of
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.draws_kept import check_draws, shortened
-from runner.compose.pairs import check_domains, check_pairs
+from runner.compose.pairs import check_held_attackers, check_pairs
 from runner.compose.parts import built, component_class, filled
 from runner.mistakes import ConfigError, nearest
 
@@ -78,6 +79,7 @@ class Job:
     model: Model
     inference: Inference
     attacker: Attacker | None
+    threat: Threat | None  # norm and sizes of an evasion attacker's evaluation
     config: dict[str, Any]  # resolved, with smoke overrides applied: what the record holds
     data: str  # the data's own name ("sarcos-sim" is never "sarcos")
     signature: str
@@ -137,7 +139,8 @@ def _validated(build: Any, values: dict[str, Any], where: str) -> Any:
     try:
         return build(**values)
     except ValidationError as errors:
-        known = [name for name in build.model_fields if name != "name"]
+        keys = build.yaml_keys() if issubclass(build, Component) else build.model_fields
+        known = [name for name in keys if name != "name"]
         found: dict[str, str] = {}
         for error in errors.errors():  # a union complains once per member: keep the first line for each key
             key = str(error["loc"][0]) if error["loc"] else ""
@@ -170,7 +173,7 @@ def _component(role: str, config: dict[str, Any], explicit: set[str], notes: lis
         return None
     cls = component_class(role, values, role)
     if role in explicit:
-        foreign = [k for k in values if k not in cls.model_fields and f"{role}.{k}" not in explicit]
+        foreign = [k for k in values if k not in cls.yaml_keys() and f"{role}.{k}" not in explicit]
         if foreign:
             notes.append(
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
@@ -178,7 +181,7 @@ def _component(role: str, config: dict[str, Any], explicit: set[str], notes: lis
             values = {k: v for k, v in values.items() if k not in foreign}
     config[role] = filled(role, values, role)
     if config.get("dataset"):
-        check_domains(role, config[role], config["dataset"]["name"])
+        check_held_attackers(role, config[role], config["dataset"]["name"])
     return built(role, config[role], role, _validated)
 
 
@@ -219,6 +222,8 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
     check_pairs(**parts)
+    attacker = parts["attacker"]
+    threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion) else None
     notes += check_draws(parts["inference"], settings)
     data = parts["dataset"].identity(Path(settings.data_dir), settings.offline)
     if settings.validation is not None:
@@ -229,7 +234,8 @@ def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             )
         data = f"{data}-validation"
     config = json.loads(json.dumps(config))
-    return Job(settings=settings, **parts, config=config, data=data, signature=sign(config, data), notes=notes)
+    signature = sign(config, data)
+    return Job(settings=settings, **parts, threat=threat, config=config, data=data, signature=signature, notes=notes)
 
 
 def sign(config: dict[str, Any], data: str) -> str:

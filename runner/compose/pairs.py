@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
-from components.contracts.roles import Attacker, Dataset, Evasion, Gradient, Inference, Model
+from components.contracts.problems import Domain
+from components.contracts.roles import (
+    Attacker,
+    Contamination,
+    Dataset,
+    Evasion,
+    Gradient,
+    Inference,
+    Model,
+    TrainsSurrogate,
+)
 from runner.compose.parts import inside, names_inside
 from runner.mistakes import ConfigError
-
-
-def is_evasion(attacker: Any) -> bool:
-    """Whether an attacker, or his class, is one of evasion."""
-    return issubclass(attacker if isinstance(attacker, type) else type(attacker), Evasion)
 
 
 def _fitting(role: str, fits: Any) -> str:
@@ -54,16 +59,25 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     check_needs(dataset, model, inference)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
+        offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
+        if lacking := ", ".join(sorted(model.needs_attacker - offered)):
+            names = _fitting("attacker", lambda a: issubclass(a, Contamination) and model.needs_attacker <= a.offers)
+            raise ConfigError(
+                f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks; attackers "
+                f"that have it: {names}"
+            )
     for role, part in (("inference", inference), ("attacker", attacker)):
         for path, held, holder in inside(part, role) if part is not None else ():
             if isinstance(held, Attacker):
-                check_attacker(held, path, dataset, getattr(holder, "surrogate", model))
-            elif isinstance(held, Model):  # what an attacker trains for himself
-                check_surrogate(path, dataset, held, holder.inference)  # type: ignore[attr-defined]
+                seen = holder.surrogate if isinstance(holder, TrainsSurrogate) else model
+                check_attacker(held, path, dataset, seen)
+            elif isinstance(held, Model) and isinstance(holder, TrainsSurrogate):
+                check_surrogate(path, dataset, held, holder.inference)
     if kind == "game" and attacker is None:
         names = _fitting("attacker", lambda a: kind in a.kinds)
         raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
-    if inference.attacks and attacker is None and getattr(inference, "training_attacker", None) is None:
+    own = any(isinstance(held, Evasion) for _, held, _ in inside(inference, "inference"))
+    if inference.attacks and attacker is None and not own:
         raise ConfigError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
         )
@@ -138,11 +152,8 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         ConfigError: naming the key, and attackers that would work.
     """
     kind, target, chosen = dataset.kind, dataset.target, f"{where}={attacker.name}"
-    if kind not in attacker.kinds or (where != "attacker" and not is_evasion(attacker)):
-        names = _fitting("attacker", lambda a: kind in a.kinds and (where == "attacker" or issubclass(a, Evasion)))
-        raise ConfigError(
-            f"{chosen} cannot attack a {kind} problem (dataset={dataset.name}); attackers that can: {names}"
-        )
+    if kind not in attacker.kinds:
+        raise _wrong_kind(chosen, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:
         needed = " or ".join(sorted(attacker.targets))
         raise ConfigError(f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}")
@@ -151,32 +162,52 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         raise ConfigError(
             f"{chosen} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
         )
-    check_domain(attacker, chosen, dataset, dataset.name)
-    if getattr(attacker, "criterion", None) == "dlr" and target == "binary":
-        raise ConfigError(
-            f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two; use margin"
-        )
+    if isinstance(attacker, Evasion):
+        check_domain(attacker.inputs(), chosen, type(dataset), dataset.name)
+        if attacker.follows() == "dlr" and target == "binary":
+            raise ConfigError(
+                f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two; use "
+                "margin"
+            )
 
 
-def check_domain(attacker: Any, chosen: str, dataset: Any, name: str) -> None:
-    """Refuses an attack on inputs of another kind; attacker and dataset may be classes too, which are not built yet.
+def _wrong_kind(chosen: str, kind: str, dataset: str) -> ConfigError:
+    """The complaint about an attacker who has no use for a kind of problem."""
+    names = _fitting("attacker", lambda a: kind in a.kinds)
+    return ConfigError(f"{chosen} cannot attack a {kind} problem (dataset={dataset}); attackers that can: {names}")
+
+
+def check_domain(attacked: Domain, chosen: str, dataset: type[Dataset], name: str) -> None:
+    """Refuses an attack on inputs of another kind than those of a dataset.
 
     Raises:
         ConfigError: with attackers that would work.
     """
     kind, domain = dataset.kind, dataset.domain
-    if is_evasion(attacker) and isinstance(attacker.domain, str) and attacker.domain != domain:
+    if attacked != domain:
         names = _fitting("attacker", lambda a: issubclass(a, Evasion) and kind in a.kinds and a.domain == domain)
         raise ConfigError(
-            f"{chosen} attacks {attacker.domain} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
+            f"{chosen} attacks {attacked} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
         )
 
 
-def check_domains(role: str, values: dict[str, Any], dataset: str) -> None:
-    """``check_domain`` for every attacker inside a component's full mapping, before sizes of another kind reach it."""
-    for path, inner, name in names_inside(role, values, role):
-        if inner == "attacker":
-            check_domain(registry.get(inner, name), f"{path}={name}", registry.get("dataset", dataset), dataset)
+def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
+    """Refuses attackers inside a component's full mapping, by their classes alone: before sizes of another kind reach one
+    that attacks other inputs, or one that is none of evasion reaches the key of one.
+
+    Raises:
+        ConfigError: with attackers that would work.
+    """
+    for path, inner, held in names_inside(role, values, role):
+        if inner != "attacker":
+            continue
+        cls: Any = registry.get(inner, held)
+        dataset: Any = registry.get("dataset", name)
+        if issubclass(cls, Evasion):
+            if cls.domain is not None:
+                check_domain(cls.domain, f"{path}={held}", dataset, name)
+        elif dataset.kind not in cls.kinds:
+            raise _wrong_kind(f"{path}={held}", dataset.kind, name)
 
 
 def check_surrogate(where: str, dataset: Dataset, model: Model, inference: Inference) -> None:

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from components import registry
 from components.contracts import roles
-from components.contracts.roles import Component
+from components.contracts.roles import Component, Evasion
 from runner import CONF
 from runner.mistakes import ConfigError, nearest
 
@@ -57,7 +57,7 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
         ConfigError: a name that does not exist, or something that is neither a name nor a mapping with one.
     """
     cls = component_class(role, values, where)
-    shared = {key: values[key] for key in getattr(cls, "shares", ()) if key in values}
+    shared = {key: values[key] for key in cls.shares if key in values}
 
     def one(inner: str, value: Any, path: str) -> Any:
         if value is None:
@@ -65,7 +65,7 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
         if isinstance(value, list):
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
         given = {"name": value} if isinstance(value, str) else value
-        known = component_class(inner, given, path).model_fields
+        known = component_class(inner, given, path).yaml_keys()
         file = CONF / inner / f"{given['name']}.yaml"
         defaults: Any = OmegaConf.to_container(OmegaConf.load(file)) if file.exists() else {}
         return filled(inner, defaults | {k: v for k, v in shared.items() if k in known} | given, path)
@@ -74,16 +74,58 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def built(role: str, values: dict[str, Any], where: str, validated: Any) -> Any:
-    """A component from its full mapping, those inside it built first; ``validated(cls, values, where)`` builds one."""
+    """A component from its full mapping, those inside it built first; ``validated(cls, values, where)`` builds one.
+
+    The keys of the threat that it is evaluated under are the run's: they are checked here, and it has none of them.
+
+    Raises:
+        ConfigError: what is wrong with its keys.
+    """
+    return _with_grid(role, values, where, validated)[0]
+
+
+def _with_grid(role: str, values: dict[str, Any], where: str, validated: Any) -> tuple[Any, Any]:
+    """``built``, and the sizes beside an evasion attacker's own keys (None: it is no such attacker)."""
     cls = component_class(role, values, where)
+    grids: list[tuple[str, Any]] = []  # of the attackers inside it, by name
 
     def one(inner: str, value: Any, path: str) -> Any:
         if isinstance(value, list):
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
-        return built(inner, value, path, validated) if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        part, grid = _with_grid(inner, value, path, validated)
+        if grid is not None:
+            grids.append((value["name"], grid))
+        return part
 
     held = {k: one(r, values[k], f"{where}.{k}") for k, r in held_roles(cls).items() if k in values}
-    return validated(cls, values | held, where)
+    own = {k: v for k, v in (values | held).items() if k not in cls.threat_keys}
+    if not issubclass(cls, Evasion):
+        return validated(cls, own, where), None
+    from components.evaluation.threat import foreign_sizes, grid_of
+
+    threat = {k: v for k, v in values.items() if k in cls.threat_keys}
+    grid, attacker = _all_valid([(grid_of(cls), threat), (cls, own)], where, validated)
+    if cls.one_threat and (told := foreign_sizes(grid, grids)):
+        raise ConfigError(f"{where}.{told}")
+    return attacker, grid
+
+
+def _all_valid(parts: list[tuple[Any, dict[str, Any]]], where: str, validated: Any) -> list[Any]:
+    """Each class built from its part of one mapping.
+
+    Raises:
+        ConfigError: the first three complaints about all of them."""
+    made, complaints = [], []
+    for cls, values in parts:
+        try:
+            made.append(validated(cls, values, where))
+        except ConfigError as error:
+            complaints += str(error).splitlines()
+    if complaints:
+        raise ConfigError("\n".join(complaints[:3]))
+    return made
 
 
 def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:

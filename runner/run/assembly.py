@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from components.contracts.problems import Corruptible, HoldsOut, Problem
-from components.contracts.roles import Contamination, Evasion, Setting
-from components.evaluation.threat import check_sizes
+from components.contracts.roles import Contamination, Setting
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
@@ -52,8 +51,8 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
             if not isinstance(problem, Corruptible):
                 raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt")
             problem = problem.attacked(job.attacker, rng)
-        if isinstance(job.attacker, Evasion):
-            check_sizes(job.attacker, problem)
+        if job.threat is not None:
+            job.threat.check(problem)
         problem.attacker = job.attacker
     return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 

@@ -10,9 +10,6 @@ from typing import Any
 import torch
 
 from components.contracts.posteriors import WritesFiles
-from components.contracts.problems import Problem
-from components.contracts.roles import Evasion
-from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, Misfit, NumericalTrouble
 from runner import console
 from runner.compose.config import Job
@@ -90,10 +87,13 @@ class Run:
             state = train(steps(inference, problem, state, rng, start, total), beside, state)
         posterior = inference.posterior(state)
         with self.announcements.shown_once(), received.acted_on_at_once(total):
-            scores, figures, tables = assess(problem, posterior, rng, figures=replicate == 0)
+            from components.evaluation.assess import assess  # no step of training needs it
+
+            found = assess(problem, posterior, job.attacker, job.threat, rng, figures=replicate == 0)
+            scores = plain(found.scores)
         course.evaluated(total, "final", scores)
         if replicate == 0:
-            write_artefacts(self.record.folder, figures, tables, job)
+            write_artefacts(self.record.folder, found.figures, found.tables, job)
             if isinstance(posterior, WritesFiles):
                 with self.announcements.shown_once():
                     written = posterior.artefacts(self.record.folder)
@@ -170,20 +170,6 @@ class Run:
             console.complain(str(disk_failure(error, self.record.folder)))
         finally:
             self.record.close()
-
-
-def assess(problem: Problem, posterior: object, rng: Streams, figures: bool) -> tuple[Scores, dict, dict]:
-    """Final scores, security evaluation under an evasion attacker, figures and tables."""
-    scores: Scores = plain(problem.score(posterior, rng))
-    drawn: dict[str, Any] = dict(problem.draw(posterior, rng)) if figures else {}
-    tables: dict[str, Any] = {}
-    if isinstance(problem, Supervised) and isinstance(problem.attacker, Evasion):
-        from components.evaluation import security
-
-        attacked, attack_figures, tables = security.evaluate(problem, posterior, rng)
-        scores |= plain(attacked)
-        drawn |= attack_figures
-    return scores, drawn, tables
 
 
 def run(job: Job, on_evaluation: Callable[[int, Scores], None] | None = None) -> tuple[Run, dict[str, list[float]]]:

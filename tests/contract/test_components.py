@@ -25,7 +25,7 @@ def test_yaml_and_class_agree(role, name):
     assert path.exists(), f"{role} {name} has no YAML"
     values = OmegaConf.to_container(OmegaConf.load(path))
     assert values["name"] == name
-    assert set(values) == set(cls.model_fields), "the YAML holds every key of the class and no other"
+    assert set(values) == cls.yaml_keys(), "the YAML holds every key of the class and of its threat, and no other"
     assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.

@@ -133,7 +133,7 @@ def test_types_are_read_in_words(tmp_path):
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
 def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)
-    assert set(own.fields) == set(cls.model_fields) - {"name"}
+    assert set(own.fields) == cls.yaml_keys() - {"name"}
     for fact in ("kind", "target", "kinds", "targets", "needs", "offers", "action"):
         if own.facts.get(fact) is not None:
             assert own.facts[fact] == getattr(cls, fact), fact

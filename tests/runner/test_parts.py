@@ -36,7 +36,7 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
 
 def test_norm_reaches_members_that_have_one():
     made = job("attacker.members=[pgd,cw]", "attacker.norm=l2")
-    assert [m.norm for m in made.attacker.members] == ["l2", "l2"]
+    assert [m.measure() for m in made.attacker.members] == ["l2", "l2"]
 
 
 def test_a_record_is_read_back_as_the_same_run():

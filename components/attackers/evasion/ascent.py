@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
+from typing import Self
 
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.norms import NormName
-from components.attackers.victim import Criterion, Expectation, Victim
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Criterion, Expectation, NormName, Victim
 
 
 class GradientAscent(BaseModel):
-    """An attack that climbs as its own keys say: each names a field of ``Ascent``, one that it lacks keeps its default."""
+    """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
-    eps: Sizes
     norm: NormName
     criterion: Criterion
     target: NonNegativeInt | None
@@ -25,7 +23,19 @@ class GradientAscent(BaseModel):
 
     def ascent(self) -> Ascent:
         """How this attack climbs."""
-        return Ascent(**{f.name: getattr(self, f.name) for f in fields(Ascent) if hasattr(self, f.name)})
+        return Ascent(self.norm, 1, 1.0, target=self.target, criterion=self.criterion, stop_when_broken=False)
+
+    def measure(self) -> NormName:
+        return self.norm
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+    def follows(self) -> Criterion:
+        return self.criterion
+
+    def iterates(self) -> bool:
+        return self.target is None and self.ascent().steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         return ascend(victim, x, y, rng.attack, eps, self.ascent())
@@ -37,3 +47,10 @@ class Steps(BaseModel):
     steps: PositiveInt
     step_size: PositiveFloat
     stop_when_broken: bool
+
+    def relentless(self) -> Self:
+        return self.model_copy(update={"stop_when_broken": False}) if self.stop_when_broken else self
+
+    def several(self, one: Ascent) -> Ascent:
+        """The climb of an attack with the steps that are declared here."""
+        return replace(one, steps=self.steps, step_size=self.step_size, stop_when_broken=self.stop_when_broken)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.attackers.evasion.loop import Ascent
 from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "bim")
-class BIM(GradientAscent, Evasion, Steps):
+class BIM(GradientAscent, Steps, Evasion):
     """Basic iterative method: steps of the fast gradient method from the input itself, held inside the ball.
 
     x_0 = x,  x_{t+1} = clip(Π_{‖x'−x‖≤ε}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε;  x [B, D], y [B, T].
@@ -23,3 +24,6 @@ class BIM(GradientAscent, Evasion, Steps):
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
+
+    def ascent(self) -> Ascent:
+        return self.several(super().ascent())

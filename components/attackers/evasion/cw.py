@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.norms import NORMS
-from components.attackers.victim import Expectation, Victim
 from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Expectation, NormName, Victim
 from components.registry import register
 
 B1, B2, TINY = 0.9, 0.999, 1e-8  # of Adam, Kingma and Ba (2015)
@@ -35,9 +34,7 @@ class CarliniWagner(Evasion):
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
-    norm: ClassVar[Literal["l2"]] = "l2"
 
-    eps: Sizes
     searches: PositiveInt
     steps: PositiveInt
     lr: PositiveFloat
@@ -46,6 +43,15 @@ class CarliniWagner(Evasion):
     shrink: Annotated[float, Field(gt=0, lt=1)]
     target: NonNegativeInt | None
     expectation: Expectation
+
+    def measure(self) -> NormName:
+        return "l2"
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+    def iterates(self) -> bool:
+        return self.target is None and self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

@@ -9,10 +9,9 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.norms import NORMS
-from components.attackers.victim import Expectation, Victim
 from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Expectation, NormName, Victim
 from components.registry import register
 
 TINY = 1e-12  # a class whose score does not change with the input is never the nearest
@@ -35,11 +34,19 @@ class DeepFool(Evasion):
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
 
-    eps: Sizes
     norm: Literal["linf", "l2"]
     steps: PositiveInt
     overshoot: Annotated[float, Field(ge=0)]
     expectation: Expectation
+
+    def measure(self) -> NormName:
+        return self.norm
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+    def iterates(self) -> bool:
+        return self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

@@ -24,6 +24,3 @@ class FGSM(GradientAscent, Evasion):
 
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
-    steps: ClassVar[int] = 1
-    step_size: ClassVar[float] = 1.0
-    stop_when_broken: ClassVar[bool] = False

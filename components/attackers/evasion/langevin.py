@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from components.attackers.norms import NORMS, NormName
-from components.attackers.victim import Criterion, Victim
+from components.attackers.norms import NORMS
+from components.contracts.victim import Criterion, NormName, Victim
 
 
 def beta_sizes(rows: Tensor, largest: float, shapes: Sequence[float], generator: torch.Generator) -> Tensor:

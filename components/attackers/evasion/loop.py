@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.norms import NORMS, TINY, NormName, room
-from components.attackers.victim import CRITERIA, Criterion, Victim, misjudged
+from components.attackers.criteria import CRITERIA, misjudged
+from components.attackers.norms import NORMS, TINY, room
+from components.contracts.victim import Criterion, NormName, Victim
 
 Target = int | None
 

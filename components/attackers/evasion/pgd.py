@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.attackers.evasion.loop import Ascent
 from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd")
-class PGD(GradientAscent, Evasion, Steps):
+class PGD(GradientAscent, Steps, Evasion):
     """Projected gradient descent from random points of the ball, the strongest first-order attack known.
 
     x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε; of ``restarts`` the
@@ -29,3 +31,6 @@ class PGD(GradientAscent, Evasion, Steps):
 
     random_start: bool
     restarts: PositiveInt
+
+    def ascent(self) -> Ascent:
+        return replace(self.several(super().ascent()), random_start=self.random_start, restarts=self.restarts)

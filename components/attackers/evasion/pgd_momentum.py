@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
+from components.attackers.evasion.loop import Ascent
 from components.contracts.roles import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd_momentum")
-class PGDMomentum(GradientAscent, Evasion, Steps):
+class PGDMomentum(GradientAscent, Steps, Evasion):
     """Projected gradient descent along a running sum of normalised gradients (momentum iterative method).
 
     m_{t+1} = μ m_t + g_t/‖g_t‖₁,  x_{t+1} = clip(Π_{B(x)}(x_t + α u(m_{t+1}))),  g = −∇_x log p(y|x),  α = step_size · ε.
@@ -29,3 +31,11 @@ class PGDMomentum(GradientAscent, Evasion, Steps):
     momentum: Annotated[float, Field(gt=0, le=1)]
     random_start: bool
     restarts: PositiveInt
+
+    def ascent(self) -> Ascent:
+        return replace(
+            self.several(super().ascent()),
+            momentum=self.momentum,
+            random_start=self.random_start,
+            restarts=self.restarts,
+        )

@@ -8,11 +8,10 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.attackers.norms import NORMS, NormName
-from components.attackers.victim import Victim
+from components.attackers.norms import NORMS
 from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 
@@ -28,9 +27,11 @@ class RandomNoise(Evasion):
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
-    eps: Sizes
     norm: NormName
     repeats: PositiveInt
+
+    def measure(self) -> NormName:
+        return self.norm
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         found, left = x.clone(), torch.arange(len(x), device=x.device)

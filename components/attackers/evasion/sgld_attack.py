@@ -9,11 +9,9 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.attackers.norms import NormName
-from components.attackers.victim import Expectation, Victim
 from components.contracts.roles import Evasion, Knowledge, Probability
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Expectation, NormName, Victim
 from components.registry import register
 
 
@@ -34,7 +32,6 @@ class SGLDAttack(Evasion):
     follows_gradient: ClassVar[bool] = True
     knowledge: ClassVar[Knowledge] = "white box"
 
-    eps: Sizes
     norm: NormName
     steps: PositiveFloat
     step_size: PositiveFloat
@@ -44,6 +41,15 @@ class SGLDAttack(Evasion):
     margin: Probability
     project: bool
     expectation: Expectation
+
+    def measure(self) -> NormName:
+        return self.norm
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+    def iterates(self) -> bool:
+        return self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

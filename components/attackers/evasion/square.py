@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.attackers.victim import Victim, margins
+from components.attackers.criteria import margins
 from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of 10,000 queries: where the squares' area halves
@@ -30,12 +30,13 @@ class Square(Evasion):
 
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
-    norm: ClassVar[Literal["linf"]] = "linf"
 
-    eps: Sizes
     queries: PositiveInt
     p: Annotated[float, Field(gt=0, le=1)]
     target: NonNegativeInt | None
+
+    def measure(self) -> NormName:
+        return "linf"
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
@@ -85,7 +86,8 @@ def _shape(victim: Victim, inputs: int) -> tuple[int, int, int]:
     shape = victim.image_shape
     if shape is None:
         return 1, 1, inputs
-    return (1, *shape) if len(shape) == 2 else tuple(shape)  # type: ignore[return-value]
+    channels, height, width = (1, *shape) if len(shape) == 2 else shape
+    return channels, height, width
 
 
 def _halvings(query: int, queries: int) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveInt, PrivateAttr
 from torch import Tensor
 
-from components.attackers.victim import Victim
-from components.contracts.problems import Domain
-from components.contracts.roles import Attacker, Evasion, Inference, Knowledge, Model
+from components.contracts.posteriors import Predicts
+from components.contracts.problems import Domain, Problem
+from components.contracts.roles import Evasion, Inference, Knowledge, Model
 from components.contracts.streams import STREAMS, Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Measure, Victim
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -35,28 +35,28 @@ class Transfer(Evasion):
 
     Source: Papernot et al. (2017), section 4; Biggio and Roli (2018), section 3.2."""
 
+    domain: ClassVar[Domain | None] = None
     knowledge: ClassVar[Knowledge] = "grey box"
     shares: ClassVar[frozenset[str]] = frozenset({"eps"})  # keys that the attack takes over from here
 
-    eps: Sizes
-    attack: Attacker
+    attack: Evasion
     surrogate: Model
     inference: Inference
     share: Annotated[float, Field(gt=0, le=1)]
     training_steps: PositiveInt
-    _posterior = PrivateAttr(default=None)
+    _posterior: Predicts | None = PrivateAttr(default=None)
 
-    @property
-    def domain(self) -> Domain:  # type: ignore[override]
-        return self.attack.domain
+    def inputs(self) -> Domain:
+        return self.attack.inputs()
 
-    @property
-    def norm(self) -> str:
-        return getattr(self.attack, "norm", "linf")
+    def measure(self) -> Measure:
+        return self.attack.measure()
 
-    def informed(self, problem: Supervised, rng: Rng) -> Transfer:
+    def informed(self, problem: Problem, rng: Rng) -> Transfer:
         if self._posterior is not None:
             return self
+        if not isinstance(problem, Supervised):
+            raise Misfit(f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem")
         own = Apart(rng)
         n, train = round(self.share * problem.n), problem.train
         if n == 0:
@@ -67,21 +67,20 @@ class Transfer(Evasion):
             state = self.inference.init(self.surrogate.build(known, own), known, own)
             for _, batch in known.batches(self.inference.sees, own, 0, self.training_steps):
                 state, _ = self.inference.step(state, batch, own)
-        out = self.model_copy()
-        out._posterior = self.inference.posterior(state)
+        posterior, out = self.inference.posterior(state), self.model_copy()
+        if not isinstance(posterior, Predicts):
+            raise Misfit(
+                f"attacker.inference={self.inference.name}: a surrogate has to predict, and what it learns does not"
+            )
+        out._posterior = posterior
         return out
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if self._posterior is None:
             raise Misfit("attacker=transfer: it has no surrogate yet; informed(problem, rng) trains it")
         attack = self.attack.relentless()
-        surrogate = replace(victim, posterior=self._posterior).facing(attack)
+        surrogate = victim.aimed_at(self._posterior).facing(attack.expects())
         return attack.perturb(surrogate, x, y, rng, eps)
-
-    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-        """The control of the attack: as many words chosen at random."""
-        attack: Any = self.attack
-        return attack.random(x, y, eps, generator)
 
 
 class Apart:
@@ -89,8 +88,8 @@ class Apart:
 
     def __init__(self, rng: Rng):
         self.replicate, self._rng = rng.replicate, rng
-        for name in STREAMS:
-            setattr(self, name, self.at(name, -1))
+        self.data, self.init, self.batches = (self.at(name, -1) for name in ("data", "init", "batches"))
+        self.noise, self.evaluation, self.attack = (self.at(name, -1) for name in ("noise", "evaluation", "attack"))
 
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (stream, index), on the device where a run's own is."""

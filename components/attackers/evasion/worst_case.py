@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from components.attackers.norms import NormName
-from components.attackers.victim import Victim, misjudged, summed
-from components.contracts.problems import Domain
-from components.contracts.roles import Attacker, Evasion, Knowledge
+from components.attackers.criteria import misjudged, summed
+from components.contracts.problems import Domain, Problem
+from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Measure, NormName, Victim
 from components.registry import register
 
 KNOWLEDGE: tuple[Knowledge, ...] = ("white box", "grey box", "black box")  # the most first
@@ -31,50 +30,48 @@ class WorstCase(Evasion):
 
     Source: Croce and Hein (2020), section 5."""
 
+    domain: ClassVar[Domain | None] = None
     shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})  # keys that members take over from here
+    one_threat: ClassVar[bool] = True
 
-    eps: Sizes
     norm: NormName
-    members: Annotated[list[Attacker], Field(min_length=1)]
+    members: Annotated[list[Evasion], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _comparable(self) -> WorstCase:
         for member in self.members:
-            if member.domain != self.domain:
+            if member.inputs() != self.inputs():
                 one, other = self.members[0], member
                 raise ValueError(
-                    f"members: {one.name} attacks {one.domain} inputs, {other.name} {other.domain} ones; take one kind"
+                    f"members: {one.name} attacks {one.inputs()} inputs, {other.name} {other.inputs()} ones; take one kind"
                 )
-            if (norm := getattr(member, "norm", self.norm)) != self.norm:
+            if member.inputs() == "continuous" and (norm := member.measure()) != self.norm:
                 raise ValueError(
                     f"members: {member.name} is bounded in {norm}, the worst case in {self.norm}; use norm={norm} for all, "
                     f"or leave {member.name} out"
                 )
-            if (eps := getattr(member, "eps", self.eps)) != self.eps:
-                raise ValueError(
-                    f"members: {member.name} has sizes of its own, {eps}; give them to the worst case, as eps"
-                )
         return self
 
-    @property
-    def domain(self) -> Domain:  # type: ignore[override]
-        return self.members[0].domain
+    def inputs(self) -> Domain:
+        return self.members[0].inputs()
 
-    @property
-    def knowledge(self) -> Knowledge:  # type: ignore[override]
+    def measure(self) -> Measure:
+        return self.members[0].measure()
+
+    def known(self) -> Knowledge:
         """What the member knows who knows most."""
-        return min((member.knowledge for member in self.members), key=KNOWLEDGE.index)
+        return min((member.known() for member in self.members), key=KNOWLEDGE.index)
 
     @property
     def insiders(self) -> WorstCase:
         """The worst case of the members who know most: what is to be no weaker than any attack that knows less."""
-        return self.model_copy(update={"members": [m for m in self.members if m.knowledge == self.knowledge]})
+        return self.model_copy(update={"members": [m for m in self.members if m.known() == self.known()]})
 
     @property
-    def labelled(self) -> dict[str, Any]:
+    def labelled(self) -> dict[str, Evasion]:
         """Members by name; of one attack taken twice, by the keys too in which the two differ."""
         count = Counter(member.name for member in self.members)
-        out: dict[str, Any] = {}
+        out: dict[str, Evasion] = {}
         for i, member in enumerate(self.members):
             same = [other for other in self.members if other.name == member.name]
             keys = [k for k in type(member).model_fields if len({repr(getattr(other, k)) for other in same}) > 1]
@@ -82,20 +79,15 @@ class WorstCase(Evasion):
             out[label if label not in out else f"{label} ({i + 1})"] = member
         return out
 
-    def informed(self, problem: Any, rng: Rng) -> WorstCase:
+    def informed(self, problem: Problem, rng: Rng) -> WorstCase:
         return self.model_copy(update={"members": [member.informed(problem, rng) for member in self.members]})
 
     def relentless(self) -> WorstCase:
         return self.model_copy(update={"members": [member.relentless() for member in self.members]})
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        found = [member.perturb(victim.facing(member), x, y, rng, eps) for member in self.labelled.values()]
+        found = [member.perturb(victim.facing(member.expects()), x, y, rng, eps) for member in self.labelled.values()]
         return strongest(victim, found, y, rng.attack)
-
-    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-        """The control of the first member: as many words chosen at random."""
-        first: Any = self.members[0]
-        return first.random(x, y, eps, generator)
 
 
 def strongest(victim: Victim, found: list[Tensor], y: Tensor, generator: torch.Generator) -> Tensor:

@@ -7,24 +7,20 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from components.attackers.victim import Victim
 from components.attackers.words.beliefs import attack_frequencies, random_beliefs
 from components.attackers.words.changes import (
     CHUNK,
-    Against,
-    Direction,
-    WordSizes,
     change_sets,
     changed,
     judged,
     malicious,
     possible,
-    random_changes,
     seen_by,
 )
 from components.contracts.problems import Domain
 from components.contracts.roles import Evasion, Knowledge, Probability
 from components.contracts.streams import Rng
+from components.contracts.victim import Against, Direction, Victim
 from components.registry import register
 
 
@@ -39,13 +35,18 @@ class ARA(Evasion):
     Source: Gallego (2021), eqs (3.11) and (3.12)."""
 
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
-    domain: ClassVar[Domain] = "binary"
+    domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "grey box"
 
-    eps: WordSizes
     direction: Direction
     variance: Probability
     against: Against
+
+    def measure(self) -> Direction:
+        return self.direction
+
+    def looks_at(self) -> Against:
+        return self.against
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         spam, out, victim = malicious(y), x.clone(), seen_by(victim, self.against)
@@ -72,7 +73,3 @@ class ARA(Evasion):
         """p̂_C(x'|x) of every set of at most ε words from n draws, [B, M]."""
         r = self.candidates(victim, x, change_sets(x.shape[1], eps).to(x.device), generator)
         return attack_frequencies(r, self.variance, n, generator)
-
-    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-        """The control: as many words chosen at random."""
-        return random_changes(x, y, int(eps), self.direction, generator)

@@ -7,30 +7,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import replace
-from typing import Annotated, Literal
 
 import torch
-from pydantic import AfterValidator
 from torch import Tensor
 
-from components.attackers.victim import Victim
+from components.contracts.posteriors import Defends
 from components.contracts.predictive import Categorical
-from components.evaluation.threat import Sizes
+from components.contracts.victim import Against, Direction, Victim
 
 MALICIOUS = 1
 CHUNK = 1 << 16  # mails that a victim judges at once
-Direction = Literal["insertion", "flip"]  # a word can be added; or added, and taken away
-Against = Literal["defended", "undefended"]
-
-
-def _whole(eps: list[float]) -> list[float]:
-    if any(e != int(e) for e in eps):
-        raise ValueError(f"eps: must be whole numbers of changed words, e.g. [0, 1, 2], not {eps}")
-    return eps
-
-
-WordSizes = Annotated[Sizes, AfterValidator(_whole)]
 
 
 @functools.lru_cache(maxsize=8)
@@ -66,9 +52,10 @@ def log_odds(predictive: Categorical) -> Tensor:
 
 def seen_by(victim: Victim, against: Against) -> Victim:
     """The victim, or what lies under its defence where the attacker does not know of one."""
-    if against == "undefended" and hasattr(victim.posterior, "undefended"):
-        return replace(victim, posterior=victim.posterior.undefended)
-    return victim
+    posterior = victim.posterior
+    return (
+        victim.aimed_at(posterior.undefended) if against == "undefended" and isinstance(posterior, Defends) else victim
+    )
 
 
 def judged(victim: Victim, x: Tensor, generator: torch.Generator) -> Tensor:

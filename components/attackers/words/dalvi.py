@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.attackers.victim import Victim
-from components.attackers.words.changes import Against, WordSizes, malicious, random_changes
+from components.attackers.words.changes import malicious
 from components.attackers.words.integer_programme import minimum_cost_attack
 from components.contracts.problems import Domain
 from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
+from components.contracts.victim import Against, Direction, Victim
 from components.registry import register
 
 
@@ -30,20 +29,20 @@ class Dalvi(Evasion):
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
-    domain: ClassVar[Domain] = "binary"
+    domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "white box"
-    against: ClassVar[Against] = "undefended"
 
-    eps: WordSizes
     insertion_cost: PositiveFloat
     removal_cost: PositiveFloat | None
+
+    def measure(self) -> Direction:
+        return "insertion" if self.removal_cost is None else "flip"
+
+    def looks_at(self) -> Against:
+        return "undefended"
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         spam, out = malicious(y), x.clone()
         if eps > 0 and bool(spam.any()):
             out[spam] = minimum_cost_attack(victim.posterior, x[spam], self.insertion_cost, self.removal_cost, int(eps))
         return out
-
-    def random(self, x: Tensor, y: Tensor, eps: float, generator: torch.Generator) -> Tensor:
-        """The control: as many words chosen at random."""
-        return random_changes(x, y, int(eps), "insertion" if self.removal_cost is None else "flip", generator)

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
 from components.contracts.capabilities import Generative
+from components.contracts.posteriors import Defends, HoldsFit, Predicts
 from components.trouble import Misfit
 
 SAFE = 1e-9  # by how much the log odds are brought below the threshold, so that rounding does not undo the attack
 
 
-def naive_bayes_under(posterior: Any) -> tuple[Any, dict[str, Tensor]]:
+def naive_bayes_under(posterior: Predicts) -> tuple[Generative, dict[str, Tensor]]:
     """The generative classifier and what it learnt, of a posterior or of what lies under its defence.
 
     Raises:
         Misfit: it is not a generative classifier.
     """
-    posterior = getattr(posterior, "undefended", posterior)
-    estimator = getattr(posterior, "estimator", None)
-    if not isinstance(estimator, Generative):
+    bare = posterior.undefended if isinstance(posterior, Defends) else posterior
+    if not isinstance(bare, HoldsFit) or not isinstance(bare.estimator, Generative):
         raise Misfit("attacker=dalvi: needs p(x_i|y), which naive Bayes alone has; choose model=naive_bayes")
-    return estimator, posterior.fitted
+    return bare.estimator, bare.fitted
 
 
-def falls(estimator: Any, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
+def falls(estimator: Generative, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
     """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) of flipping each word of x [B, D], [B, D]."""
     here, there = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
     return (here[:, 1] - here[:, 0]) - (there[:, 1] - there[:, 0])
@@ -40,6 +37,8 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
     A cost of ∞ forbids a change.
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # half a second, which no other attack needs
+
     allowed = np.isfinite(cost)
     if np.sort(np.where(allowed, gain, 0).clip(0))[::-1][:most].sum() < gap:
         return None  # the largest gains together do not do
@@ -52,7 +51,7 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
     return None if result.x is None else result.x.round()
 
 
-def minimum_cost_attack(posterior: Any, x: Tensor, insertion: float, removal: float | None, most: int) -> Tensor:
+def minimum_cost_attack(posterior: Predicts, x: Tensor, insertion: float, removal: float | None, most: int) -> Tensor:
     """a(x): x [B, D] with the cheapest changes, at most ``most``, after which it is taken for innocent.
 
     A mail that is taken for innocent anyway, or cannot be made so, stays as it is."""

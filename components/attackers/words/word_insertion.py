@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from components.attackers.words.changes import Direction
 from components.attackers.words.search import WordSearch
 from components.contracts.problems import Domain
 from components.contracts.roles import Evasion, Knowledge
+from components.contracts.victim import Direction
 from components.registry import register
 
 
@@ -23,6 +23,6 @@ class WordInsertion(WordSearch, Evasion):
     Source: Gallego (2021), eq. (3.11) and section 3.6.1."""
 
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
-    domain: ClassVar[Domain] = "binary"
+    domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "white box"
     direction: ClassVar[Direction] = "insertion"

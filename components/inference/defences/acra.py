@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.words.beliefs import attack_frequencies
-from components.attackers.words.changes import Direction
-from components.contracts.problems import Batch
+from components.contracts.capabilities import Generative
+from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
+from components.contracts.victim import Direction
 from components.inference.defences.origins import Aware, Origins, Utilities, aware
-from components.inference.point.fit import Fit
+from components.inference.point.fit import Fit, FitState
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -22,7 +23,7 @@ BELIEFS = 1 << 22  # random beliefs held at once
 
 
 @register("inference", "acra")
-class ACRA(Inference):
+class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     """ACRA: a generative classifier that averages over the mails which a random attacker may have turned into x'.
 
     y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  X' holds the x
@@ -30,12 +31,12 @@ class ACRA(Inference):
     P^A_z ~ Beta with mean p_C(y_1|z) and variance ``variance`` · v(r).  With variance 0 the attacker is known, and the
     classifier that of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
 
-    Raises Misfit (dataset.batch_size is not null).
-
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"generative"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
     changes: PositiveInt
     direction: Direction
@@ -45,13 +46,13 @@ class ACRA(Inference):
     idle: Probability
     utilities: Utilities
 
-    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
         return Fit(name="fit").init(model, problem, rng)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         return Fit(name="fit").step(state, batch, rng)
 
-    def posterior(self, state: dict[str, Any]) -> Aware:
+    def posterior(self, state: FitState) -> Aware:
         return aware(state, self.utilities, self.attack, direction=self.direction, most=self.changes, idle=self.idle)
 
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from components.contracts.capabilities import Network
 from components.contracts.problems import Batch
-from components.contracts.roles import Attacker, Inference, Info
+from components.contracts.roles import Evasion, Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.defences.training_threat import Mixture, Threat, mixed
-from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
+from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
+@dataclass(frozen=True, kw_only=True)
+class ThreatenedDescent(DescentState):
+    """A network on its way down, and whom it trains against."""
+
+    threat: TrainingThreat = rebuilt()
+
+
 @register("inference", "adversarial_training")
-class AdversarialTraining(Inference):
+class AdversarialTraining(Inference[Network, Supervised, Batch, ThreatenedDescent]):
     """Adversarial training: one network fitted to inputs that the attacker has moved as far as ``train_eps`` lets him.
 
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step ``training_attacker``, or else the
@@ -33,27 +42,24 @@ class AdversarialTraining(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
     attacks: ClassVar[bool] = True
 
     train_eps: NonNegativeFloat
-    training_attacker: Attacker | None
+    training_attacker: Evasion | None
     mixture: Mixture
     optimizer: Descent
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: Network, problem: Supervised, rng: Rng) -> dict[str, Any]:
-        parameters = model.parameters()  # type: ignore[attr-defined]
-        optimizer = optimizer_of(parameters, self.optimizer, self.lr, self.momentum)
-        return {
-            "network": model,
-            "optimizer": optimizer,
-            "threat": Threat(problem, self.train_eps, rng, self.training_attacker),
-        }
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> ThreatenedDescent:
+        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        threat = TrainingThreat(problem, self.train_eps, rng, self.training_attacker)
+        return ThreatenedDescent(network=model, optimizer=optimizer, threat=threat)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
-        attacked = state["threat"].attacked(PointEstimate(state["network"]), batch, rng)  # the network itself, no copy
-        return state, descend(state["network"], state["optimizer"], mixed(batch, attacked, self.mixture), None)
+    def step(self, state: ThreatenedDescent, batch: Batch, rng: Rng) -> tuple[ThreatenedDescent, Info]:
+        attacked = state.threat.attacked(PointEstimate(state.network), batch, rng)  # the network itself, no copy
+        return state, descend(state.network, state.optimizer, mixed(batch, attacked, self.mixture), None)
 
-    def posterior(self, state: dict[str, Any]) -> PointEstimate:
-        return PointEstimate(frozen(state["network"]))
+    def posterior(self, state: ThreatenedDescent) -> PointEstimate:
+        return PointEstimate(frozen(state.network))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
@@ -9,13 +10,13 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.contracts.capabilities import LogJoint
+from components.attackers.input_space import input_space
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import untrained
-from components.inference.defences.particle_dynamics import kicked, own_gradient
-from components.inference.defences.training_threat import Mixture, Threat, labels, mixed
+from components.inference.chains import PREDICTS_LABELS, untrained
+from components.inference.defences.particle_dynamics import Classifying, Threatened, kicked, own_gradient
+from components.inference.defences.training_threat import Mixture, TrainingThreat, labels, mixed
 from components.posteriors.particles import OwnRows, Particles
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -23,7 +24,7 @@ from components.trouble import Misfit
 
 
 @register("inference", "ara_training")
-class ARATraining(Inference):
+class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
     """Adversarial risk analysis by K particles: SGLD over the parameters, on inputs that SGLD over x has attacked.
 
     For every particle i, x_i ~ p_C(x'|x) and then
@@ -48,6 +49,8 @@ class ARATraining(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
     attacks: ClassVar[bool] = True
 
     chains: PositiveInt
@@ -63,27 +66,25 @@ class ARATraining(Inference):
     attack_steps: PositiveFloat
     attack_temperature: NonNegativeFloat
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> Chains:
-        threat = Threat(problem, self.train_eps, rng)
-        if self.defender_uncertainty and problem.domain == "binary":
+    def init(self, model: Classifying, problem: Supervised, rng: Rng) -> Threatened:
+        threat = TrainingThreat(problem, self.train_eps, rng)
+        if self.defender_uncertainty and not input_space(problem).smooth:
             raise Misfit(
                 f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
                 "false, which trains against the experiment's attacker"
             )
-        state = untrained(model, problem, self.chains, rng)
-        return state | {"velocity": torch.zeros_like(state["theta"]), "threat": threat}
+        state = untrained(model, problem, self.sees, self.chains, rng)
+        return Threatened(**vars(state), velocity=torch.zeros_like(state.theta), threat=threat)
 
-    def attacked(self, state: Chains, batch: Batch, rng: Rng) -> Tensor:
+    def attacked(self, state: Threatened, batch: Batch, rng: Rng) -> Tensor:
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
-        model, betas, threat = state["model"], state["theta"].split(1), state["threat"]
+        model, betas, threat = state.model, state.theta.split(1), state.threat
         if not self.defender_uncertainty:
             return torch.stack([threat.attacked(Particles(model, beta), batch, rng) for beta in betas])
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
-        T = poisson_steps(
-            x[:1], self.attack_steps, rng.attack
-        )  # one number for a step of training: none waits for others
+        T = poisson_steps(x[:1], self.attack_steps, rng.attack)  # one for a step of training: none waits for others
         attacked = langevin(
-            threat.victim(OwnRows(model, state["theta"])),
+            threat.victim(OwnRows(model, state.theta)),
             x,
             labels(batch).repeat(len(betas), 1),
             rng.attack,
@@ -94,22 +95,20 @@ class ARATraining(Inference):
         )
         return attacked.unflatten(0, (len(betas), -1))
 
-    def step(self, state: Chains, batch: Batch, rng: Rng) -> tuple[Chains, Info]:
-        theta = state["theta"]
+    def step(self, state: Threatened, batch: Batch, rng: Rng) -> tuple[Threatened, Info]:
+        theta, t = state.theta, state.t + 1
         attacked = self.attacked(state, batch, rng)
-        value, gradient = own_gradient(state["model"], theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
-        n = batch.scale * len(batch.x)
+        value, gradient = own_gradient(state.model, theta, mixed(batch, attacked, self.mixture))  # [K], [K, P]
+        eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
-        theta, velocity = kicked(
-            theta, state["velocity"], gradient, self.lr / n, self.momentum, temperature, rng.noise, state["t"] + 1
-        )
+        theta, velocity = kicked(theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t)
         info = {
             "log_joint": value.mean(),
             "grad_norm": gradient.norm(dim=1).mean(),
             "attack_size": (attacked - batch.x).abs().amax(-1).mean(),
         }
-        return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
+        return replace(state, t=t, theta=theta, velocity=velocity), info
 
-    def posterior(self, state: Chains) -> Particles:
+    def posterior(self, state: Threatened) -> Particles:
         """The K particles as they are, whose mean predictive is p_C(y|x) (section 3.5.1)."""
-        return Particles(state["model"], state["theta"])
+        return Particles(state.model, state.theta)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.attackers.words.changes import Direction
-from components.contracts.problems import Batch
+from components.contracts.capabilities import Generative
+from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
+from components.contracts.victim import Direction
 from components.inference.defences.origins import Aware, Origins, Utilities, aware
-from components.inference.point.fit import Fit
+from components.inference.point.fit import Fit, FitState
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("inference", "dalvi")
-class Dalvi(Inference):
+class Dalvi(Inference[Generative, Supervised, Batch, FitState]):
     """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) for sure and undoes it.
 
     y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  a(x) is the
@@ -27,12 +28,12 @@ class Dalvi(Inference):
     that looks least malicious, and x itself where there is none or none is needed; or, with
     ``attack: least_malicious``, a(x) = argmin_z p(y_1|z).  Class 1 is y_1; x' [B, D] in {0, 1}.
 
-    Raises Misfit (dataset.batch_size is not null).
-
     Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"generative"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
     changes: PositiveInt
     attack: Literal["minimum_cost", "least_malicious"]
@@ -41,13 +42,13 @@ class Dalvi(Inference):
     idle: Probability
     utilities: Utilities
 
-    def init(self, model: Any, problem: Supervised, rng: Rng) -> dict[str, Any]:
+    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
         return Fit(name="fit").init(model, problem, rng)
 
-    def step(self, state: dict[str, Any], batch: Batch, rng: Rng) -> tuple[dict[str, Any], Info]:
+    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         return Fit(name="fit").step(state, batch, rng)
 
-    def posterior(self, state: dict[str, Any]) -> Aware:
+    def posterior(self, state: FitState) -> Aware:
         direction: Direction = "insertion" if self.removal_cost is None else "flip"
         least = self.attack == "least_malicious"
         attack = least_malicious if least else self.cheapest

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import AfterValidator
 from torch import Tensor
 
-from components.attackers.words.changes import Direction, change_sets, changed, possible
+from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import falls
 from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
+from components.contracts.victim import Direction
+from components.inference.point.fit import FitState
 from components.posteriors.fitted import Fitted
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
@@ -33,7 +35,7 @@ def _right_is_better(u: list[list[float]]) -> list[list[float]]:
 Utilities = Annotated[list[list[float]], AfterValidator(_right_is_better)]
 
 
-def utility_sensitive(model: Generative, fitted: dict[str, Tensor], u: list[list[float]]) -> Fitted:
+def utility_sensitive(model: Generative, fitted: dict[str, Tensor], u: list[list[float]]) -> Fitted[Generative]:
     """The classifier whose largest p(y|x) is the decision of largest expected utility (3.2).
 
     1 is said when (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so that utilities act as weights of the classes; with 0–1
@@ -57,7 +59,7 @@ class Origins:
     odds: Tensor  # log odds of r(z) for the z that each set makes of x; ∞ where it makes none [P, M]
 
 
-def origins(classifier: Fitted, x: Tensor, sets: Tensor, direction: Direction) -> Origins:
+def origins(classifier: Fitted[Generative], x: Tensor, sets: Tensor, direction: Direction) -> Origins:
     """X' of each x' [B, D]: the mails that at most k changes turn into it (words were added: take some of its words away).
 
     Log odds of naive Bayes add up over words, so that those of all candidates of all origins are sums of k terms."""
@@ -77,7 +79,7 @@ def origins(classifier: Fitted, x: Tensor, sets: Tensor, direction: Direction) -
 class Aware:
     """A classifier that is aware of an adversary: p(y_i) p(X' = x'|y_i), the sum over origins of (3.9)."""
 
-    undefended: Fitted  # utility-sensitive naive Bayes, unaware
+    undefended: Fitted[Generative]  # utility-sensitive naive Bayes, unaware
     attack: Attack  # p_C(x'|x, y_1) of each pair of Origins [P]
     direction: Direction
     most: int  # words changed, k
@@ -123,6 +125,11 @@ def _choose(n: Tensor, size: int) -> Tensor:
     return out
 
 
-def aware(state: dict[str, Any], utilities: list[list[float]], attack: Attack, **how: Any) -> Aware:
+def aware(
+    state: FitState, utilities: list[list[float]], attack: Attack, *, direction: Direction, most: int, idle: float
+) -> Aware:
     """The aware classifier on what ``fit`` learnt."""
-    return Aware(utility_sensitive(state["estimator"], state["fitted"], utilities), attack, **how)
+    assert isinstance(state.estimator, Generative)  # ``needs``
+    assert state.fitted is not None, "nothing is learnt before the first step"
+    unaware = utility_sensitive(state.estimator, state.fitted, utilities)
+    return Aware(unaware, attack, direction, most, idle)

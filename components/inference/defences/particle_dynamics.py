@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint, OwnInputs
+from components.contracts.capabilities import LogJoint, OwnInputs, ThetaPredictive
 from components.contracts.problems import Batch
+from components.contracts.states import rebuilt
+from components.inference.chains import Chains
+from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 from components.trouble import NumericalTrouble
+
+
+class Classifying(LogJoint, ThetaPredictive, Protocol):
+    """A log joint whose parameters predict labels."""
+
+
+@dataclass(kw_only=True)
+class Threatened(Chains):
+    """The state of K particles that learn from attacked rows."""
+
+    model: Classifying = rebuilt()
+    threat: TrainingThreat = rebuilt()
+    velocity: Tensor  # v [K, P]
 
 
 def kicked(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import untrained
-from components.inference.defences.particle_dynamics import kicked, own_gradient
-from components.inference.defences.training_threat import Threat
+from components.inference.chains import PREDICTS_LABELS, untrained
+from components.inference.defences.particle_dynamics import Classifying, Threatened, kicked, own_gradient
+from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
@@ -24,8 +24,16 @@ from components.registry import register
 from components.trouble import Shortfall
 
 
+@dataclass(kw_only=True)
+class RobustState(Threatened):
+    """1 + 2K particles, and the rows that the last K learn from besides the clean ones."""
+
+    train: Batch = rebuilt()
+    attacked: Tensor  # [K, N, D]
+
+
 @register("inference", "robustification")
-class Robustification(Inference):
+class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
     """Robustified classifier: K particles trained 1:1 on clean rows and on rows attacked for the undefended model.
 
     Models of one kind learn by v := μ v + η ∇log joint + N(0, 2 (1 − μ) η τ I), β := β + v, η = lr/N.  First, for
@@ -50,6 +58,8 @@ class Robustification(Inference):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
     attacks: ClassVar[bool] = True
 
     chains: PositiveInt
@@ -59,53 +69,46 @@ class Robustification(Inference):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     temperature: NonNegativeFloat
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> Chains:
-        state = untrained(model, problem, 1 + 2 * self.chains, rng)
+    def init(self, model: Classifying, problem: Supervised, rng: Rng) -> RobustState:
+        state = untrained(model, problem, self.sees, 1 + 2 * self.chains, rng)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
-        return state | {"velocity": torch.zeros_like(state["theta"]), "attacked": clean, "threat": threat}
+        velocity = torch.zeros_like(state.theta)
+        return RobustState(**vars(state), velocity=velocity, attacked=clean, threat=threat, train=problem.train)
 
-    def step(self, state: Chains, batch: Batch, rng: Rng) -> tuple[Chains, Info]:
-        model, K, threat = state["model"], self.chains, state["threat"]
-        if state["t"] == self.undefended_steps:
-            believed = state["theta"][1 : 1 + K].split(1)
-            attacks = [threat.attacked(Particles(model, b), threat.train, rng) for b in believed]
-            state = state | {"attacked": torch.stack(attacks)}
-        undefended, defended = state["theta"].split([1 + K, K])
-        if state["t"] < self.undefended_steps:
+    def step(self, state: RobustState, batch: Batch, rng: Rng) -> tuple[RobustState, Info]:
+        model, K, train, t = state.model, self.chains, state.train, state.t + 1
+        if state.t == self.undefended_steps:
+            believed = state.theta[1 : 1 + K].split(1)
+            attacks = [state.threat.attacked(Particles(model, b), train, rng) for b in believed]
+            state = replace(state, attacked=torch.stack(attacks))
+        undefended, defended = state.theta.split([1 + K, K])
+        if state.t < self.undefended_steps:
             value, gradient = value_and_gradient(model, undefended, batch)
             groups = [(slice(0, 1), 0.0), (slice(1, 1 + K), self.temperature)]
             gradient = torch.cat([gradient, torch.zeros_like(defended)])
         else:
-            rows = torch.randint(len(threat.train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device)
-            both = one_to_one(batch, threat.train, state["attacked"], rows.to(batch.x.device))
+            rows = torch.randint(len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device)
+            both = one_to_one(batch, train, state.attacked, rows.to(batch.x.device))
             value, gradient = own_gradient(model, defended, both)
             groups = [(slice(1 + K, 1 + 2 * K), self.temperature)]
             gradient = torch.cat([torch.zeros_like(undefended), gradient])
-        theta, velocity, eta = state["theta"].clone(), state["velocity"].clone(), self.lr / (batch.scale * len(batch.x))
+        theta, velocity, eta = state.theta.clone(), state.velocity.clone(), self.lr / (batch.scale * len(batch.x))
         for group, temperature in groups:
             at, v, slope = theta[group], velocity[group], gradient[group]
             theta[group], velocity[group] = kicked(
-                at, v, slope, eta, self.momentum, temperature, rng.noise, state["t"] + 1
+                at, v, slope, eta, self.momentum, temperature, rng.noise, t
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
-        return state | {"t": state["t"] + 1, "theta": theta, "velocity": velocity}, info
+        return replace(state, t=t, theta=theta, velocity=velocity), info
 
-    def posterior(self, state: Chains) -> Robustified:
+    def posterior(self, state: RobustState) -> Robustified:
         """The K defended particles as they are, whose mean predictive is p_C(y|x), and the undefended one beside them."""
-        if 0 < state["t"] <= self.undefended_steps:
-            told = f"after {state['t']} steps there is no defence yet: it is learnt after {self.undefended_steps}"
+        if 0 < state.t <= self.undefended_steps:
+            told = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
             warnings.warn(Shortfall(f"{told}; lower inference.undefended_steps or raise steps"), stacklevel=1)
-        theta = state["theta"]
-        return Robustified(state["model"], theta[1 + self.chains :], Particles(state["model"], theta[:1]))
-
-
-class TrainingThreat(Threat):
-    """The threat to all rows of the training set."""
-
-    def __init__(self, problem: Supervised, eps: float, rng: Rng):
-        super().__init__(problem, eps, rng)
-        self.train = problem.train
+        undefended = Particles(state.model, state.theta[:1])
+        return Robustified(state.model, state.theta[1 + self.chains :], undefended)
 
 
 @dataclass(frozen=True)

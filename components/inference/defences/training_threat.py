@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
+from components.attackers.input_space import input_space
+from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.roles import Attacker, Evasion
 from components.contracts.streams import Rng
@@ -17,7 +19,7 @@ from components.trouble import Misfit
 Mixture = Literal["half", "attacked"]  # rows behind a step: as many clean as attacked, or the attacked ones alone
 
 
-class Threat:
+class TrainingThreat:
     """The problem's evasion attacker, or another to train against, at one size ``eps``, and the bounds of the inputs.
 
     ``rng`` is what an attacker learns with who has to.  All of it is made anew from the config by ``init``, so that a
@@ -35,36 +37,21 @@ class Threat:
             name = "none" if attacker is None else attacker.name
             key = "attacker" if training_attacker is None else "inference.training_attacker"
             raise Misfit(f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd")
-        bounds = problem.bounds
-        if bounds is not None and eps > bounds[1] - bounds[0] and getattr(attacker, "norm", None) == "linf":
-            raise Misfit(
-                f"inference.train_eps: {eps:g} exceeds the range {list(bounds)} of an input of {problem.name}; "
-                f"it is in the units of the inputs, below {bounds[1] - bounds[0]:g}"
-            )
-        if problem.domain == "binary" and eps != int(eps):
-            raise Misfit(
-                f"inference.train_eps: {eps:g} is not a number of changed inputs of {problem.name}, which are binary; "
-                "use a whole one, such as 2"
-            )
+        input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
         if rng is not None:
             attacker = attacker.informed(problem, rng)
-        self.attacker: Attacker = attacker.relentless()  # a defence wants the worst input, not the first that errs
-        self.bounds, self.eps, self.image_shape = bounds, eps, problem.image_shape
+        self.attacker: Evasion = attacker.relentless()  # a defence wants the worst input, not the first that errs
+        self.bounds, self.eps, self.image_shape = problem.bounds, eps, problem.image_shape
 
-    def victim(self, posterior: Any) -> Victim:
-        return Victim(posterior, self.bounds, image_shape=self.image_shape).facing(self.attacker)
+    def victim(self, posterior: Predicts) -> Attacked:
+        """Whatever predicts now, as the attacker sees it."""
+        return Attacked(posterior, self.bounds, self.attacker.expects(), self.image_shape)
 
-    def attacked(self, posterior: Any, batch: Batch, rng: Rng) -> Tensor:
+    def attacked(self, posterior: Predicts, batch: Batch, rng: Rng) -> Tensor:
         """x' = a(x) of the rows of a batch [B, D], against whatever predicts now; takes no gradient to parameters."""
         with torch.no_grad():
-            x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)  # type: ignore[attr-defined]
+            x = self.attacker.perturb(self.victim(posterior), batch.x, labels(batch), rng, self.eps)
         return x.detach()
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, _: dict[str, Any]) -> None:
-        return None
 
 
 def labels(batch: Batch) -> Tensor:

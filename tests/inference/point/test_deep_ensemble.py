@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
@@ -69,7 +69,7 @@ def test_what_an_attack_without_expectation_follows():
     x, y = problem.test.x, problem.test.y
 
     def gradient(expectation, seed=0):
-        victim = Victim(posterior, problem.bounds, expectation)
+        victim = Attacked(posterior, problem.bounds, expectation)
         return victim.input_gradient(x, y, torch.Generator().manual_seed(seed))
 
     def of_members(rows):

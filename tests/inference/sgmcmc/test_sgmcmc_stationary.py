@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from filter_play import CONF, component
+from configured import CONF, component
 from known_targets import GammaTarget, correlated, moment_z
 from pydantic import ValidationError
 from recipe import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated, stationary

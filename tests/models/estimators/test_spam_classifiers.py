@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.naive_bayes import BernoulliNB
 from small_problems import classes, component
-from spam_play import words
+from small_spam import words
 
 from components.contracts.capabilities import CAPABILITIES
 from components.trouble import Misfit

@@ -5,7 +5,7 @@ import torch
 from small_problems import classes, component, resumed, tensors, train
 from torch.nn import functional as F
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.models.networks.strided_convolution import convolved
 from components.trouble import Misfit
@@ -195,7 +195,7 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
     state, rng = train(*pieces, problem, 3)
     again, _ = resumed(*pieces, problem, 3, 2, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
-    victim = Victim(pieces[0].posterior(state), problem.bounds)
+    victim = Attacked(pieces[0].posterior(state), problem.bounds)
     x, y = problem.test.x, problem.test.y
     before = victim.log_prob(x, y, rng.at("evaluation", 0)).mean()
     attacked = component("attacker", "pgd", steps=5, step_size=0.5, stop_when_broken=False).perturb(

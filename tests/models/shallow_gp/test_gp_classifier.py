@@ -4,9 +4,10 @@ import pytest
 import torch
 from small_problems import classes, component, resumed, tensors, train
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
+from components.evaluation.threat import Threat
 from components.models.shallow_gp.gp_classifier import find_median_distance
 from runner.run.rng import Streams
 
@@ -43,7 +44,7 @@ def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
     problem = classes(n=20, n_classes=2)
     posterior = trained(problem, gp(quadrature_nodes=60))
     x, y = problem.test.x, problem.test.y
-    answer = Victim(posterior).answer(x, y, torch.Generator())
+    answer = Attacked(posterior).answer(x, y, torch.Generator())
     error = 0.0
     for b in range(len(x)):
         at = x[b].clone().requires_grad_()
@@ -69,12 +70,12 @@ def test_gradient_in_x_is_that_of_finite_differences(name, settings, n_classes):
     problem = classes(n=20, n_classes=n_classes)
     posterior = trained(problem, component("model", name, **settings))
     x, y, h = problem.test.x[:5], problem.test.y[:5], 1e-5
-    gradient = Victim(posterior).input_gradient(x, y, torch.Generator().manual_seed(4))
+    gradient = Attacked(posterior).input_gradient(x, y, torch.Generator().manual_seed(4))
     for j in range(x.shape[1]):
         step = torch.zeros_like(x)
         step[:, j] = h
         up, down = (
-            Victim(posterior).log_prob(x + s * step, y, torch.Generator().manual_seed(4)).detach() for s in (1, -1)
+            Attacked(posterior).log_prob(x + s * step, y, torch.Generator().manual_seed(4)).detach() for s in (1, -1)
         )
         torch.testing.assert_close(gradient[:, j], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
 
@@ -102,8 +103,8 @@ def test_lengthscale_follows_the_units_of_the_inputs():
 def test_learns_and_is_attacked_in_earnest(n_classes):
     problem = classes(n=150, n_inputs=6, n_classes=n_classes, batch_size=50)
     posterior, rng = trained(problem, gp(n_inducing=30, lengthscale=None), 150), Streams(0)
-    pgd = component("attacker", "pgd", eps=[0.05, 0.1, 0.3], steps=10, step_size=0.25)
-    curve = security_curve(pgd, posterior, problem, rng)
+    pgd = component("attacker", "pgd", steps=10, step_size=0.25)
+    curve = security_curve(problem, posterior, pgd, Threat("linf", (0.05, 0.1, 0.3)), rng)
     assert curve.verdict, curve.checks.to_string()
     assert curve.rows["accuracy"][0] > 0.85
     assert curve.rows["accuracy"].iloc[-1] < 0.2

@@ -6,9 +6,9 @@ import warnings
 import pytest
 import torch
 from small_problems import component, resumed, train
-from spam_play import words
+from small_spam import words
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.posteriors.particles import Particles
 from components.trouble import Misfit, Shortfall
 from runner.run.rng import Streams
@@ -60,7 +60,7 @@ def test_both_halves_literally(momentum):
     twin = Streams(0)
     twin.noise.set_state(rng.noise.get_state())
     N, K, eta = problem.n, 2, method.lr / problem.n
-    theta, v = [t.clone() for t in state["theta"]], [torch.zeros(7, dtype=F64) for _ in range(5)]
+    theta, v = [t.clone() for t in state.theta], [torch.zeros(7, dtype=F64) for _ in range(5)]
     x, y = problem.train.x, problem.train.y[:, 0].tolist()
     attacked = None
     for t, batch in problem.batches("minibatch", rng, 0, 6):
@@ -81,9 +81,9 @@ def test_both_halves_literally(momentum):
             v[i] = momentum * v[i] + eta * gradient + (2 * (1 - momentum) * eta * method.temperature) ** 0.5 * e
             theta[i] = theta[i] + v[i]
         state, _ = method.step(state, batch, rng)
-        torch.testing.assert_close(state["theta"], torch.stack(theta), rtol=0, atol=1e-12)
+        torch.testing.assert_close(state.theta, torch.stack(theta), rtol=0, atol=1e-12)
     assert attacked is not None
-    torch.testing.assert_close(state["attacked"], torch.stack([torch.stack(rows) for rows in attacked]))
+    torch.testing.assert_close(state.attacked, torch.stack([torch.stack(rows) for rows in attacked]))
 
 
 def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
@@ -91,14 +91,14 @@ def test_the_undefended_is_gradient_descent_on_clean_rows_and_stays():
     plain = component(
         "inference", "ara_training", chains=1, train_eps=0, defender_uncertainty=False, temperature=0.0, lr=0.1
     )
-    goal = train(plain, LOGISTIC, problem, 30)[0]["theta"]
+    goal = train(plain, LOGISTIC, problem, 30)[0].theta
     method = robustified(undefended_steps=30)
     for steps in (30, 50):
         state, _ = train(method, LOGISTIC, problem, steps)
-        torch.testing.assert_close(state["theta"][:1], goal)
+        torch.testing.assert_close(state.theta[:1], goal)
     undefended = method.posterior(state).undefended
-    assert torch.equal(undefended.theta, state["theta"][:1])
-    assert not torch.allclose(state["theta"][3:], goal.expand(2, -1), atol=0.05)
+    assert torch.equal(undefended.theta, state.theta[:1])
+    assert not torch.allclose(state.theta[3:], goal.expand(2, -1), atol=0.05)
 
 
 def accuracy(posterior, x, y):
@@ -112,8 +112,8 @@ def test_it_withstands_the_attack_on_the_undefended_and_without_training_attacks
     for train_eps, holds in ((2, True), (0, False)):
         method = robustified(**{**settings, "train_eps": train_eps})
         posterior = method.posterior(train(method, LOGISTIC, problem, 600)[0])
-        tainted = problem.attacker.perturb(Victim(posterior, problem.bounds), x, y, Streams(0), 2)
-        known = problem.attacker.perturb(Victim(posterior.undefended, problem.bounds), x, y, Streams(0), 2)
+        tainted = problem.attacker.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 2)
+        known = problem.attacker.perturb(Attacked(posterior.undefended, problem.bounds), x, y, Streams(0), 2)
         assert torch.equal(tainted, known)  # aimed at the undefended
         gain = accuracy(posterior, tainted, y) - accuracy(posterior.undefended, tainted, y)
         assert (gain > 0.1) is holds, gain
@@ -125,7 +125,7 @@ def test_interrupted_runs_are_the_same(tmp_path):
     for stop in (2, 3, 5):  # before, at and after the attack on the training set
         again, _ = resumed(method, LOGISTIC, problem, 6, stop, tmp_path / str(stop))
         for key in ("theta", "velocity", "attacked"):
-            assert torch.equal(whole[key], again[key])
+            assert torch.equal(vars(whole)[key], vars(again)[key])
 
 
 def test_a_run_that_ends_before_the_defence_says_so():

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_problems import component, train
+from configured import component, threat
+from small_problems import train
 
 from components.contracts.roles import Setting
-from components.evaluation.security import evaluate, security_curve
+from components.evaluation.assess import assess_security
+from components.evaluation.security import security_curve
 from components.metrics.classification import expected_calibration_error
 from runner.run.execute import run
 from runner.run.rng import Streams
 
-PGD = {"eps": [0.05, 0.15], "steps": 10, "step_size": 0.25}
+PGD, SIZES = {"steps": 10, "step_size": 0.25}, [0.05, 0.15]
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +29,9 @@ def ensemble():
 
 def test_entropy_and_ece_are_scored_at_every_size(ensemble):
     problem, posterior = ensemble
-    problem.attacker = component("attacker", "pgd", **PGD)
-    scores, _, tables = evaluate(problem, posterior, Streams(0))
-    rows = tables["security_curve"].set_index("eps")
+    pgd = component("attacker", "pgd", **PGD)
+    found = assess_security(problem, posterior, pgd, threat(pgd, SIZES), Streams(0), figures=False)
+    scores, rows = found.scores, found.tables["security_curve"].set_index("eps")
     for eps in (0.05, 0.15):
         assert scores[f"robust_entropy/eps={eps:.2f}"] == rows["entropy"][eps]
         assert scores[f"robust_ece/eps={eps:.2f}"] == rows["ece"][eps]
@@ -46,7 +48,7 @@ def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
     left = {}
     for expectation in ("predictive", "fresh_draws", "single_draw"):
         pgd = component("attacker", "pgd", **PGD, expectation=expectation)
-        curve = security_curve(pgd, posterior, problem, Streams(0))
+        curve = security_curve(problem, posterior, pgd, threat(pgd, SIZES), Streams(0))
         left[expectation] = curve.rows.set_index("eps")["accuracy"]
         assert curve.verdict, curve.checks.to_string()
     assert left["predictive"][0.0] == left["single_draw"][0.0]

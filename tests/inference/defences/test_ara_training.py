@@ -5,8 +5,8 @@ import pytest
 import torch
 from small_problems import classes, component, resumed, tensors, train
 
+from components.attackers.attacked import Attacked
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.attackers.victim import Victim
 from components.contracts.problems import Batch
 from components.inference.defences.particle_dynamics import own_gradient
 from components.inference.log_joint import value_and_gradient
@@ -64,10 +64,10 @@ def test_algorithm_3_2_literally(momentum):
     """x_i ~ p_C(x'|x) by (3.14), then β_i by (3.15), particle by particle; η = lr/N."""
     inference, problem = ara(momentum=momentum, attack_steps=3.0, temperature=0.7), threatened()
     state, rng = train(inference, MLP, problem, 0)
-    model, twin = state["model"], Streams(0)
+    model, twin = state.model, Streams(0)
     twin.attack.set_state(rng.attack.get_state())
     twin.noise.set_state(rng.noise.get_state())
-    theta, v = [t.clone() for t in state["theta"]], [torch.zeros_like(t) for t in state["theta"]]
+    theta, v = [t.clone() for t in state.theta], [torch.zeros_like(t) for t in state.theta]
     eta = 0.1 / problem.n
     for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = literal_attack(inference, model, theta, batch, twin.attack)
@@ -83,17 +83,17 @@ def test_algorithm_3_2_literally(momentum):
             v[i] = momentum * v[i] + eta * drift + math.sqrt(2 * (1 - momentum) * eta * 0.7) * noise[i]
             theta[i] = theta[i] + v[i]
         state, _ = inference.step(state, batch, rng)
-        torch.testing.assert_close(state["theta"], torch.stack(theta))
+        torch.testing.assert_close(state.theta, torch.stack(theta))
 
 
 def followed(inference, start, problem, steps=8, seed=3):
     """θ after so many steps from given particles."""
     rng = Streams(seed)
     state = inference.init(MLP.build(problem, rng), problem, rng)
-    state = state | {"theta": start.clone(), "start": start}
+    state = dataclasses.replace(state, theta=start.clone(), start=start)
     for _, batch in problem.batches("minibatch", rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
-    return state["theta"]
+    return state.theta
 
 
 @pytest.mark.parametrize(("attacker", "momentum"), [("fgsm", 0.5), ("pgd", 0.0)])
@@ -103,14 +103,14 @@ def test_without_uncertainties_one_particle_is_adversarial_training(attacker, mo
     rng = Streams(3)
     at = component("inference", "adversarial_training", optimizer="sgd", **shared)
     state = at.init(MLP.build(problem, rng), problem, rng)
-    start = state["network"].theta.detach().clone()[None]
+    start = state.network.theta.detach().clone()[None]
     for _, batch in problem.batches("minibatch", rng, 0, 8):
         state, _ = at.step(state, batch, rng)
     off = {"chains": 1, "attacker_uncertainty": False, "defender_uncertainty": False}
-    torch.testing.assert_close(followed(ara(**shared, **off), start, problem), state["network"].theta.detach()[None])
+    torch.testing.assert_close(followed(ara(**shared, **off), start, problem), state.network.theta.detach()[None])
     for switch in off.keys() - {"chains"}:
         other = followed(ara(**shared, **off | {switch: True}), start, problem)
-        assert float((other - state["network"].theta.detach()).abs().max()) > 1e-4, switch
+        assert float((other - state.network.theta.detach()).abs().max()) > 1e-4, switch
 
 
 @pytest.mark.parametrize("defender", [True, False])
@@ -119,7 +119,7 @@ def test_without_an_attack_it_is_sgld(defender):
     problem = threatened()
     settings = {"momentum": 0.0, "train_eps": 0.0, "temperature": 1.0, "defender_uncertainty": defender}
     inference = ara(**settings)
-    start = inference.init(MLP.build(problem, Streams(3)), problem, Streams(3))["theta"]
+    start = inference.init(MLP.build(problem, Streams(3)), problem, Streams(3)).theta
     sgld = component("inference", "sgld", chains=3, step_size=0.1 / problem.n)
     expected = followed(sgld, start, problem)
     for mixture in ("half", "attacked"):
@@ -149,9 +149,9 @@ def test_predictive_is_the_mean_over_Particles():
     inference, problem = ara(), threatened()
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
-    assert posterior.theta.shape == (3, state["model"].dim)
+    assert posterior.theta.shape == (3, state.model.dim)
     probs = torch.stack(
-        [state["model"].outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state["theta"]]
+        [state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]
     ).mean(0)
     torch.testing.assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
 
@@ -167,14 +167,14 @@ def test_particles_with_inputs_of_their_own(model):
     x = torch.rand(3, 7, 4, generator=rng.data, dtype=F64)
     batch = Batch(x, problem.train.y[:7], problem.train.mask[:7], 2.0)
     value, gradient = own_gradient(built, theta, batch)
-    victim, y = Victim(OwnRows(built, theta)), problem.train.y[:7]
+    victim, y = Attacked(OwnRows(built, theta)), problem.train.y[:7]
     slopes = victim.input_gradient(x.flatten(0, 1), y.repeat(3, 1), rng.attack).unflatten(0, (3, 7))
     for k in range(3):
         own = Batch(x[k], batch.y, batch.mask, 2.0)
         expected = value_and_gradient(built, theta[k : k + 1], own)
         torch.testing.assert_close(value[k : k + 1], expected[0])
         torch.testing.assert_close(gradient[k : k + 1], expected[1])
-        alone = Victim(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
+        alone = Attacked(Particles(built, theta[k : k + 1])).input_gradient(x[k], y, rng.attack)
         torch.testing.assert_close(slopes[k], alone)
 
 
@@ -188,7 +188,7 @@ def test_attack_draws():
     assert abs(float(T.mean()) - 5) < 4 * (5 / len(T)) ** 0.5
     assert abs(float(T.var()) - 5) < 0.25
     problem = classes(n=6)
-    victim = Victim(Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
+    victim = Attacked(Particles(MLP.build(problem, Streams(0)), torch.randn(1, 43, generator=g, dtype=F64)), (0.0, 1.0))
     y, steps = problem.test.y.clone(), torch.tensor([3, 3, 0, 1, 1, 1])
     y[1] = -1
     at = langevin(
@@ -214,8 +214,8 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
     whole = train(*pieces, threatened(dtype=torch.float32), 14)[0]
     parts = resumed(*pieces, threatened(dtype=torch.float32), 14, 5, tmp_path)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    assert not whole["theta"].requires_grad
-    assert all(p.grad is None for p in whole["model"].parameters())
+    assert not whole.theta.requires_grad
+    assert all(p.grad is None for p in whole.model.parameters())
 
 
 def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():

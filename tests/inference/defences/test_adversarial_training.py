@@ -3,7 +3,7 @@ import torch
 from pydantic import ValidationError
 from small_problems import classes, component, resumed, tensors, train
 
-from components.inference.defences.training_threat import Threat, mixed
+from components.inference.defences.training_threat import TrainingThreat, mixed
 from components.posteriors.point_estimate import PointEstimate
 from components.trouble import Misfit
 from runner.run.rng import Streams
@@ -25,12 +25,12 @@ def defence(**settings):
 def test_attacks_of_size_zero_are_map(optimizer):
     """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
-    plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0]["network"].theta
-    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[0]["network"].theta
-    half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0]["network"].theta
+    plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0].network.theta
+    alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[0].network.theta
+    half = train(defence(**settings, train_eps=0.0), MLP, threatened(), 12)[0].network.theta
     assert torch.equal(alone, plain)
     torch.testing.assert_close(half, plain)
-    moved = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0]["network"].theta
+    moved = train(defence(**settings, train_eps=0.2), MLP, threatened(), 12)[0].network.theta
     assert float((moved - plain).detach().abs().max()) > 1e-3
 
 
@@ -40,7 +40,7 @@ def test_two_steps_literally():
     problem = threatened()
     inference = defence(momentum=0.0, train_eps=0.15)
     state, rng = train(inference, MLP, problem, 0)
-    network = state["network"]
+    network = state.network
     theta = network.theta.detach().clone()[None]
     for _, batch in problem.batches("minibatch", rng, 0, 2):
         x = batch.x.clone().requires_grad_()
@@ -58,7 +58,7 @@ def test_two_steps_literally():
 def test_attack_gives_parameters_no_gradient():
     problem = threatened("pgd", steps=3)
     network = MLP.build(problem, Streams(0))
-    threat, rng = Threat(problem, 0.2), Streams(1)
+    threat, rng = TrainingThreat(problem, 0.2), Streams(1)
     x = threat.attacked(PointEstimate(network), problem.train, rng)
     assert all(p.grad is None and p.requires_grad for p in network.parameters())
     assert not x.requires_grad
@@ -69,7 +69,7 @@ def test_an_attack_that_may_stop_early_goes_on_while_training():
     """A defence wants the largest loss; PGD that stops leaves rows which already err where they are."""
     problem = threatened("pgd", steps=5, random_start=False)
     network = MLP.build(problem, Streams(0))
-    threat = Threat(problem, 0.2)
+    threat = TrainingThreat(problem, 0.2)
     assert problem.attacker.stop_when_broken
     goes_on = threat.attacked(PointEstimate(network), problem.train, Streams(1))
     stops = problem.attacker.perturb(
@@ -106,13 +106,13 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker):
 def test_mistakes_are_one_clear_line():
     problem = classes()
     with pytest.raises(Misfit, match="attacker=none: a defence trains against an evasion attack"):
-        Threat(problem, 0.1)
+        TrainingThreat(problem, 0.1)
     problem.attacker = component("attacker", "gaussian_contamination")
     with pytest.raises(Misfit, match="attacker=gaussian_contamination"):
-        Threat(problem, 0.1)
+        TrainingThreat(problem, 0.1)
     problem = threatened()
     with pytest.raises(Misfit, match=r"inference.train_eps: 30 exceeds the range \[0.0, 1.0\]"):
-        Threat(problem, 30.0)
+        TrainingThreat(problem, 30.0)
     with pytest.raises(ValidationError):
         defence(train_eps=-0.1)
 
@@ -122,12 +122,12 @@ def test_another_attacker_to_train_against():
     pgd = component("attacker", "pgd", steps=3)
     own = threatened("pgd", steps=3)
     other = threatened("fgsm")
-    expected = train(defence(train_eps=0.2), MLP, own, 6)[0]["network"].theta
-    moved = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0]["network"].theta
+    expected = train(defence(train_eps=0.2), MLP, own, 6)[0].network.theta
+    moved = train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta
     assert torch.equal(moved, expected)
-    assert not torch.equal(moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0]["network"].theta)
+    assert not torch.equal(moved, train(defence(train_eps=0.2), MLP, threatened("fgsm"), 6)[0].network.theta)
     assert other.attacker.name == "fgsm"
     other.attacker = None  # a defence needs none for an evaluation without
-    assert torch.equal(train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0]["network"].theta, moved)
+    assert torch.equal(train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta, moved)
     with pytest.raises(Misfit, match=r"inference.training_attacker=gaussian_contamination: a defence trains against"):
-        Threat(other, 0.1, training_attacker=component("attacker", "gaussian_contamination"))
+        TrainingThreat(other, 0.1, training_attacker=component("attacker", "gaussian_contamination"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from small_problems import component, resumed, train
-from spam_play import log_joint, log_odds, neighbours, rows, words
+from small_spam import log_joint, log_odds, neighbours, rows, words
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.roles import Setting
 from runner.run.rng import Streams
@@ -103,7 +103,7 @@ def test_algorithm_3_1_with_the_frequencies_of_the_ara_attacker():
 
     sets, table = change_sets(5, 2), {}
     x = torch.tensor(every, dtype=torch.float64)
-    p = ara.frequencies(Victim(base), x, 2, n, torch.Generator().manual_seed(5))
+    p = ara.frequencies(Attacked(base), x, 2, n, torch.Generator().manual_seed(5))
     for b, row in enumerate(every):
         ends = rows(changed(x[b : b + 1].expand(len(sets), -1), sets))
         table |= {(row, z): float(v) for z, v in zip(ends, p[b], strict=True) if v > 0}
@@ -131,8 +131,8 @@ def test_attacked_spam_is_recognised_again():
     x, y = problem.test.x, problem.test.y
     aware = posterior("acra", problem, draws=30, candidates=16)
     attack = component("attacker", "word_insertion", against="undefended")
-    tainted = attack.perturb(Victim(aware), x, y, Streams(0), 2)
-    base = component("attacker", "word_insertion").perturb(Victim(aware.undefended), x, y, Streams(0), 2)
+    tainted = attack.perturb(Attacked(aware), x, y, Streams(0), 2)
+    base = component("attacker", "word_insertion").perturb(Attacked(aware.undefended), x, y, Streams(0), 2)
     assert torch.equal(tainted, base)  # the attacker who knows of no defence
 
     def accuracy(classifier):

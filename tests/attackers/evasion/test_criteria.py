@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_evasion_loop import F64, Softmax, generator, images
+from small_victims import F64, Softmax, generator, images
 
+from components.attackers.attacked import Attacked
+from components.attackers.criteria import CRITERIA, summed
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.victim import CRITERIA, Victim, summed
 from components.contracts.predictive import Categorical
 from components.trouble import Misfit
 
@@ -48,7 +49,7 @@ def test_labels_of_several_tasks_and_missing_ones():
 def test_a_step_follows_the_gradient_of_its_criterion(criterion):
     model = Softmax()
     x, y = images(model, 20)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     ours = ascend(victim, x, y, generator(), 0.1, Ascent("l2", 1, 1.0, criterion=criterion, stop_when_broken=False))
     z = x.clone().requires_grad_(True)
     (gradient,) = torch.autograd.grad(CRITERIA[criterion](model.predict(z, generator()), y).sum(), z)
@@ -59,7 +60,7 @@ def test_a_step_follows_the_gradient_of_its_criterion(criterion):
 def test_every_criterion_breaks_and_reaches_targets_and_restarts_help(criterion):
     model = Softmax()
     x, y = images(model, 60)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
 
     def broken(**how):
         moved = ascend(victim, x, y, generator(), 0.3, Ascent("linf", 20, 0.125, criterion=criterion, **how))
@@ -82,7 +83,7 @@ def test_a_confident_network_hides_from_cross_entropy_alone():
 
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
     y = torch.zeros(50, 1, dtype=torch.long)
-    victim = Victim(Confident(), (0.0, 1.0))
+    victim = Attacked(Confident(), (0.0, 1.0))
     assert float(summed(Confident().predict(x, generator()), y).abs().max()) == 0
     left = {
         name: float((~victim.broken(ascend(victim, x, y, generator(), 0.5, how), y, generator())).double().mean())
@@ -98,4 +99,4 @@ def test_two_classes_have_no_third():
     model = Softmax(classes=2)
     x, y = images(model, 5)
     with pytest.raises(Misfit, match=r"attacker.criterion: dlr compares .* use margin"):
-        ascend(Victim(model), x, y, generator(), 0.1, Ascent("linf", 1, 1.0, criterion="dlr"))
+        ascend(Attacked(model), x, y, generator(), 0.1, Ascent("linf", 1, 1.0, criterion="dlr"))

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from filter_play import component
-from test_evasion_loop import F64, Softmax, generator, images
+from configured import component
+from small_victims import F64, Softmax, generator, images
 
+from components.attackers.attacked import Attacked
+from components.attackers.criteria import margins
 from components.attackers.evasion.square import _halvings, _window
 from components.attackers.norms import NORMS
-from components.attackers.victim import Victim, margins
 from components.contracts.predictive import Categorical
 
 SIZES = {"linf": 0.2, "l2": 0.5, "l1": 1.0}
@@ -32,7 +33,7 @@ def rng(seed: int = 0) -> SimpleNamespace:
 
 
 def broken(model: Softmax, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return Victim(model).broken(x, y, generator())
+    return Attacked(model).broken(x, y, generator())
 
 
 def share_broken(model: Softmax, x: torch.Tensor, y: torch.Tensor) -> float:
@@ -45,14 +46,14 @@ def test_attacks_stay_in_the_ball_and_the_bounds_and_repeat_themselves(name, key
     x, y = images(model)
     x[0], x[1] = 0.0, 1.0  # at the bounds
     attacker = component("attacker", name, **keys)
-    eps = SIZES[attacker.norm]
-    moved = attacker.perturb(Victim(model, UNIT), x, y, rng(), eps)
+    eps = SIZES[attacker.measure()]
+    moved = attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps)
     assert bool(moved.isfinite().all())
-    assert float(NORMS[attacker.norm].size(moved - x).max()) <= eps * (1 + 1e-9)
+    assert float(NORMS[attacker.measure()].size(moved - x).max()) <= eps * (1 + 1e-9)
     assert moved.min() >= 0
     assert moved.max() <= 1
-    assert torch.equal(moved, attacker.perturb(Victim(model, UNIT), x, y, rng(), eps))
-    assert torch.equal(attacker.perturb(Victim(model, UNIT), x, y, rng(), 0.0), x)
+    assert torch.equal(moved, attacker.perturb(Attacked(model, UNIT), x, y, rng(), eps))
+    assert torch.equal(attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.0), x)
 
 
 @pytest.mark.parametrize(("name", "keys"), EVERY)
@@ -61,8 +62,8 @@ def test_missing_labels_and_no_rows_do_no_harm(name, keys):
     x, y = images(model, 6)
     y[:3] = -1
     attacker = component("attacker", name, **keys)
-    assert bool(attacker.perturb(Victim(model, UNIT), x, y, rng(), 0.2).isfinite().all())
-    assert len(attacker.perturb(Victim(model, UNIT), x[:0], y[:0], rng(), 0.2)) == 0
+    assert bool(attacker.perturb(Attacked(model, UNIT), x, y, rng(), 0.2).isfinite().all())
+    assert len(attacker.perturb(Attacked(model, UNIT), x[:0], y[:0], rng(), 0.2)) == 0
 
 
 def test_margins_are_those_of_the_logits():
@@ -95,7 +96,7 @@ def test_deepfool_is_its_algorithm_written_out(norm):
     """Row by row on the logits themselves, without a cap, as the algorithm is printed."""
     model = Softmax(seed=1)
     x, y = images(model, 15, seed=3)
-    ours = component("attacker", "deepfool", norm=norm, steps=20).perturb(Victim(model), x, y, rng(), 1e6)
+    ours = component("attacker", "deepfool", norm=norm, steps=20).perturb(Attacked(model), x, y, rng(), 1e6)
     for b in range(len(x)):
         total, label = torch.zeros_like(x[b]), int(y[b])
 
@@ -127,7 +128,7 @@ def test_deepfool_finds_the_exact_distance_to_the_planes_of_a_linear_classifier(
     f = model.predict(x, generator()).logits[0, :, 0]
     planes = (model.w @ model.v)[0].T  # [C, D]
     for norm in ("l2", "linf"):
-        moved = component("attacker", "deepfool", norm=norm, overshoot=1e-4).perturb(Victim(model), x, y, rng(), 1e6)
+        moved = component("attacker", "deepfool", norm=norm, overshoot=1e-4).perturb(Attacked(model), x, y, rng(), 1e6)
         assert bool(broken(model, moved, y).all())
         for b in range(20):
             label = int(y[b])
@@ -145,7 +146,7 @@ def test_one_step_of_carlini_and_wagner_written_out():
     model = Softmax()
     x, y = images(model, 12)
     attacker = component("attacker", "cw", searches=1, steps=2, lr=0.05, c=0.7, shrink=0.999)
-    _, _, last = attacker._descend(Victim(model, UNIT), x, y, torch.full((12,), 0.7, dtype=F64), generator(), 0.0)
+    _, _, last = attacker._descend(Attacked(model, UNIT), x, y, torch.full((12,), 0.7, dtype=F64), generator(), 0.0)
     w = torch.atanh(0.999 * (2 * x - 1)).requires_grad_(True)
     adam = torch.optim.Adam([w], lr=0.05)
     for _ in range(2):
@@ -165,20 +166,20 @@ def test_the_search_of_carlini_and_wagner_comes_near_the_shortest_perturbation()
     model = Softmax()
     model.w, model.v = 1e-4 * torch.eye(6, 8, dtype=F64).unsqueeze(0), 1e4 * model.v
     x, y = images(model, 20)
-    exact = component("attacker", "deepfool", norm="l2", overshoot=0.0).perturb(Victim(model), x, y, rng(), 1e6) - x
+    exact = component("attacker", "deepfool", norm="l2", overshoot=0.0).perturb(Attacked(model), x, y, rng(), 1e6) - x
     attacker = component("attacker", "cw", searches=12, steps=300, lr=0.01)
     c = torch.ones(20, dtype=F64)
     length = torch.full_like(c, torch.inf)
     low, high = torch.zeros_like(c), torch.full_like(c, torch.inf)
     for _ in range(12):  # the search itself, with no ball in which to stop
-        now = attacker._descend(Victim(model), x, y, c, generator(), 0.0)[1]
+        now = attacker._descend(Attacked(model), x, y, c, generator(), 0.0)[1]
         high = torch.where(now.isfinite(), torch.minimum(high, c), high)
         low = torch.where(now.isfinite(), low, torch.maximum(low, c))
         c = torch.where(high.isinf(), 10 * c, (low + high) / 2)
         length = torch.minimum(length, now)
     assert bool((length >= exact.norm(dim=1) * (1 - 1e-6)).all())
     assert float((length / exact.norm(dim=1)).mean()) < 1.05
-    inside = attacker.perturb(Victim(model), x, y, rng(), 1.05 * float(length.median()))
+    inside = attacker.perturb(Attacked(model), x, y, rng(), 1.05 * float(length.median()))
     assert bool((broken(model, inside, y) >= (length <= 1.05 * length.median())).all())
 
 
@@ -187,7 +188,7 @@ def test_langevin_steps_written_out():
     model, eps = Softmax(), 0.3
     x, y = images(model, 10)
     attacker = component("attacker", "sgld_attack", steps=4.0, temperature=0.01, margin=0.5)
-    ours = attacker.perturb(Victim(model, UNIT), x, y, rng(3), eps)
+    ours = attacker.perturb(Attacked(model, UNIT), x, y, rng(3), eps)
     g = generator(3)
     number, alpha, margin = attacker.draw(x, g, eps)
     assert bool(margin.any())
@@ -229,7 +230,7 @@ def test_without_a_projection_langevin_samples_leave_the_ball():
     x, y = images(model)
     for project, inside in [(True, True), (False, False)]:
         attacker = component("attacker", "sgld_attack", temperature=1.0, project=project)
-        moved = attacker.perturb(Victim(model), x, y, rng(), 0.1)
+        moved = attacker.perturb(Attacked(model), x, y, rng(), 0.1)
         assert (float((moved - x).abs().max()) <= 0.1 + 1e-12) == inside
 
 
@@ -252,7 +253,7 @@ def test_squares_change_one_window_at_a_time_and_keep_only_what_helps(shape):
     with torch.no_grad():
         x, y = images(model, 1, seed=5)
     attacker, eps = component("attacker", "square", queries=40, p=0.5), 0.02
-    victim = Victim(model, UNIT, image_shape=shape)
+    victim = Attacked(model, UNIT, image_shape=shape)
     model.asked.clear()
     with torch.no_grad():
         moved = attacker.perturb(victim, x, y, rng(1), eps)
@@ -295,8 +296,8 @@ def test_a_broken_row_is_left_alone():
     x, y = images(model, 30)
     wrong = (y + 1) % 3
     for name in ("deepfool", "square"):
-        assert torch.equal(component("attacker", name).perturb(Victim(model, UNIT), x, wrong, rng(), 0.2), x)
-    moved = component("attacker", "cw").perturb(Victim(model, UNIT), x, wrong, rng(), 0.5)
+        assert torch.equal(component("attacker", name).perturb(Attacked(model, UNIT), x, wrong, rng(), 0.2), x)
+    moved = component("attacker", "cw").perturb(Attacked(model, UNIT), x, wrong, rng(), 0.5)
     torch.testing.assert_close(moved, x, atol=1e-5, rtol=0)
 
 
@@ -306,7 +307,7 @@ def test_who_knows_more_breaks_more():
     model = Softmax(inputs=16, classes=2, seed=4)
     model.w = 0.3 * model.w  # units that do not saturate inside the ball: the gradient leads to the best corner
     x, y = images(model, 200)
-    victim = Victim(model, UNIT, image_shape=(4, 4))
+    victim = Attacked(model, UNIT, image_shape=(4, 4))
 
     def breaks(name: str, eps: float, **keys) -> float:
         return share_broken(model, component("attacker", name, **keys).perturb(victim, x, y, rng(), eps), y)
@@ -326,7 +327,7 @@ def test_noise_drowns_the_langevin_steps_at_the_printed_temperature():
     x, y = images(model, 200)
     left = [
         share_broken(
-            model, component("attacker", "sgld_attack", temperature=t).perturb(Victim(model), x, y, rng(), 0.1), y
+            model, component("attacker", "sgld_attack", temperature=t).perturb(Attacked(model), x, y, rng(), 0.1), y
         )
         for t in (0.0, 0.001, 1.0)
     ]
@@ -337,6 +338,6 @@ def test_targets_are_reached():
     model = Softmax()
     x, y = images(model, 40)
     for name, eps, keys in [("cw", 1.5, {}), ("square", 0.8, {"queries": 300})]:
-        moved = component("attacker", name, target=2, **keys).perturb(Victim(model, UNIT), x, y, rng(), eps)
+        moved = component("attacker", name, target=2, **keys).perturb(Attacked(model, UNIT), x, y, rng(), eps)
         before, after = ((model.predict(z, generator()).probs.argmax(-1) == 2).double().mean() for z in (x, moved))
         assert after > max(before + 0.3, 0.8)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import component, threat
 from pydantic import ValidationError
-from small_problems import component
-from test_evasion_loop import Softmax, generator, images
-from test_security_checks import Spoilt, honest, verdicts
+from small_victims import Softmax, Spoilt, generator, honest, images, verdicts
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
-from components.evaluation.security import evaluate, security_curve
+from components.evaluation.assess import assess_security
+from components.evaluation.security import security_curve
 from components.evaluation.security_checks import curve_checks
 from runner.run.rng import Streams
 
@@ -19,11 +19,15 @@ EPS = [0.0, 0.05, 0.1, 0.2]
 
 
 def several(*members, **keys):
-    return component("attacker", "worst_case", **({"eps": EPS} | keys), members=list(members))
+    return component("attacker", "worst_case", **keys, members=list(members))
 
 
 def member(name, **keys):
-    return component("attacker", name, **({"eps": EPS} | keys))
+    return component("attacker", name, **keys)
+
+
+def curve_of(attacker, posterior, problem):
+    return security_curve(problem, posterior, attacker, threat(attacker, EPS), Streams(0))
 
 
 MEMBERS = (member("fgsm"), member("pgd", steps=10), member("square", queries=30))
@@ -33,7 +37,7 @@ def test_each_row_keeps_the_strongest_by_counting():
     """By loops: among the members' results those that break the row, and of these the one of smallest log p(y|x')."""
     model = Softmax()
     x, y = images(model, 40)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     attack, rng = several(*MEMBERS), Streams(0)
     ours = attack.perturb(victim, x, y, rng, 0.1)
     rng = Streams(0)
@@ -54,11 +58,11 @@ def test_each_row_keeps_the_strongest_by_counting():
 def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
     model, problem = honest()
     problem.evaluation_chunk = 64
-    curve = security_curve(several(*MEMBERS), model, problem, Streams(0))
+    curve = curve_of(several(*MEMBERS), model, problem)
     assert curve.verdict, curve.checks.to_string()
     rows = curve.rows
     for m in MEMBERS:
-        alone = security_curve(m, model, problem, Streams(0)).rows
+        alone = curve_of(m, model, problem).rows
         assert rows[f"accuracy/{m.name}"].tolist() == alone["accuracy"].tolist()
         assert rows[f"knowledge/{m.name}"].tolist() == alone["knowledge"].tolist() == [m.knowledge] * len(EPS)
         assert (rows["accuracy"] <= rows[f"accuracy/{m.name}"]).all()
@@ -68,8 +72,8 @@ def test_a_column_of_a_member_is_the_curve_of_that_attack_alone():
 
 def test_one_member_is_that_attack_itself():
     model, problem = honest()
-    alone = security_curve(MEMBERS[1], model, problem, Streams(0)).rows
-    one = security_curve(several(MEMBERS[1]), model, problem, Streams(0)).rows
+    alone = curve_of(MEMBERS[1], model, problem).rows
+    one = curve_of(several(MEMBERS[1]), model, problem).rows
     assert one[list(alone.columns)].equals(alone)
 
 
@@ -81,13 +85,13 @@ def test_no_member_is_stronger_even_where_predictions_are_random():
             f = model.predict(x, g).logits
             return Categorical(f + torch.randn(f.shape, generator=g, dtype=f.dtype))
 
-    rows = security_curve(several(*MEMBERS), Wavering(), problem, Streams(0)).rows
+    rows = curve_of(several(*MEMBERS), Wavering(), problem).rows
     assert (rows["accuracy"] <= rows[[f"accuracy/{m.name}" for m in MEMBERS]].min(axis=1)).all()
 
 
 def test_a_worst_case_that_is_none_fails_its_check():
     model, problem = honest()
-    rows = security_curve(several(*MEMBERS), model, problem, Streams(0)).rows
+    rows = curve_of(several(*MEMBERS), model, problem).rows
     spoilt = rows.assign(accuracy=rows["accuracy/fgsm"] + 0.001)
     for table, expected in ((rows, True), (spoilt, False)):
         checks = {name: passed for name, passed, _ in curve_checks(several(*MEMBERS), table, 1.0, [(0, 1)], problem)}
@@ -102,10 +106,10 @@ def test_names_of_members_tell_two_of_a_kind_apart():
 def test_members_keep_their_own_expectation():
     model = Softmax(draws=8)
     x, y = images(model, 30)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     single = member("pgd", steps=5, expectation="single_draw", random_start=False)
     inside = several(single).perturb(victim, x, y, Streams(0), 0.1)
-    alone = single.perturb(Victim(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
+    alone = single.perturb(Attacked(model, (0.0, 1.0), "single_draw"), x, y, Streams(0), 0.1)
     assert torch.equal(inside, alone)
     assert not torch.equal(inside, single.perturb(victim, x, y, Streams(0), 0.1))
 
@@ -126,8 +130,9 @@ def test_it_goes_on_where_a_defence_trains_against_it():
 
 def test_figure_and_scores():
     model, problem = honest()
-    problem.attacker = several(*MEMBERS)
-    scores, figures, tables = evaluate(problem, model, Streams(0))
+    attacker = several(*MEMBERS)
+    found = assess_security(problem, model, attacker, threat(attacker, EPS), Streams(0))
+    scores, figures, tables = found.scores, found.figures, found.tables
     assert scores["robust_accuracy"] == tables["security_curve"]["accuracy"].iloc[-1]
     eps = EPS[-1]
     assert scores[f"robust_accuracy/pgd/eps={eps:.2f}"] == tables["security_curve"]["accuracy/pgd"].iloc[-1]
@@ -140,12 +145,11 @@ def test_figure_and_scores():
     ("members", "keys", "told"),
     [
         (
-            [member("fgsm"), member("word_flip", eps=[0, 1])],
+            [member("fgsm"), member("word_flip")],
             {},
             "members: fgsm attacks continuous .*, word_flip binary",
         ),
         ([member("fgsm"), member("cw")], {}, "members: cw is bounded in l2, the worst case in linf; use norm=l2"),
-        ([member("pgd", eps=[0.3])], {}, "members: pgd has sizes of its own"),
         ([], {}, "at least 1"),
     ],
 )

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import torch
-from small_problems import component
+from configured import component
 
 from components.contracts.problems import Batch
 from components.posteriors.fitted import Fitted

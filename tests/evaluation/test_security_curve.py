@@ -1,12 +1,17 @@
 import pytest
 import torch
-from small_problems import classes, component, real, train
+from configured import component, threat
+from small_problems import classes, real, train
 
-from components.attackers.victim import Victim
-from components.evaluation.security import evaluate, security_curve
+from components.attackers.attacked import Attacked
+from components.contracts.roles import Evasion
+from components.evaluation.assess import assess, assess_security
+from components.evaluation.security import security_curve
+from components.evaluation.threat import threat_of
 from runner.run.rng import Streams
 
-FGSM = component("attacker", "fgsm", eps=[0.05, 0.1, 0.25])
+FGSM = component("attacker", "fgsm")
+THREAT = threat(FGSM, [0.05, 0.1, 0.25])
 
 
 @pytest.fixture(scope="module", params=["map", "mean_field_vi"])
@@ -14,14 +19,13 @@ def victim(request):
     problem = classes(n=200, n_inputs=10)
     method = component("inference", request.param, lr=0.01)
     state, rng = train(method, component("model", "mlp", widths=[16]), problem, 150)
-    problem.attacker = FGSM
     problem.evaluation_chunk = 64  # the last chunk is not whole
     return problem, method.posterior(state), rng
 
 
 def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
     problem, posterior, rng = victim
-    curve = security_curve(FGSM, posterior, problem, rng)
+    curve = security_curve(problem, posterior, FGSM, THREAT, rng)
     assert curve.verdict, curve.checks.to_string()
     assert curve.rows["eps"].tolist() == [0.0, 0.05, 0.1, 0.25]
     clean = problem.score(posterior, rng)
@@ -36,11 +40,11 @@ def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
 def test_rows_literally(victim):
     """Accuracy and success rate at ε = 0.1 by counting, row by row, what the attacked test set is taken for."""
     problem, posterior, rng = victim
-    row = security_curve(FGSM, posterior, problem, rng).rows.iloc[2]
+    row = security_curve(problem, posterior, FGSM, THREAT, rng).rows.iloc[2]
     rng = Streams(0)
     rng.attack.set_state(rng.at("attack", 0).get_state())
     parts = zip(problem.test.x.split(64), problem.test.y.split(64), strict=True)
-    attacked = torch.cat([FGSM.perturb(Victim(posterior, problem.bounds), x, y, rng, 0.1) for x, y in parts])
+    attacked = torch.cat([FGSM.perturb(Attacked(posterior, problem.bounds), x, y, rng, 0.1) for x, y in parts])
     with torch.no_grad():
         before, after = (problem.predictive_at(posterior, x, rng) for x in (problem.test.x, attacked))
     right = wrong = fooled = 0
@@ -56,15 +60,18 @@ def test_rows_literally(victim):
 def test_evaluating_does_not_disturb_training_and_repeats_itself(victim):
     problem, posterior, rng = victim
     before = rng.state()
-    first = evaluate(problem, posterior, rng)
+    first = assess_security(problem, posterior, FGSM, THREAT, rng)
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())
     torch.rand(5, generator=rng.attack)
-    assert evaluate(problem, posterior, rng)[0] == first[0]
+    again = assess_security(problem, posterior, FGSM, THREAT, rng, figures=False)
+    assert again.scores == first.scores
+    assert again.figures == {}
 
 
 def test_what_the_runner_is_given(victim):
     problem, posterior, rng = victim
-    scores, figures, tables = evaluate(problem, posterior, rng)
+    found = assess(problem, posterior, FGSM, THREAT, rng, figures=True)
+    scores, figures, tables = found.scores, found.figures, found.tables
     assert {"robust_accuracy/eps=0.10", "robust_nlpp/eps=0.10", "attack_success/eps=0.10"} <= set(scores)
     assert scores["robust_accuracy"] == scores["robust_accuracy/eps=0.25"]
     under = [v for name, v in scores.items() if name.startswith("robust_accuracy/eps=")]
@@ -74,13 +81,10 @@ def test_what_the_runner_is_given(victim):
     assert set(tables) == {"security_curve", "attack_checks"}
 
 
-class Broken:
+class Broken(Evasion):
     """Attacks that break a promise each."""
 
-    name, action = "broken", "evasion"
-
-    def __init__(self, how, eps):
-        self.how, self.eps = how, eps
+    how: str
 
     def perturb(self, victim, x, y, rng, eps):
         if self.how == "too far":
@@ -104,8 +108,9 @@ class Broken:
 )
 def test_broken_attacks_fail_their_check(victim, how, check):
     problem, posterior, rng = victim
-    checks = security_curve(Broken(how, [0.1, 0.3]), posterior, problem, rng).checks.set_index("check")["passed"]
-    assert not checks[check]
+    attacker = Broken(name="broken", how=how)
+    curve = security_curve(problem, posterior, attacker, threat_of(attacker, [0.1, 0.3]), rng)
+    assert not curve.checks.set_index("check")["passed"][check]
 
 
 def test_real_labels_are_refused():
@@ -113,4 +118,4 @@ def test_real_labels_are_refused():
     method = component("inference", "map")
     state, rng = train(method, component("model", "mlp"), problem, 1)
     with pytest.raises(ValueError, match="needs class labels"):
-        security_curve(FGSM, method.posterior(state), problem, rng)
+        security_curve(problem, method.posterior(state), FGSM, THREAT, rng)

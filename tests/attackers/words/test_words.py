@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from small_problems import component
-from spam_play import fitted, log_odds, neighbours, rows, words
+from configured import component, threat
+from small_spam import fitted, log_odds, neighbours, rows, words
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import attack_frequencies, beta_parameters, random_beliefs
 from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import cheapest
@@ -40,7 +40,7 @@ def test_sets_lead_to_every_neighbour_once(direction, most):
 def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
     problem = words(n_words=6)
     posterior = fitted(problem, model, **({"trees": 20} if model == "irf" else {}))
-    attack, victim = component("attacker", f"word_{direction}"), Victim(posterior, (0.0, 1.0))
+    attack, victim = component("attacker", f"word_{direction}"), Attacked(posterior, (0.0, 1.0))
     x, y = problem.test.x[:30], problem.test.y[:30]
     for eps in (0, 1, 2):
         attacked = attack.perturb(victim, x, y, Streams(0), eps)
@@ -58,7 +58,7 @@ def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
 def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_fewer(direction):
     """The log odds of naive Bayes add up, so that the best words one by one are the best together."""
     problem = words(n_words=7)
-    victim = Victim(fitted(problem), (0.0, 1.0))
+    victim = Attacked(fitted(problem), (0.0, 1.0))
     x, y = problem.test.x[:30], problem.test.y[:30]
     exact, greedy = (component("attacker", f"word_{direction}", exact=n) for n in (4, 0))
     for eps in (2, 4):
@@ -70,7 +70,7 @@ def test_a_confident_victim_is_attacked_where_probabilities_are_rounded_to_one()
     posterior = fitted(problem)
     posterior.fitted["log_class"] = torch.tensor([-60.0, 0.0], dtype=torch.float64)
     x, y = problem.test.x[:10], torch.ones(10, 1, dtype=torch.long)
-    attacked = component("attacker", "word_flip").perturb(Victim(posterior), x, y, Streams(0), 1)
+    attacked = component("attacker", "word_flip").perturb(Attacked(posterior), x, y, Streams(0), 1)
     for row, sent in zip(rows(x), rows(attacked), strict=True):
         assert log_odds(posterior, sent) == pytest.approx(
             min(log_odds(posterior, z) for z in neighbours(row, 1, "flip"))
@@ -83,7 +83,7 @@ def test_dalvi_solves_3_4_by_trying_all(removal):
     posterior = fitted(problem)
     attack = component("attacker", "dalvi", insertion_cost=1.3, removal_cost=removal)
     x, y = problem.test.x[:40], torch.ones(40, 1, dtype=torch.long)
-    attacked, moved = attack.perturb(Victim(posterior), x, y, Streams(0), 3), 0
+    attacked, moved = attack.perturb(Attacked(posterior), x, y, Streams(0), 3), 0
 
     def cost(a, b):
         return sum(0 if u == v else 1.3 if v else removal for u, v in zip(a, b, strict=True))
@@ -109,7 +109,7 @@ def test_the_integer_programme_of_a_known_answer():
 
 def test_dalvi_is_for_naive_bayes():
     problem = words()
-    victim = Victim(fitted(problem, "logistic_lasso"))
+    victim = Attacked(fitted(problem, "logistic_lasso"))
     with pytest.raises(Misfit, match="model=naive_bayes"):
         component("attacker", "dalvi").perturb(victim, problem.test.x, problem.test.y, Streams(0), 1)
 
@@ -164,7 +164,7 @@ def test_frequencies_count_3_12_literally_and_converge():
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
     problem = words(n_words=7)
-    victim = Victim(fitted(problem))
+    victim = Attacked(fitted(problem))
     ara = component("attacker", "ara", direction=direction, variance=0.0)
     sure = component("attacker", f"word_{direction}")
     for eps in (0, 1, 2):
@@ -174,7 +174,7 @@ def test_ara_without_uncertainty_is_the_deterministic_attack(direction):
 
 def test_ara_draws_with_the_frequencies_of_3_12():
     problem = words(n_words=5)
-    victim, ara = Victim(fitted(problem)), component("attacker", "ara", variance=1.0)
+    victim, ara = Attacked(fitted(problem)), component("attacker", "ara", variance=1.0)
     x = problem.test.x[:1].expand(4000, -1)
     sent = rows(ara.perturb(victim, x, torch.ones(4000, 1, dtype=torch.long), Streams(0), 2))
     sets = change_sets(5, 2)
@@ -187,7 +187,8 @@ def test_ara_draws_with_the_frequencies_of_3_12():
 def test_the_curve_of_an_attack_on_words_is_trusted(name):
     problem = words(n=300, n_words=20)
     posterior = fitted(problem)
-    curve = security_curve(component("attacker", name), posterior, problem, Streams(0))
+    attacker = component("attacker", name)
+    curve = security_curve(problem, posterior, attacker, threat(attacker), Streams(0))
     assert curve.verdict, curve.checks
     assert curve.rows["max_perturbation"].tolist() <= curve.rows["eps"].tolist()
     assert curve.rows["accuracy"].iloc[-1] < curve.rows["random_accuracy"].iloc[-1]
@@ -214,31 +215,32 @@ class Kind(WordInsertion):
             def predict(self, x, generator):
                 return Categorical(-base.predict(x, generator).logits)
 
-        return super().perturb(Victim(Opposite()), x, y, rng, eps)
+        return super().perturb(Attacked(Opposite()), x, y, rng, eps)
 
 
 def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_undefended():
     problem = words(n=300, n_words=8, seed=3)
     base = fitted(problem)
-    attack = component("attacker", "word_insertion", against="undefended", eps=[0, 2])
+    attack = component("attacker", "word_insertion", against="undefended")
     x, y = problem.test.x, problem.test.y
-    attacked = attack.perturb(Victim(base), x, y, Streams(0), 2)
+    attacked = attack.perturb(Attacked(base), x, y, Streams(0), 2)
     posterior = Awaiting(base, attacked[y[:, 0] == 1])
-    curve = security_curve(attack, posterior, problem, Streams(0))
+    curve = security_curve(problem, posterior, attack, threat(attack, [0, 2]), Streams(0))
     row = curve.rows.iloc[-1]
     assert row["accuracy"] > curve.rows["accuracy"].iloc[0] + 0.1  # which breaks no promise of the attack
     assert curve.verdict, curve.checks
     assert curve.checks["detail"].str.contains("of the undefended classifier").sum() == 2
     right = [(log_odds(base, z) > 0) == bool(label) for z, label in zip(rows(attacked), y[:, 0].tolist(), strict=True)]
     assert row["undefended_accuracy"] == pytest.approx(sum(right) / len(right))
-    knowing = security_curve(component("attacker", "word_insertion", eps=[0, 2]), posterior, problem, Streams(0))
+    knows = component("attacker", "word_insertion")
+    knowing = security_curve(problem, posterior, knows, threat(knows, [0, 2]), Streams(0))
     assert "undefended_accuracy" not in knowing.rows
-    kind = Kind(name="word_insertion", eps=[0, 2], exact=2, against="undefended")
-    checks = security_curve(kind, posterior, problem, Streams(0)).checks.set_index("check")["passed"]
+    kind = Kind(name="word_insertion", exact=2, against="undefended")
+    checks = security_curve(problem, posterior, kind, threat(kind, [0, 2]), Streams(0)).checks.set_index("check")["passed"]
     assert not checks["accuracy falls as ε grows"]
     assert not checks["the attack beats random signs of the same size"]
 
 
 def test_sizes_are_whole_numbers_of_words():
     with pytest.raises(ValueError, match="whole numbers of changed words"):
-        component("attacker", "word_insertion", eps=[0, 0.5])
+        threat(component("attacker", "word_insertion"), [0, 0.5])

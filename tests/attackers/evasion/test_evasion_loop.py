@@ -7,45 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from filter_play import component
+from configured import component, threat
+from small_victims import F64, Softmax, generator, images
 
+from components.attackers.attacked import Attacked
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.norms import NORMS, Ball, room
-from components.attackers.victim import Victim
 from components.contracts.predictive import Categorical
-
-F64 = torch.float64
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-class Softmax:
-    """A small tanh network with S sets of weights."""
-
-    def __init__(self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0):
-        g = generator(seed)
-        self.w = torch.randn(draws, inputs, 8, generator=g, dtype=F64)
-        self.v = torch.randn(draws, 8, classes, generator=g, dtype=F64)
-        self.calls = 0
-
-    def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:
-        self.calls += len(x)
-        f = torch.tanh(x @ self.w) @ self.v  # [S, B, C]
-        return Categorical(f.unsqueeze(2))
-
-    def some(self, n: int, g: torch.Generator | None) -> Softmax:
-        chosen = Softmax()
-        rows = torch.arange(n) if g is None else torch.randint(len(self.w), (n,), generator=g)
-        chosen.w, chosen.v = self.w[rows], self.v[rows]
-        return chosen
-
-
-def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs in [0, 1] and the labels that the victim gives them."""
-    x = torch.rand(n, victim.w.shape[1], generator=generator(seed), dtype=F64)
-    return x, victim.predict(x, generator()).probs.argmax(-1)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -98,7 +66,7 @@ def test_the_steepest_direction_of_l2_and_linf_gains_most():
 def test_pgd_is_its_equation_written_out():
     victim_model = Softmax()
     x, y = images(victim_model)
-    victim, eps, alpha = Victim(victim_model, (0.0, 1.0)), 0.2, 0.05
+    victim, eps, alpha = Attacked(victim_model, (0.0, 1.0)), 0.2, 0.05
     ours = ascend(victim, x, y, generator(5), eps, Ascent("linf", 4, alpha / eps, stop_when_broken=False))
     literal = x.clone()
     for _ in range(4):
@@ -114,7 +82,7 @@ def test_pgd_is_its_equation_written_out():
 def test_momentum_is_its_equation_written_out():
     victim_model = Softmax()
     x, y = images(victim_model, 5)
-    victim, eps, mu = Victim(victim_model), 0.3, 0.9
+    victim, eps, mu = Attacked(victim_model), 0.3, 0.9
     ours = ascend(victim, x, y, generator(), eps, Ascent("l2", 3, 0.4, momentum=mu, stop_when_broken=False))
     literal, m = x.clone(), torch.zeros_like(x)
     for _ in range(3):
@@ -131,7 +99,7 @@ def test_fgsm_is_one_step_of_bim():
     rng = SimpleNamespace(attack=generator())
     fgsm = component("attacker", "fgsm")
     bim = component("attacker", "bim", steps=1, step_size=1.0, stop_when_broken=False)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     assert torch.equal(fgsm.perturb(victim, x, y, rng, 0.1), bim.perturb(victim, x, y, rng, 0.1))
 
 
@@ -142,17 +110,17 @@ def test_attacks_stay_in_the_ball_and_the_bounds_and_lower_accuracy(name, norm):
     x, y = images(model, 80)
     eps = {"linf": 0.2, "l2": 0.5, "l1": 1.0}[norm]
     attacker = component("attacker", name, norm=norm)
-    moved = attacker.perturb(Victim(model, (0.0, 1.0)), x, y, SimpleNamespace(attack=generator()), eps)
+    moved = attacker.perturb(Attacked(model, (0.0, 1.0)), x, y, SimpleNamespace(attack=generator()), eps)
     assert NORMS[norm].size(moved - x).max() <= eps * (1 + 1e-9)
     assert moved.min() >= 0
     assert moved.max() <= 1
-    assert float(Victim(model).broken(moved, y, generator()).double().mean()) > 0.2
+    assert float(Attacked(model).broken(moved, y, generator()).double().mean()) > 0.2
 
 
 def test_stopping_early_breaks_the_same_images_for_less():
     model = Softmax()
     x, y = images(model, 60)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     outcome, calls = [], []
     for stop in (True, False):
         model.calls = 0
@@ -166,7 +134,7 @@ def test_stopping_early_breaks_the_same_images_for_less():
 def test_restarts_only_help_and_a_target_is_reached():
     model = Softmax()
     x, y = images(model, 60)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     broken = []
     for restarts in (1, 5):
         how = Ascent("l2", 10, 0.25, random_start=True, restarts=restarts)
@@ -182,7 +150,7 @@ def test_single_and_fresh_draws_are_weaker_controls_than_the_predictive():
     x, y = images(model, 120)
     left = {}
     for expectation in ("predictive", "fresh_draws", "single_draw"):
-        victim = Victim(model, (0.0, 1.0), expectation)  # type: ignore[arg-type]
+        victim = Attacked(model, (0.0, 1.0), expectation)  # type: ignore[arg-type]
         moved = ascend(victim, x, y, generator(2), 0.15, Ascent("linf", 20, 0.15))
         left[expectation] = 1 - float(victim.broken(moved, y, generator()).double().mean())
     assert left["predictive"] <= left["fresh_draws"] + 0.03
@@ -192,13 +160,13 @@ def test_single_and_fresh_draws_are_weaker_controls_than_the_predictive():
 def test_sizes_must_increase():
     for eps in ([], [0.1, 0.1], [0.2, 0.1]):
         with pytest.raises(ValueError, match="eps: must be a list of increasing sizes"):
-            component("attacker", "pgd", eps=eps)
+            threat(component("attacker", "pgd"), eps)
 
 
 def test_a_broken_row_is_never_traded_for_one_that_is_not():
     model = Softmax(seed=3)
     x, y = images(model, 50, seed=7)
-    victim = Victim(model, (0.0, 1.0))
+    victim = Attacked(model, (0.0, 1.0))
     for seed, stop in itertools.product(range(3), (True, False)):
         few = Ascent("linf", 6, 0.3, random_start=True, restarts=1, stop_when_broken=stop)
         many = Ascent("linf", 6, 0.3, random_start=True, restarts=4, stop_when_broken=stop)
@@ -218,13 +186,13 @@ def test_no_row_stops_where_predictions_are_random():
     model = Softmax()
     x, y = images(model, 100)
     wavering = Wavering()
-    assert Victim(wavering).wavers(x)
-    assert not Victim(model).wavers(x)
+    assert Attacked(wavering).wavers(x)
+    assert not Attacked(model).wavers(x)
     one, many = (
-        ascend(Victim(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, how)
+        ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, how)
         for how in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))
     )
-    standing = [float((~Victim(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)]
+    standing = [float((~Attacked(wavering).broken(z, y, generator(9))).double().mean()) for z in (one, many)]
     assert standing[1] <= standing[0]
     going_on = Ascent("linf", 20, 0.125, stop_when_broken=False)
-    assert torch.equal(many, ascend(Victim(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, going_on))
+    assert torch.equal(many, ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, going_on))

@@ -2,10 +2,11 @@ import math
 
 import pytest
 import torch
+from configured import component, threat
 from pydantic import ValidationError
-from small_problems import classes, component, train
+from small_problems import classes, train
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from runner.run.rng import Streams
 
 FGSM = component("attacker", "fgsm")
@@ -15,7 +16,7 @@ def mlp_victim(problem, inference="map", **options):
     model = component("model", "mann2" if inference == "mc_dropout" else "mlp", **options)
     method = component("inference", inference, lr=0.01)
     state, _ = train(method, model, problem, 60)
-    return Victim(method.posterior(state), problem.bounds)
+    return Attacked(method.posterior(state), problem.bounds)
 
 
 def test_one_literal_step():
@@ -98,7 +99,7 @@ def test_a_victim_without_gradient_is_one_clear_error():
     problem = classes()
     method = component("inference", "fit")
     state, _ = train(method, component("model", "irf", trees=5), problem, 1)
-    victim = Victim(method.posterior(state), problem.bounds)
+    victim = Attacked(method.posterior(state), problem.bounds)
     with pytest.raises(ValueError, match="attacker: it follows the gradient of the victim in its input"):
         FGSM.perturb(victim, problem.test.x, problem.test.y, Streams(0), 0.1)
 
@@ -106,4 +107,4 @@ def test_a_victim_without_gradient_is_one_clear_error():
 @pytest.mark.parametrize("eps", [[], [0.2, 0.1], [0.1, 0.1], [-0.1]])
 def test_sizes_must_increase(eps):
     with pytest.raises(ValidationError):
-        component("attacker", "fgsm", eps=eps)
+        threat(FGSM, eps)

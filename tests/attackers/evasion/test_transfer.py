@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_problems import classes, component, train
+from configured import component, threat
+from small_problems import classes, train
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
-from components.inference.defences.training_threat import Threat
+from components.inference.defences.training_threat import TrainingThreat
 from components.trouble import Misfit
 from runner.run.rng import Streams
 
@@ -20,9 +21,13 @@ MLP = component("model", "mlp", widths=[8])
 
 
 def transfer(attack=None, **keys):
-    attack = attack or component("attacker", "pgd", eps=EPS, steps=8)
-    settings = {"eps": EPS, "surrogate": MLP, "inference": component("inference", "map", lr=0.02)}
+    attack = attack or component("attacker", "pgd", steps=8)
+    settings = {"surrogate": MLP, "inference": component("inference", "map", lr=0.02)}
     return component("attacker", "transfer", **(settings | {"training_steps": 120} | keys), attack=attack)
+
+
+def curve_of(attacker, posterior, problem, rng):
+    return security_curve(problem, posterior, attacker, threat(attacker, EPS), rng)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +63,9 @@ def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
     for _, batch in known.batches("minibatch", rng, 0, 120):
         state, _ = method.step(state, batch, rng)
     x, y = problem.test.x, problem.test.y
-    seen = Victim(method.posterior(state), problem.bounds)
+    seen = Attacked(method.posterior(state), problem.bounds)
     literal = component("attacker", "pgd", steps=8, stop_when_broken=False).perturb(seen, x, y, Streams(0), 0.1)
-    assert torch.equal(ours.perturb(Victim(posterior, problem.bounds), x, y, Streams(0), 0.1), literal)
+    assert torch.equal(ours.perturb(Attacked(posterior, problem.bounds), x, y, Streams(0), 0.1), literal)
 
 
 def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim):
@@ -70,7 +75,7 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
     first, second = (transfer().informed(problem, rng) for _ in range(2))
     assert all(torch.equal(before[name], state) for name, state in rng.state().items())
     assert first.informed(problem, rng) is first
-    x, y, seen = problem.test.x, problem.test.y, Victim(posterior, problem.bounds)
+    x, y, seen = problem.test.x, problem.test.y, Attacked(posterior, problem.bounds)
     assert torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), second.perturb(seen, x, y, Streams(0), 0.1))
     other = transfer().informed(problem, Streams(2))
     assert not torch.equal(first.perturb(seen, x, y, Streams(0), 0.1), other.perturb(seen, x, y, Streams(0), 0.1))
@@ -78,8 +83,8 @@ def test_it_is_deterministic_leaves_the_streams_alone_and_is_trained_once(victim
 
 def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
     problem, posterior, rng = victim
-    white = security_curve(component("attacker", "pgd", eps=EPS, steps=8), posterior, problem, rng).rows
-    curve = security_curve(transfer(), posterior, problem, rng)
+    white = curve_of(component("attacker", "pgd", steps=8), posterior, problem, rng).rows
+    curve = curve_of(transfer(), posterior, problem, rng)
     grey = curve.rows
     assert curve.verdict, curve.checks.to_string()
     assert "a white box is no weaker than this grey box" in set(curve.checks["check"])
@@ -99,7 +104,7 @@ def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):
             f = predictive.logits
             return type(predictive)(2 * f.detach() - f)
 
-    checks = security_curve(transfer(), Flipped(), problem, rng).checks.set_index("check")["passed"]
+    checks = curve_of(transfer(), Flipped(), problem, rng).checks.set_index("check")["passed"]
     assert not checks["a white box is no weaker than this grey box"]
 
 
@@ -111,7 +116,7 @@ def test_a_victim_without_gradient_is_attacked_through_one_that_has_it(victim):
             predictive = posterior.predict(x, g)
             return type(predictive)(predictive.logits.detach())
 
-    rows = security_curve(transfer(), Forest(), problem, rng).rows
+    rows = curve_of(transfer(), Forest(), problem, rng).rows
     assert rows["accuracy"].iloc[-1] < 0.5 < rows["random_accuracy"].iloc[-1]
 
 
@@ -119,7 +124,7 @@ def test_black_boxes_say_so(victim):
     problem, posterior, rng = victim
     for name in ("square", "random_noise"):
         keys = {"queries": 20} if name == "square" else {}
-        rows = security_curve(component("attacker", name, eps=EPS, **keys), posterior, problem, rng).rows
+        rows = curve_of(component("attacker", name, **keys), posterior, problem, rng).rows
         assert set(rows["knowledge"]) == {"black box"}
 
 
@@ -127,7 +132,7 @@ def test_a_defence_may_train_against_it(victim):
     problem, posterior, _ = victim
     threatened = replace(problem, attacker=transfer())
     rng = Streams(0)
-    attacked = Threat(threatened, 0.1, rng).attacked(posterior, problem.train, rng)
+    attacked = TrainingThreat(threatened, 0.1, rng).attacked(posterior, problem.train, rng)
     assert 0 < float((attacked - problem.train.x).abs().max()) <= 0.1 + 1e-9
 
 
@@ -136,4 +141,4 @@ def test_mistakes_are_one_clear_line(victim):
     with pytest.raises(Misfit, match=r"attacker.share: 0.001 of the 300 rows of small is none"):
         transfer(share=0.001).informed(problem, rng)
     with pytest.raises(Misfit, match="has no surrogate yet"):
-        transfer().perturb(Victim(posterior), problem.test.x, problem.test.y, rng, 0.1)
+        transfer().perturb(Attacked(posterior), problem.test.x, problem.test.y, rng, 0.1)

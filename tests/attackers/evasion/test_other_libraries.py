@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from filter_play import component
-from test_evasion_loop import generator
+from configured import component
+from small_victims import generator
 
-from components.attackers.victim import Victim
+from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def digits() -> Digits:
 def ours(digits) -> float:
     attacker = component("attacker", "pgd", steps=STEPS, step_size=ALPHA)
     rng = SimpleNamespace(attack=generator())
-    moved = attacker.perturb(Victim(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
+    moved = attacker.perturb(Attacked(digits, (0.0, 1.0)), digits.x, digits.y[:, None], rng, EPS)
     assert digits.accuracy(digits.x) > 0.9
     return digits.accuracy(moved)
 

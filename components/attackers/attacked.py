@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from components.attackers.criteria import CRITERIA, misjudged, summed
+from components.contracts.posteriors import Predicts, Redraws
 from components.contracts.predictive import Categorical
+from components.contracts.victim import Answer, Criterion, Expectation
 from components.trouble import Misfit
 
-Expectation = Literal["predictive", "fresh_draws", "single_draw"]
-Criterion = Literal["cross_entropy", "margin", "dlr"]
-TINY = 1e-12
 FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
-
 
 NO_GRADIENT = (
     "attacker: it follows the gradient of the victim in its input, and this model has none; "
@@ -25,35 +22,29 @@ NO_GRADIENT = (
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The victim's answer at x [B, D] and how it changes with x."""
-
-    log_prob: Tensor  # Σ_t log p(y_t|x) [B]
-    broken: Tensor  # [B] bool: some observed label is not the one predicted
-    gradient: Tensor  # ∇_x of log p(y|x), or of the criterion that is followed instead [B, D]
-    objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
-
-
-@dataclass(frozen=True)
-class Victim:
+class Attacked:
     """A posterior under attack and the smallest and largest value an input can take (None: any).
 
     ``expectation`` says what the gradient is the gradient of when the posterior holds draws of the parameters: the
     predictive averaged over all of them, over a few fresh ones at each step, or a single one for the whole attack (the
     control that shows what averaging is worth).  Whether an input is broken is always judged by all draws."""
 
-    posterior: Any
+    posterior: Predicts
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
     image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
 
-    def facing(self, attacker: Any) -> Victim:
-        """The same victim as an attacker looks at it: with his own expectation over draws, where he has one."""
-        return replace(self, expectation=getattr(attacker, "expectation", "predictive"))
+    def facing(self, expectation: Expectation) -> Attacked:
+        """The same victim, whose gradient is that of another expectation over draws."""
+        return replace(self, expectation=expectation)
+
+    def aimed_at(self, posterior: Predicts) -> Attacked:
+        """Another posterior in the same place: a surrogate, or what lies under a defence."""
+        return replace(self, posterior=posterior)
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""
-        return self.posterior.predict(x, generator)
+        return _classes(self.posterior, x, generator)
 
     def wavers(self, x: Tensor) -> bool:
         """Whether two questions about the same input get different answers: predictions that draw anew each time."""
@@ -65,9 +56,9 @@ class Victim:
             )
         return not torch.equal(first, second)
 
-    def followed(self, generator: torch.Generator) -> Any:
+    def followed(self, generator: torch.Generator) -> Predicts:
         """The posterior whose gradient one step follows."""
-        if self.expectation == "predictive" or not hasattr(self.posterior, "some"):
+        if self.expectation == "predictive" or not isinstance(self.posterior, Redraws):
             return self.posterior
         if self.expectation == "single_draw":
             return self.posterior.some(1, None)
@@ -100,7 +91,7 @@ class Victim:
         posterior = self.followed(generator)
         with torch.enable_grad():
             x = x.detach().requires_grad_(True)
-            predictive = posterior.predict(x, generator)
+            predictive = _classes(posterior, x, generator)
             log_prob = objective = summed(predictive, y)
             if not log_prob.requires_grad:
                 raise Misfit(NO_GRADIENT)
@@ -128,7 +119,7 @@ class Victim:
         posterior = self.followed(generator)
         with torch.enable_grad():
             x = x.detach().requires_grad_(True)
-            log_probs = posterior.predict(x, generator).log_probs  # [B, T, C]
+            log_probs = _classes(posterior, x, generator).log_probs  # [B, T, C]
             if not log_probs.requires_grad:
                 raise Misfit(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
@@ -141,59 +132,14 @@ class Victim:
         return x if self.bounds is None else x.clamp(*self.bounds)
 
 
-def summed(predictive: Categorical, y: Tensor) -> Tensor:
-    """Σ_t log p(y_t) over the observed labels y [B, T]; a missing one is negative. [B]"""
-    return torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
-
-
-def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
-    """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
-    return ((predictive.guess != y) & (y >= 0)).any(-1)
-
-
-def margins(predictive: Categorical, y: Tensor) -> Tensor:
-    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where one is misjudged. [B]
-
-    A softmax's log-probabilities differ from its logits by a constant, so these are the margins between logits."""
-    return _least(_gaps(predictive.log_probs, y), y)
-
-
-def ratios(predictive: Categorical, y: Tensor) -> Tensor:
-    """min_t (z_y − max_{c≠y} z_c)/(z_π1 − z_π3) over the observed labels y [B, T], z the log-probabilities. [B]
-
-    π orders the classes of an input from the largest z: minus the difference-of-logits ratio, which neither a shift of
-    the logits changes nor a scale, so that a confident network's gradient does not vanish.  Of a softmax, differences of
-    log-probabilities are those of its logits.
+def _classes(posterior: Predicts, x: Tensor, generator: torch.Generator) -> Categorical:
+    """The posterior predictive at x [B, D], which is one of classes: no other is attacked.
 
     Raises:
-        Misfit: there are fewer than three classes.
-
-    Source: Croce and Hein (2020), eq. (6)."""
-    log_probs = predictive.log_probs
-    if log_probs.shape[-1] < 3:
-        raise Misfit("attacker.criterion: dlr compares the first class with the third, and there are two; use margin")
-    top = log_probs.topk(3, -1).values
-    spread = (top[..., 0] - top[..., 2]).clamp_min(TINY)  # zero where the three are equal, and so are the gaps
-    return _least(_gaps(log_probs, y) / spread, y)
-
-
-def _gaps(log_probs: Tensor, y: Tensor) -> Tensor:
-    """log p(y_t) − max_{c≠y_t} log p(c) [B, T]."""
-    label = y.clamp_min(0).unsqueeze(-1)
-    others = log_probs.scatter(-1, label, -torch.inf).amax(-1)
-    return log_probs.gather(-1, label).squeeze(-1) - others
-
-
-def _least(values: Tensor, y: Tensor) -> Tensor:
-    """The smallest of values [B, T] over the observed labels y; 0 for a row that has none. [B]"""
-    seen = y >= 0
-    least = torch.where(seen, values, torch.inf).amin(-1)
-    return torch.where(seen.any(-1), least, 0.0)
-
-
-# What an attack lowers for the true class (and raises for a target).
-CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
-    "cross_entropy": summed,
-    "margin": margins,
-    "dlr": ratios,
-}
+        Misfit: it is one of real labels."""
+    predictive = posterior.predict(x, generator)
+    if not isinstance(predictive, Categorical):
+        raise Misfit(
+            "attacker: an attack changes inputs until they are taken for another class, and labels here are real"
+        )
+    return predictive

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import classes, component, train
 
-from components.attackers.victim import FRESH, Victim
+from components.attackers.attacked import FRESH, Attacked
 
 VICTIMS = {
     "mc_dropout": ("mlp", {"widths": [6], "dropout": 0.3}, {}),
@@ -26,7 +26,7 @@ def victim(request):
 
 def gradient(victim, expectation, seed):
     problem, posterior = victim
-    attacked = Victim(posterior, problem.bounds, expectation)
+    attacked = Attacked(posterior, problem.bounds, expectation)
     return attacked.input_gradient(problem.test.x, problem.test.y, torch.Generator().manual_seed(seed))
 
 
@@ -58,6 +58,6 @@ def test_more_draws_make_the_gradient_steadier(victim):
 def test_whether_a_row_is_broken_is_judged_by_all_draws(victim):
     problem, posterior = victim
     x, y = problem.test.x, problem.test.y
-    attacked = Victim(posterior, problem.bounds, "single_draw")
+    attacked = Attacked(posterior, problem.bounds, "single_draw")
     expected = posterior.predict(x, torch.Generator().manual_seed(3)).probs.argmax(-1) != y
     assert torch.equal(attacked.broken(x, y, torch.Generator().manual_seed(3)), expected[:, 0])

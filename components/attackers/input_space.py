@@ -1,0 +1,158 @@
+"""What an input can be: it is moved back there, and perturbations are measured, drawn at random and limited there.
+
+A measure is what the size of a perturbation means: a norm, or the number of words that were changed in some way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from components.attackers.norms import NORMS, TINY
+from components.attackers.words.changes import random_changes
+from components.contracts.victim import Measure, NormName
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+
+class InputSpace(Protocol):
+    """Rows x, x' [B, D] of what an input can be."""
+
+    smooth: ClassVar[bool]  # a gradient can be followed by small steps, and the simplest black box is noise
+
+    def clip(self, x: Tensor) -> Tensor:
+        """x moved to where inputs are."""
+        ...
+
+    def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
+        """How large the perturbation from x to x' is, [B]."""
+        ...
+
+    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+        """The control: x' as far from x as an attack of that size may go, labels y [B, T], but at random."""
+        ...
+
+    def largest(self, measure: Measure) -> float:
+        """The size that leads from any input to any other."""
+        ...
+
+    def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
+        """Sizes of an evaluation are in the units of the inputs of the problem of that name.
+
+        Raises:
+            Misfit: the largest moves any input to any other, as grey levels do where inputs lie in [0, 1].
+        """
+        ...
+
+    def check_training_size(self, size: float, measure: Measure, name: str) -> None:
+        """The size that a defence trains at is in the units of the inputs of the problem of that name.
+
+        Raises:
+            Misfit: it is not.
+        """
+        ...
+
+
+def norm_of(measure: Measure) -> NormName:
+    """A measure that is a norm.
+
+    Raises:
+        TypeError: it counts words."""
+    if measure == "insertion" or measure == "flip":
+        raise TypeError(f"{measure} is no norm: it counts words")
+    return measure
+
+
+@dataclass(frozen=True)
+class Box:
+    """Real inputs, D of them, between two bounds (None: any)."""
+
+    smooth: ClassVar[bool] = True
+    bounds: tuple[float, float] | None
+    inputs: int  # D
+
+    def clip(self, x: Tensor) -> Tensor:
+        return x if self.bounds is None else x.clamp(*self.bounds)
+
+    def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
+        return NORMS[norm_of(measure)].size(moved - x)
+
+    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+        """Random signs in L∞, a random point of the sphere in the other norms."""
+        return self.clip(x + noise(x, size, norm_of(measure), generator))
+
+    def largest(self, measure: Measure) -> float:
+        if self.bounds is None:
+            return math.inf
+        whole = {"linf": 1.0, "l2": math.sqrt(self.inputs), "l1": float(self.inputs)}
+        return (self.bounds[1] - self.bounds[0]) * whole[norm_of(measure)]
+
+    def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
+        largest, most = max(sizes), self.largest(measure)
+        if self.bounds is not None and largest > most * (1 + 1e-9):
+            low, high = self.bounds
+            raise Misfit(
+                f"attacker.eps: {largest:g} leads from any input of {name} to any other (they lie in [{low:g}, "
+                f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. 8/255 = 0.0314 for 8 grey "
+                "levels"
+            )
+
+    def check_training_size(self, size: float, measure: Measure, name: str) -> None:
+        if self.bounds is None or measure != "linf":
+            return
+        low, high = self.bounds
+        if size > high - low:
+            raise Misfit(
+                f"inference.train_eps: {size:g} exceeds the range {list(self.bounds)} of an input of {name}; "
+                f"it is in the units of the inputs, below {high - low:g}"
+            )
+
+
+@dataclass(frozen=True)
+class Words:
+    """D words, each of which is in a mail (1) or not (0); class 1 is the one that attackers change."""
+
+    smooth: ClassVar[bool] = False
+    inputs: int  # D
+
+    def clip(self, x: Tensor) -> Tensor:
+        return x.round().clamp(0.0, 1.0)
+
+    def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
+        return (moved != x).sum(1)
+
+    def at_random(self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator) -> Tensor:
+        """As many words as the attack may change, of those that it can change."""
+        return random_changes(x, y, int(size), "insertion" if measure == "insertion" else "flip", generator)
+
+    def largest(self, measure: Measure) -> float:
+        return float(self.inputs)
+
+    def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
+        """Any number of words is one; that it is whole was asked when it was declared."""
+
+    def check_training_size(self, size: float, measure: Measure, name: str) -> None:
+        if size != int(size):
+            raise Misfit(
+                f"inference.train_eps: {size:g} is not a number of changed inputs of {name}, which are binary; "
+                "use a whole one, such as 2"
+            )
+
+
+def input_space(problem: Supervised) -> Box | Words:
+    """What the inputs of a problem can be."""
+    if problem.domain == "binary":
+        return Words(problem.n_inputs)
+    return Box(problem.bounds, problem.n_inputs)
+
+
+def noise(x: Tensor, size: float, norm: NormName, generator: torch.Generator) -> Tensor:
+    """Noise of one length, like x: random signs in L∞, a random point of the sphere in the other norms."""
+    if norm == "linf":
+        return size * (torch.randint(2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1)
+    delta = NORMS[norm].start(x, 1.0, generator)
+    return size * delta / NORMS[norm].size(delta).unsqueeze(1).clamp_min(TINY)

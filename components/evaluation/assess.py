@@ -1,0 +1,125 @@
+"""The final assessment of a posterior: the problem's own scores and figures, and those under attack."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.attackers.input_space import input_space
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Problem
+from components.contracts.roles import Attacker, Evasion
+from components.contracts.streams import Rng
+from components.evaluation.security import SecurityCurve, security_curve, victim_of
+from components.evaluation.security_checks import telling_size
+from components.evaluation.threat import Threat
+from components.problems.supervised import Supervised
+from components.trouble import Shortfall
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+EXAMPLES = 6  # images that are shown under attack
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What is known of a posterior in the end."""
+
+    scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
+    figures: dict[str, Figure] = field(default_factory=dict)
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+
+def assess(
+    problem: Problem, posterior: object, attacker: Attacker | None, threat: Threat | None, rng: Rng, figures: bool
+) -> Assessment:
+    """Scores, figures where they are asked for, and tables: of the problem, and of a security evaluation by an evasion
+    attacker at the sizes of the threat."""
+    scores = problem.score(posterior, rng)
+    drawn = problem.draw(posterior, rng) if figures else {}
+    if not isinstance(attacker, Evasion) or threat is None:
+        return Assessment(scores, drawn)
+    assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
+    assert isinstance(posterior, Predicts), "so do the problem's scores"
+    attacked = assess_security(problem, posterior, attacker, threat, rng, figures)
+    return Assessment(scores | attacked.scores, drawn | attacked.figures, attacked.tables)
+
+
+def assess_security(
+    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng, figures: bool = True
+) -> Assessment:
+    """The security evaluation: scores are named "robust_accuracy/eps=0.10", those of a member of several attacks
+    "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is that at the largest ε, and "mean_robust_accuracy" the mean over all
+    ε > 0, by which settings can be chosen.
+
+    Raises:
+        Misfit: as ``security_curve``.
+    """
+    attacker = attacker.informed(problem, rng)
+    curve = security_curve(problem, posterior, attacker, threat, rng)
+    scores: dict[str, Tensor | float] = {}
+    for row in curve.rows.to_dict("records"):
+        if row["eps"] > 0:
+            at = f"eps={row['eps']:.2f}" if round(row["eps"], 2) == row["eps"] else f"eps={row['eps']:g}"
+            scores[f"robust_accuracy/{at}"] = row["accuracy"]
+            scores[f"robust_nlpp/{at}"] = -row["log_likelihood"]
+            scores[f"attack_success/{at}"] = row["success_rate"]
+            scores[f"robust_ece/{at}"] = row["ece"]
+            scores[f"robust_entropy/{at}"] = row["entropy"]
+            for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
+                scores[f"robust_{column}/{at}"] = row[column]
+    scores["entropy"] = float(curve.rows["entropy"].iloc[0])
+    scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
+    attacked = curve.rows["accuracy"][curve.rows["eps"] > 0]
+    scores["mean_robust_accuracy"] = float(attacked.mean() if len(attacked) else curve.rows["accuracy"].iloc[0])
+    scores["attack_checks_passed"] = float(curve.verdict)
+    scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
+    scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
+    if "undefended_accuracy" in curve.rows:
+        scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
+        scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
+    drawn = _figures(problem, posterior, attacker, curve, rng) if figures else {}
+    failed = curve.checks[~curve.checks["passed"]]
+    if len(failed):
+        told = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
+        warnings.warn(
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+        )
+    return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks})
+
+
+def _figures(
+    problem: Supervised, posterior: Predicts, attacker: Evasion, curve: SecurityCurve, rng: Rng
+) -> dict[str, Figure]:
+    """The curve; of images the first few under attack too."""
+    from components.figures.security_curve import security_curve_figure
+
+    drawn = {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
+    if problem.image_shape is not None and input_space(problem).smooth:
+        drawn["attacked_examples"] = _examples(problem, posterior, attacker, rng, telling_size(curve.rows))
+    return drawn
+
+
+def _examples(problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float) -> Figure:
+    """The first test images, their perturbations of size ε and what they are taken for."""
+    from components.figures.attacked_examples import attacked_examples_figure
+
+    x, y = problem.test.x[:EXAMPLES], torch.where(problem.test.mask, problem.test.y, -1)[:EXAMPLES]
+    before = rng.attack.get_state()
+    rng.attack.set_state(rng.at("attack", 0).get_state())
+    try:
+        with torch.no_grad():
+            attacked = attacker.perturb(victim_of(problem, posterior, attacker), x, y, rng, eps)
+            guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
+    finally:
+        rng.attack.set_state(before)
+    labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]
+    assert problem.image_shape is not None
+    return attacked_examples_figure(x, attacked, labels[0], labels[1], y[:, 0], problem.image_shape, eps, attacker.name)

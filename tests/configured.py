@@ -1,0 +1,31 @@
+"""Components as their YAML has them, some keys changed; and the threat that is written beside an attacker's own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components import registry
+from components.contracts.roles import Evasion
+from components.evaluation.threat import Threat, threat_of
+
+CONF = Path(__file__).parent.parent / "conf"
+
+
+def defaults(role: str, name: str) -> dict[str, Any]:
+    """What the YAML of a component holds."""
+    return yaml.safe_load((CONF / role / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def component(role: str, name: str, **changes: Any) -> Any:
+    """A component with the defaults of its YAML, some of them changed."""
+    cls = registry.get(role, name)
+    return cls(**({k: v for k, v in defaults(role, name).items() if k not in cls.threat_keys} | changes))
+
+
+def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
+    """The threat of an attacker at some sizes, or at those of his YAML."""
+    return threat_of(attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps)

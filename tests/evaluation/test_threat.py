@@ -1,0 +1,70 @@
+"""Norm and sizes belong to the run: written beside an attacker's keys, checked there, and no part of the attacker."""
+
+from __future__ import annotations
+
+import pytest
+from configured import component
+
+from components.evaluation.threat import Threat, threat_of
+from runner.compose.config import compose, prepare
+from runner.mistakes import ConfigError
+
+DIGITS, SPAM = ["+experiment=digits_fgsm", "smoke=true"], ["+experiment=spam_attacked", "smoke=true"]
+
+
+def job(*overrides):
+    return prepare(*compose([*overrides, "tracking=false", "offline=true"]))
+
+
+def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
+    made = job(*DIGITS, "attacker=pgd", "attacker.eps=[0,0.5,1]", "attacker.norm=l2")
+    assert made.threat == Threat("l2", (0.0, 0.5, 1.0))
+    assert made.config["attacker"]["eps"] == [0, 0.5, 1]
+    assert "eps" not in type(made.attacker).model_fields
+    assert job(*DIGITS, "attacker=cw").threat.norm == "l2"
+    assert job(*DIGITS, "attacker=transfer", "attacker.attack=deepfool").threat.norm == "linf"
+    assert job(*SPAM, "attacker=word_flip").threat == Threat("flip", (0.0, 1.0, 2.0))
+    assert job(*SPAM, "attacker=worst_case", "attacker.members=[dalvi]", "attacker.eps=[0,1]").threat.norm == "insertion"
+    assert job("+experiment=wiener_velocity", "smoke=true", "attacker=gaussian_contamination").threat is None
+    assert job("+experiment=mog", "smoke=true").threat is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["attacker.eps=[0.2,0.1]"], "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]"),
+        (["attacker.eps=[]"], "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not []"),
+        (["attacker.eps=[-0.1]"], "attacker.eps.0=-0.1: out of range, must be ≥ 0"),
+        (["attacker.eps=0.1"], "attacker.eps=0.1: must be a list [a, b, …]"),
+        (["+attacker.esp=[0.1]"], "attacker.esp: unknown key, did you mean eps?"),
+        (["attacker.eps=[0.2,0.1]", "attacker.criterion=none"],
+         "attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.2, 0.1]\n"
+         "attacker.criterion=none: not one of cross_entropy | margin | dlr"),
+        (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3]}]"],
+         "attacker.members: pgd has sizes of its own, [0.3]; give them to the worst case, as eps"),
+        (["attacker=worst_case", "attacker.members=[fgsm,{name: pgd, eps: [0.3,0.2]}]"],
+         "attacker.members.1.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
+        (["attacker=worst_case", "attacker.members=[fgsm,cw]"],
+         "attacker.members: cw is bounded in l2, the worst case in linf; use norm=l2 for all, or leave cw out"),
+        (["inference=adversarial_training", "inference.training_attacker={name: pgd, eps: [0.3,0.2]}"],
+         "inference.training_attacker.eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not [0.3, 0.2]"),
+        (["attacker=worst_case", "attacker.members=[gaussian_contamination]"],
+         "attacker.members.0=gaussian_contamination cannot attack a supervised problem (dataset=digits); attackers that can: "),
+    ],
+)  # fmt: skip
+def test_mistakes_name_the_key(overrides, told):
+    with pytest.raises(ConfigError) as error:
+        job(*DIGITS, *overrides)
+    assert str(error.value).startswith(told)
+
+
+def test_numbers_of_words_are_whole():
+    with pytest.raises(ConfigError, match=r"^attacker.eps: must be whole numbers of changed words"):
+        job(*SPAM, "attacker=word_insertion", "attacker.eps=[0,0.5]")
+
+
+def test_an_attack_made_of_others_has_their_measure():
+    words = component("attacker", "worst_case", members=[component("attacker", "ara", direction="flip")])
+    assert threat_of(words, [0, 2]).norm == "flip"
+    assert words.inputs() == "binary"
+    assert words.known() == "grey box"

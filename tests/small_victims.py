@@ -1,0 +1,84 @@
+"""Small victims of evasion attacks: smooth, random or lying ones, inputs for them, and what the checks say of them."""
+
+from __future__ import annotations
+
+import torch
+from configured import component
+from small_problems import classes
+
+from components.attackers.attacked import Attacked
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.evaluation.security_checks import victim_checks
+from runner.run.rng import Streams
+
+F64 = torch.float64
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+class Softmax:
+    """A small tanh network with S sets of weights."""
+
+    def __init__(self, draws: int = 1, inputs: int = 6, classes: int = 3, seed: int = 0):
+        g = generator(seed)
+        self.w = torch.randn(draws, inputs, 8, generator=g, dtype=F64)
+        self.v = torch.randn(draws, 8, classes, generator=g, dtype=F64)
+        self.calls = 0
+
+    def predict(self, x: torch.Tensor, g: torch.Generator) -> Categorical:
+        self.calls += len(x)
+        f = torch.tanh(x @ self.w) @ self.v  # [S, B, C]
+        return Categorical(f.unsqueeze(2))
+
+    def some(self, n: int, g: torch.Generator | None) -> Softmax:
+        chosen = Softmax()
+        rows = torch.arange(n) if g is None else torch.randint(len(self.w), (n,), generator=g)
+        chosen.w, chosen.v = self.w[rows], self.v[rows]
+        return chosen
+
+
+def images(victim: Softmax, n: int = 40, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs in [0, 1] and the labels that the victim gives them."""
+    x = torch.rand(n, victim.w.shape[1], generator=generator(seed), dtype=F64)
+    return x, victim.predict(x, generator()).probs.argmax(-1)
+
+
+def honest(inputs: int = 9, n_classes: int = 2) -> tuple:
+    """A smooth victim, and a problem whose labels are what it says."""
+    model = Softmax(inputs=inputs, classes=n_classes, seed=4)
+    model.w = 0.5 * model.w
+    problem = classes(n=150, n_inputs=inputs, n_classes=n_classes)
+    test = problem.test
+    problem.test = Batch(test.x, model.predict(test.x, generator()).probs.argmax(-1), test.mask, 1.0)
+    problem.image_shape = (3, 3) if inputs == 9 else None
+    return model, problem
+
+
+def verdicts(model, problem, norm: str = "linf", eps: float = 0.1, attacker=None) -> dict[str, bool]:
+    attacker = attacker or component("attacker", "pgd", norm=norm)
+    victim = Attacked(model, problem.bounds, image_shape=problem.image_shape)
+    found = victim_checks(attacker, victim, problem, problem.test.y, Streams(0), norm, eps)
+    return {name: passed for name, passed, _ in found}
+
+
+class Spoilt:
+    """A victim whose gradient lies while its predictions stay as they are."""
+
+    def __init__(self, model, how):
+        self.model, self.how = model, how
+
+    def predict(self, x, g):
+        f = self.model.predict(x, g).logits
+        if self.how == "wrong sign":
+            f = 2 * f.detach() - f
+        elif self.how == "silent":
+            f = f.detach() + 0 * f
+        elif self.how == "random":  # a gradient of another function
+            other = torch.sin(40 * x @ torch.randn(x.shape[1], f.shape[-1], generator=generator(1), dtype=F64))[
+                None, :, None
+            ]
+            f = f.detach() + other - other.detach()
+        return Categorical(f)
