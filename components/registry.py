@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,12 @@ def names(role: str) -> list[str]:
     return sorted({*_files(role), *(n for r, n in _registered if r == role)})
 
 
-def get(role: str, name: str) -> type:
+def file(role: str, name: str) -> Path | None:
+    """Where a built-in component is; None: there is none of that name."""
+    return _files(role).get(name)
+
+
+def get(role: str, name: str) -> type[Any]:
     """The class registered as ``role=name``, importing its file if need be.
 
     Raises:

@@ -14,7 +14,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from runner import CONF
+from runner.compose.overrides import explicit_keys, reach_into_parts
 from runner.mistakes import FAILURES, ConfigError, RunFailure
+
+reach_into_parts()  # on import: a sweep's jobs, in whatever process, import this module before they compose
 
 
 def objective(result: dict[str, list[float]], name: str | None) -> float:
@@ -99,7 +102,6 @@ def printed(job: Any) -> tuple[dict[str, str], str]:
 def main(cfg: DictConfig) -> float | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     from runner import console
-    from runner.compose.config import explicit_keys
 
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.

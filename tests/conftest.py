@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.compose.config import compose, prepare
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 torch.set_num_threads(

@@ -29,10 +29,6 @@ from components.contracts.victim import Against, Criterion, Expectation, Measure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Knowledge = Literal["white box", "grey box", "black box"]
-# Keys that mean the same in every method that declares them; the machine finds them by these words.
-RATES = ("lr", "learning_rate", "step_size", "epsilon")  # what to lower when a value is no longer finite
-LEFT_OUT = ("warmup", "burn_in")  # steps that keep nothing
-THINNING = "thinning"  # one state in so many is kept
 Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
 
 P = TypeVar("P")  # a problem

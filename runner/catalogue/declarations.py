@@ -12,12 +12,11 @@ import components
 import runner
 from components import registry
 
-SETTINGS = Path(runner.__path__[0]) / "compose" / "config.py"  # the class of the run-level keys
+SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"  # the class of the keys that a threat is made of
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 _ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}  # a key may hold a component
-_ROLES["Attacker"] = "attacker"
-_ARTICLE = {"inference": "an", "attacker": "an"}
+_CONTRACT = _ROOTS["components"] / "contracts" / "roles.py"  # where the roles' own bases are
 _WORDS = {
     "int": "integer",
     "float": "number",
@@ -39,10 +38,12 @@ _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 @dataclass
 class Declared:
-    """Fields of a class with their types in words, its class-level facts, and its docstring."""
+    """Fields of a class with their types in words, its class-level facts, methods, and its docstring."""
 
     fields: dict[str, str] = field(default_factory=dict)
+    holds: dict[str, str] = field(default_factory=dict)  # of the fields, those that hold components: their role
     facts: dict[str, Any] = field(default_factory=dict)
+    methods: set[str] = field(default_factory=set)  # its own and those of bases that are not its role's
     docstring: str = ""
 
 
@@ -111,13 +112,18 @@ def words(node: ast.expr, path: Path) -> str:
         if node.id in _WORDS:
             return _WORDS[node.id]
         found = _find(node.id, path)
+        if found and isinstance(found[0], ast.ClassDef):  # a mapping with keys of its own
+            keys = ", ".join(f"{key}: …" for key in declared(node.id, path).fields)
+            return f"{{{keys}}}"
         value = _value(node.id, found[0]) if found else None
         return words(value, found[1]) if found and value is not None else node.id
-    if isinstance(node, ast.BinOp):
-        return f"{words(node.left, path)} or {words(node.right, path)}"
+    if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, said once
+        return " or ".join(dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or ")))
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         outer = node.value.id
+        if outer in _ROLES:  # Model[Supervised, Network]
+            return _WORDS[outer]
         if outer == "Literal":
             return " | ".join(ast.literal_eval(n) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner)
         if outer == "Annotated":
@@ -148,8 +154,22 @@ def _annotated(inner: list[ast.expr], path: Path) -> str:
     return f"{base}{', ' if many else ' '}{', '.join(limits)}".strip() if limits else base
 
 
+def _held(node: ast.expr, path: Path) -> str | None:
+    """The role of the components that a key of this type holds, also several of them or none."""
+    for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+        if name in _ROLES:
+            return _ROLES[name]
+        found = _find(name, path)
+        value = _value(name, found[0]) if found else None
+        if found and value is not None and (role := _held(value, found[1])):
+            return role
+    return None
+
+
 def _fact(node: ast.expr) -> Any:
     """A class-level literal; ``frozenset({...})`` is its set; None when it is computed."""
+    if isinstance(node, ast.Dict):  # of sets, by kind of problem
+        return {_fact(k): _fact(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "frozenset":
         return ast.literal_eval(node.args[0]) if node.args else set()
     try:
@@ -169,6 +189,8 @@ def _gather(name: str, path: Path, into: Declared) -> None:
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring
     for item in node.body:
+        if isinstance(item, ast.FunctionDef) and path != _CONTRACT:
+            into.methods.add(item.name)
         if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
             continue
         annotation = item.annotation
@@ -178,6 +200,8 @@ def _gather(name: str, path: Path, into: Declared) -> None:
                 into.facts[item.target.id] = _fact(item.value)
         elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
             into.fields[item.target.id] = words(annotation, path)
+            if role := _held(annotation, path):
+                into.holds[item.target.id] = role
 
 
 def declared(class_name: str, path: Path) -> Declared:

@@ -110,45 +110,52 @@ def _set(value: Any) -> set[str]:
     return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
 
 
-def _fits(dataset: Declared | None, model: Declared | None, inference: Declared | None) -> bool:
-    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes."""
-    kinds = _set(dataset.facts.get("kind")) if dataset else None
-    for part in (model, inference):
-        if part is not None and kinds is not None and not kinds <= _set(part.facts.get("kinds")):
-            return False
+def _asked(own: Declared, kind: str) -> set[str]:
+    """The capabilities that an inference method asks of a model for a kind of problem."""
+    return _set(own.facts.get("needs")) | _set((own.facts.get("needs_by_kind") or {}).get(kind))
+
+
+def _fits(parts: dict[str, Declared]) -> bool:
+    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes of two roles."""
+    dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
+    gradient, attacker = parts.get("gradient"), parts.get("attacker")
+    if gradient and inference:
+        return "gradient" in inference.holds
+    if gradient and model:
+        return _set(gradient.facts.get("needs")) <= _set(model.facts.get("offers"))
+    kinds = [_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
+    shared = kinds[0] & kinds[1]
     if dataset and model and (targets := _set(model.facts.get("targets"))):
         target = dataset.facts.get("target")
         if target and target not in targets:
             return False
+    if dataset and model and (values := _set(model.facts.get("values"))) and dataset.facts.get("values"):
+        shared = shared if dataset.facts["values"] in values else set()
+    if dataset and model:
+        return bool(shared) and _set(model.facts.get("assumes")) <= _set(dataset.facts.get("simulates"))
     if model and inference:
-        shared = _set(model.facts.get("kinds")) & _set(inference.facts.get("kinds"))
-        offers = _set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return bool(shared) and _set(inference.facts.get("needs")) <= offers
-    return True
+        offered = _set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
+        return any(_asked(inference, kind) <= offered for kind in shared)
+    return bool(shared) and (attacker is None or dataset is not None)
+
+
+# Roles whose components are shown beside one of a role: the others fit it by way of these.
+_BESIDE = {
+    "dataset": ("model",),
+    "model": ("dataset", "inference"),
+    "inference": ("model",),
+    "attacker": ("dataset",),
+    "gradient": ("model", "inference"),
+}
 
 
 def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
     """Components of the other roles that go with one."""
     out = []
-    if role == "gradient":
-        fitting = [
-            e for e in registry.catalogue("model") if own.facts["needs"] <= _set(_declared(e).facts.get("offers"))
-        ]
-        return [("model", ", ".join(e.name for e in fitting) or "none yet")]
-    for other in ("dataset", "model", "inference"):
-        if other == role or role == "attacker" or {role, other} == {"dataset", "inference"}:
-            continue
-        names = [e.name for e in registry.catalogue(other) if _fits(**_pair(role, own, other, _declared(e)))]
+    for other in _BESIDE.get(role, ()):
+        names = [e.name for e in registry.catalogue(other) if _fits({role: own, other: _declared(e)})]
         out.append((other, ", ".join(names) or "none yet"))
-    if role == "attacker":
-        kinds = _set(own.facts.get("kinds"))
-        names = [e.name for e in registry.catalogue("dataset") if _declared(e).facts.get("kind") in kinds]
-        out.append(("dataset", ", ".join(names) or "none yet"))
     return out
-
-
-def _pair(role: str, own: Declared, other: str, theirs: Declared) -> dict[str, Declared | None]:
-    return {"dataset": None, "model": None, "inference": None} | {role: own, other: theirs}
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from components.contracts.roles import LEFT_OUT, THINNING, Inference
+from components.contracts.keys import LEFT_OUT, THINNING
+from runner.compose.settings import Settings
 from runner.mistakes import ConfigError
 
 FEWEST = 4  # per chain, of which ESS and R̂ can be had
@@ -26,13 +28,12 @@ def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     return config | {"inference": inference}
 
 
-def check_draws(inference: Inference, settings: Any) -> list[str]:
-    """What to tell the user when few draws would be kept; nothing for an inference that is no sampler.
+def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
+    """What to tell the user when few draws would be kept by an inference of these keys; nothing where it is no sampler.
 
     Raises:
         ConfigError: none would be kept.
     """
-    keys = dict(inference)
     key = next((k for k in LEFT_OUT if k in keys), None)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []

@@ -9,16 +9,19 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from components.registry import CHOSEN
+from components.registry import CHOSEN, ROLES
 from runner import CONF
+from runner.compose.overrides import open_parts
+from runner.compose.resolve import misplaced
 from runner.mistakes import nearest
 
 
-def _parsed(argv: list[str]) -> list[Any]:
+def _parsed(argv: list[str]) -> list[Override]:
     parser = OverridesParser.create()
     found = []
     for text in argv:
@@ -64,6 +67,12 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
+def _choices(override: Override) -> list[Any]:
+    """The values that an override gives in turn; one, where it is no sweep."""
+    value = override.value()
+    return list(value.list) if isinstance(value, ChoiceSweep) else [value]
+
+
 def late_choice(argv: list[str]) -> str | None:
     """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
     by then, and Hydra would ignore it silently."""
@@ -71,7 +80,7 @@ def late_choice(argv: list[str]) -> str | None:
     if not swept:
         return None
     folders = [CONF, *(Path(d.split("file://")[1].rstrip("]")) for d in _directories(argv))]
-    for name in swept[0].value().list if hasattr(swept[0].value(), "list") else []:
+    for name in _choices(swept[0]):
         for path in (folder / "experiment" / f"{name}.yaml" for folder in folders):
             found = re.search(r"override /?hydra/(launcher|sweeper)", path.read_text()) if path.exists() else None
             if found:
@@ -87,11 +96,12 @@ def explain(error: Exception, argv: list[str]) -> str:
         if role in CHOSEN and value in ("null", "none", ""):
             article = "an" if role[0] in "ai" else "a"
             return f"{text}: choose {article} {role} by name, or leave it out with ~{role}"
+        if role.lstrip("+") in ROLES and role.lstrip("+") not in CHOSEN and value:
+            return misplaced(role.lstrip("+"), value)
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
-        wrong = getattr(error, "override", None) or next(
-            (t for t in argv if "=" in t and not _parsed([t])), "an override"
-        )
+        told = error.override if isinstance(error, OverrideParseException) else None
+        wrong = told or next((t for t in argv if "=" in t and not _parsed([t])), "an override")
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
     overrides, extra = _parsed(argv), _directories(argv)
@@ -101,8 +111,7 @@ def explain(error: Exception, argv: list[str]) -> str:
             key = override.key_or_group
             if _options(key):
                 options = _options(key)
-                chosen = override.value()
-                for choice in chosen.list if hasattr(chosen, "list") else [chosen]:
+                for choice in _choices(override):
                     if isinstance(choice, str) and choice not in options and not extra:
                         return f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
                 groups.append(override)
@@ -110,11 +119,11 @@ def explain(error: Exception, argv: list[str]) -> str:
                 return f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}"
             else:
                 values.append(override)
-        chosen = [o for o in overrides if o.key_or_group == "experiment"]
-        if chosen and not chosen[0].is_add():
-            return f"experiment={chosen[0].value()}: write it with a plus sign, +experiment={chosen[0].value()}"
+        experiment = next((o for o in overrides if o.key_or_group == "experiment"), None)
+        if experiment and not experiment.is_add():
+            return f"experiment={experiment.value()}: write it with a plus sign, +experiment={experiment.value()}"
         try:
-            plain = [o.input_line for o in groups if not o.is_sweep_override()]
+            plain = [o.input_line for o in groups if o.input_line and not o.is_sweep_override()]
             cfg = compose("config", overrides=[*plain, *extra], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException):
             return first
@@ -126,7 +135,12 @@ def explain(error: Exception, argv: list[str]) -> str:
             for kind in ("launcher", "sweeper"):
                 if key.startswith(f"hydra.{kind}.") and not any(o.key_or_group == f"hydra/{kind}" for o in groups):
                     return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
+            role, *keys = key.split(".")
+            if role in CHOSEN and isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
+                continue  # of a part: checked where its class is known
             complaint = _wrong_key(key, cfg)
             if complaint:
                 return complaint
+            if isinstance(_choices(override)[0], str):  # the name of a part, of which keys may follow
+                OmegaConf.update(cfg, key, _choices(override)[0])
     return first

@@ -1,57 +1,79 @@
-"""Which parts fit each other, from the facts of their classes alone: refused before any data are read."""
+"""Which parts fit each other, from the facts of their classes and their configuration: refused before any data are read."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from components import registry
 from components.contracts.problems import Domain
 from components.contracts.roles import (
     Attacker,
+    Component,
     Contamination,
     Dataset,
     Evasion,
     Gradient,
     Inference,
     Model,
-    TrainsSurrogate,
+    Opponent,
 )
-from runner.compose.parts import inside, names_inside
+from runner.compose.build import ROLE_OF, held, inside
+from runner.compose.parts import names_inside
 from runner.mistakes import ConfigError
 
+C = TypeVar("C", bound=Component)
+AttackerClass = type[Evasion] | type[Contamination] | type[Opponent]
 
-def _fitting(role: str, fits: Any) -> str:
-    found = [name for name in registry.names(role) if fits(registry.get(role, name))]
-    return ", ".join(found) if found else "none yet"
+
+def _fitting(base: type[C], fits: Callable[[type[C]], bool]) -> list[str]:
+    role = ROLE_OF[base]
+    classes = {name: registry.get(role, name) for name in registry.names(role)}
+    return [name for name, cls in classes.items() if issubclass(cls, base) and fits(cls)]
+
+
+def _attackers(fits: Callable[[AttackerClass], bool]) -> list[str]:
+    return sorted([*_fitting(Evasion, fits), *_fitting(Contamination, fits), *_fitting(Opponent, fits)])
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if names else "none yet"
+
+
+def _needed(cls: type[Inference], kind: str) -> frozenset[str]:
+    """What a class needs of a model, whatever its configuration."""
+    return cls.needs | cls.needs_by_kind.get(kind, frozenset())
 
 
 def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
-    """Refuses parts that do not fit, from class facts alone, with the names that would work.
+    """Refuses parts that do not fit as they are configured, with the names that would work.
 
     Raises:
         ConfigError: naming the pair.
     """
     kind, target = dataset.kind, dataset.target
     if kind not in model.kinds:
-        names = _fitting("model", lambda m: kind in m.kinds)
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds))
         raise ConfigError(
             f"model={model.name} does not fit dataset={dataset.name} (a {kind} problem); models that do: {names}"
         )
     if target is not None and model.targets is not None and target not in model.targets:
-        names = _fitting("model", lambda m: kind in m.kinds and (m.targets is None or target in m.targets))
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.targets is None or target in m.targets)))
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
     if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
-        names = _fitting("model", lambda m: kind in m.kinds and (m.values is None or holds in m.values))
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
         raise ConfigError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
         )
-    for path, held, _ in inside(inference, "inference"):  # first: what an estimator asks, the method that holds it asks too
-        if isinstance(held, Gradient):
-            check_gradient(held, path, model)
+    for path, part in inside(
+        inference, "inference"
+    ):  # first: what an estimator asks, the method that holds it asks too
+        if isinstance(part, Gradient):
+            check_gradient(part, path, model)
     if unknown := model.assumed() - dataset.simulates:
-        names = _fitting("model", lambda m: kind in m.kinds and m.assumes <= dataset.simulates)
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
         raise ConfigError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not; models that fit: {names}"
@@ -61,22 +83,18 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         check_attacker(attacker, "attacker", dataset, model)
         offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
         if lacking := ", ".join(sorted(model.needs_attacker - offered)):
-            names = _fitting("attacker", lambda a: issubclass(a, Contamination) and model.needs_attacker <= a.offers)
+            names = _listed(_fitting(Contamination, lambda a: model.needs_attacker <= a.offers))
             raise ConfigError(
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks; attackers "
                 f"that have it: {names}"
             )
-    for role, part in (("inference", inference), ("attacker", attacker)):
-        for path, held, holder in inside(part, role) if part is not None else ():
-            if isinstance(held, Attacker):
-                seen = holder.surrogate if isinstance(holder, TrainsSurrogate) else model
-                check_attacker(held, path, dataset, seen)
-            elif isinstance(held, Model) and isinstance(holder, TrainsSurrogate):
-                check_surrogate(path, dataset, held, holder.inference)
+    check_held(inference, "inference", dataset, model)
+    if attacker is not None:
+        check_held(attacker, "attacker", dataset, model)
     if kind == "game" and attacker is None:
-        names = _fitting("attacker", lambda a: kind in a.kinds)
+        names = _listed(_attackers(lambda a: kind in a.kinds))
         raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
-    own = any(isinstance(held, Evasion) for _, held, _ in inside(inference, "inference"))
+    own = any(isinstance(part, Attacker) for _, part in held(inference, "inference"))
     if inference.attacks and attacker is None and not own:
         raise ConfigError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…"
@@ -90,12 +108,12 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         ConfigError: naming the methods that fit the model or, where a key asks for it, the key and the models that fit.
     """
     kind, offered = dataset.kind, model.offered()
+    fitting = _listed(_fitting(Inference, lambda i: kind in i.kinds and _needed(i, kind) <= offered))
     if kind not in inference.kinds:
-        names = _fitting("inference", lambda i: kind in i.kinds and _always_needs(i, kind) <= offered)
         raise ConfigError(
-            f"inference={inference.name} has no use for a {kind} problem; inference that fits model={model.name}: {names}"
+            f"inference={inference.name} has no use for a {kind} problem; inference that fits model={model.name}: {fitting}"
         )
-    lacks = inference.needed(kind) - offered
+    lacks = inference.needs - offered or inference.needed(kind) - offered
     if not lacks:
         return
     where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
@@ -105,29 +123,46 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{how}"
     if lacks <= asked.keys():
         keys = sorted({asked[capability] for capability in lacks})
-        who = " and ".join(f"inference.{key}={getattr(inference, key)}" for key in keys)
-        names = ", ".join(_models_with(inference.needed(kind), dataset)) or "none yet"
+        values = dict(inference)
+        who = " and ".join(f"inference.{key}={values[key]}" for key in keys)
+        names = _listed(_models_with(inference.needed(kind), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
-    names = _fitting("inference", lambda i: kind in i.kinds and _always_needs(i, kind) <= offered)
-    raise ConfigError(f"inference={inference.name} needs {lacked}; inference that fits model={model.name}: {names}")
-
-
-def _always_needs(inference: type[Inference], kind: str) -> frozenset[str]:
-    """What a method asks of the model whatever its keys say."""
-    return inference.needs | inference.needs_by_kind.get(kind, frozenset())
+    raise ConfigError(f"inference={inference.name} needs {lacked}; inference that fits model={model.name}: {fitting}")
 
 
 def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:
     """Models for a dataset that have what is needed; those that have it in some configurations alone, with these."""
     found = []
     for name in registry.names("model"):
-        model: Any = registry.get("model", name)
+        model: type[Model] = registry.get("model", name)
         if dataset.kind not in model.kinds or (model.targets is not None and dataset.target not in model.targets):
             continue
         if needed <= model.offers | model.offers_where.keys():
             settings = sorted({model.offers_where[c] for c in needed - model.offers})
             found.append(f"{name} ({', '.join(settings)})" if settings else name)
     return found
+
+
+def check_held(component: Component, where: str, dataset: Dataset, model: Model) -> None:
+    """Refuses components inside one that do not fit.  Where it holds a model and an inference method beside each other, they
+    are a run of their own on the same data, and an attacker beside them attacks that model.
+
+    Raises:
+        ConfigError: naming the key that holds it.
+    """
+    parts = list(held(component, where))
+    models = [(path, part) for path, part in parts if isinstance(part, Model)]
+    methods = [part for _, part in parts if isinstance(part, Inference)]
+    victim = models[0][1] if models else model
+    for path, part in parts:
+        if isinstance(part, Attacker):
+            check_attacker(part, path, dataset, victim)
+        check_held(part, path, dataset, victim)
+    for (path, own), method in zip(models, methods, strict=False):
+        try:
+            check_pairs(dataset, own, method, None)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
 
 def check_gradient(gradient: Gradient, where: str, model: Model) -> None:
@@ -138,7 +173,7 @@ def check_gradient(gradient: Gradient, where: str, model: Model) -> None:
     """
     offered = model.offered()
     if lacking := gradient.needs - offered:
-        names = _fitting("gradient", lambda g: g.needs <= offered)
+        names = _listed(_fitting(Gradient, lambda g: g.needs <= offered))
         raise ConfigError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which model={model.name} lacks; "
             f"gradients that fit it: {names}"
@@ -158,7 +193,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         needed = " or ".join(sorted(attacker.targets))
         raise ConfigError(f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}")
     if attacker.follows_gradient and not model.differentiable:
-        names = _fitting("attacker", lambda a: kind in a.kinds and not a.follows_gradient)
+        names = _listed(_attackers(lambda a: kind in a.kinds and not a.follows_gradient))
         raise ConfigError(
             f"{chosen} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
         )
@@ -173,7 +208,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
 
 def _wrong_kind(chosen: str, kind: str, dataset: str) -> ConfigError:
     """The complaint about an attacker who has no use for a kind of problem."""
-    names = _fitting("attacker", lambda a: kind in a.kinds)
+    names = _listed(_attackers(lambda a: kind in a.kinds))
     return ConfigError(f"{chosen} cannot attack a {kind} problem (dataset={dataset}); attackers that can: {names}")
 
 
@@ -185,7 +220,7 @@ def check_domain(attacked: Domain, chosen: str, dataset: type[Dataset], name: st
     """
     kind, domain = dataset.kind, dataset.domain
     if attacked != domain:
-        names = _fitting("attacker", lambda a: issubclass(a, Evasion) and kind in a.kinds and a.domain == domain)
+        names = _listed(_fitting(Evasion, lambda a: kind in a.kinds and a.domain == domain))
         raise ConfigError(
             f"{chosen} attacks {attacked} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
         )
@@ -198,25 +233,10 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
     Raises:
         ConfigError: with attackers that would work.
     """
-    for path, inner, held in names_inside(role, values, role):
-        if inner != "attacker":
-            continue
-        cls: Any = registry.get(inner, held)
-        dataset: Any = registry.get("dataset", name)
-        if issubclass(cls, Evasion):
-            if cls.domain is not None:
-                check_domain(cls.domain, f"{path}={held}", dataset, name)
-        elif dataset.kind not in cls.kinds:
-            raise _wrong_kind(f"{path}={held}", dataset.kind, name)
-
-
-def check_surrogate(where: str, dataset: Dataset, model: Model, inference: Inference) -> None:
-    """Refuses a surrogate that could not be trained on a dataset.
-
-    Raises:
-        ConfigError: naming the key, then the pair as for a run's own model.
-    """
-    try:
-        check_pairs(dataset, model, inference, None)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    dataset: type[Dataset] = registry.get("dataset", name)
+    for path, inner, attacker in names_inside(role, values, role):
+        cls = registry.get(inner, attacker)
+        if issubclass(cls, Evasion) and cls.domain is not None:
+            check_domain(cls.domain, f"{path}={attacker}", dataset, name)
+        elif issubclass(cls, Contamination | Opponent) and dataset.kind not in cls.kinds:
+            raise _wrong_kind(f"{path}={attacker}", dataset.kind, name)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from components.contracts.roles import RATES, Inference
+from components.contracts.keys import RATES
+from components.contracts.roles import Inference
 from components.trouble import NumericalTrouble
 from runner.run.scores import Scores
 

@@ -10,7 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from runner.compose.config import Job, sign
+from runner.compose.config import Job
+from runner.compose.settings import sign
 from runner.record.record import Record, read, read_lines, write_lines
 
 MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once

@@ -77,7 +77,8 @@ def _frozen(planned: Planned, name: str, output_dir: Path) -> FrozenRun:
     from omegaconf.errors import OmegaConfBaseException
 
     from components.trouble import DataUnavailable
-    from runner.compose.config import compose, prepare
+    from runner.compose.config import prepare
+    from runner.compose.overrides import compose
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:

@@ -132,7 +132,7 @@ class OptunaSweeper(Sweeper):
         import optuna
         from optuna.trial import TrialState
 
-        from runner.compose.config import NOT_SIGNED
+        from runner.compose.settings import NOT_SIGNED
 
         choice = self.config.hydra.runtime.choices.get("experiment")
         self.name = self.study_name or choice or str(self.config.hydra.job.name)

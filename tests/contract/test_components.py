@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from components import registry
 from components.contracts import roles
 from components.contracts.capabilities import CAPABILITIES
-from runner.compose.parts import built, filled
+from runner.compose.build import built
+from runner.compose.parts import filled
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -29,7 +30,7 @@ def test_yaml_and_class_agree(role, name):
     assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], "defaults live in the YAML alone"
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
-        built(role, filled(role, values, role), role, lambda cls, values, where: cls(**values))
+        built(role, filled(role, values, role), role)
     bases = tuple(vars(roles)[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
     between = [c for c in cls.__mro__[1:] if issubclass(c, bases) and c not in bases and "[" not in c.__name__]

@@ -6,7 +6,8 @@ import pytest
 from configured import component
 
 from components.evaluation.threat import Threat, threat_of
-from runner.compose.config import compose, prepare
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
 from runner.mistakes import ConfigError
 
 DIGITS, SPAM = ["+experiment=digits_fgsm", "smoke=true"], ["+experiment=spam_attacked", "smoke=true"]

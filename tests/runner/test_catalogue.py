@@ -13,6 +13,7 @@ from components import registry
 from runner import CONF
 from runner.catalogue.declarations import declared
 from runner.catalogue.list_and_show import chosen, describe, main, options
+from runner.compose.parts import held_roles
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file, read_keys
 
@@ -134,7 +135,8 @@ def test_types_are_read_in_words(tmp_path):
 def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)
     assert set(own.fields) == cls.yaml_keys() - {"name"}
-    for fact in ("kind", "target", "kinds", "targets", "needs", "offers", "action"):
+    assert own.holds == held_roles(cls)
+    for fact in ("kind", "target", "kinds", "targets", "needs", "needs_by_kind", "offers", "shares", "action"):
         if own.facts.get(fact) is not None:
             assert own.facts[fact] == getattr(cls, fact), fact
 
@@ -158,7 +160,7 @@ def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
 def test_a_source_keeps_the_number_of_its_equation():
     sources = {entry.name: entry.source for entry in registry.catalogue("inference")}
     assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
-    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3) and Algorithm 4.4"
+    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and section 4.3.5"
 
 
 def test_show_of_a_component(capsys):
@@ -168,7 +170,7 @@ def test_show_of_a_component(capsys):
     assert "components/inference/games/level_k.py" in out
     assert "Algorithm 4.1" in out
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines() if line.startswith("inference.")}
-    assert rows["inference.epsilon"][:2] == ["0.1", "number ≥ 0, ≤ 1"]
+    assert rows["inference.epsilon"][:2] == ["0.1", "number ≥ 0, ≤ 1 or {start: …, factor: …, every: …}"]
     assert rows["inference.policy"][1] == "epsilon_greedy | softmax"
     assert "probability" in rows["inference.epsilon"][2]
 
@@ -221,8 +223,11 @@ def test_partners_are_those_the_runner_accepts(role):
 def accepted(dataset=None, model=None, inference=None) -> bool:
     if dataset and model:
         target = dataset.target is None or model.targets is None or dataset.target in model.targets
-        return dataset.kind in model.kinds and target
-    return bool(model.kinds & inference.kinds) and inference.needs <= model.offers | model.offers_where.keys()
+        values = dataset.values is None or model.values is None or dataset.values in model.values
+        return dataset.kind in model.kinds and target and values and model.assumes <= dataset.simulates
+    offered = model.offers | model.offers_where.keys()
+    shared = model.kinds & inference.kinds
+    return any(inference.needs | inference.needs_by_kind.get(kind, frozenset()) <= offered for kind in shared)
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,6 @@ MISTAKES = [
      "models that do: bnn, cgp, cmdgp, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
      "model=mlp: adam_noise, "),
-    (["+experiment=digits_fgsm", "model=irf", "inference=fit", "~attacker", "tracking=false"], "dataset.batch_size: "
-     "inference=fit learns from all rows at once; set dataset.batch_size=null"),
     # components inside components
     ([*WORST, "attacker.members=[fgsm,pdg]"], "attacker.members.1=pdg: no such attacker, did you mean pgd?"),
     ([*WORST, "attacker.members=[{name: pgd, stepz: 3}]"], "attacker.members.0.stepz: unknown key, did you mean steps?"),
@@ -89,6 +87,17 @@ MISTAKES = [
      "inference.training_attacker=word_flip attacks binary inputs"),
     (["+experiment=digits_fgsm", "inference=adversarial_training", "~attacker"], "attacker: inference=adversarial_training "
      "trains against an attacker"),
+    (["+experiment=digits_fgsm", "inference=adversarial_training", "inference.training_attacker=pgd",
+      "inference.training_attacker.stepps=7"], "inference.training_attacker.stepps: unknown key, did you mean steps?"),
+    ([*WORST, "attacker.members=[fgsm,pgd]", "attacker.members.1.stepz=7"], "attacker.members.1.stepz: unknown key, did you "
+     "mean steps?"),
+    (["+experiment=digits_fgsm", "inference=adversarial_training", "inference.training_attacker=pgd", "seeed=1",
+      "inference.training_attacker.steps=7"], "seeed: unknown key, did you mean seed?"),
+    ([GAME, "inference.policy.steps=7"], "inference.policy.steps: unknown key"),
+    ([GAME, "gradient=reparam"], "gradient=reparam: a gradient is a part of another component; give it to one, such as "
+     "inference.gradient=reparam"),
+    ([GAME, "+gradient=reparam"], "gradient=reparam: a gradient is a part of another component; give it to one, such as "
+     "inference.gradient=reparam"),
     # samplers
     ([MOG, "steps=300"], "inference.burn_in=500: no draw would be kept in steps=300; raise steps, or lower inference.burn_in"),
     ([MOG, "inference=hmc", "steps=500"], "inference.warmup=500: no draw would be kept in steps=500; raise steps, or lower "

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from omegaconf import OmegaConf
 
-from runner.compose.config import compose, prepare
-from runner.compose.parts import held_roles, inside
+from runner.compose.build import inside
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.compose.parts import held_roles
 from runner.run.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
@@ -24,7 +30,7 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     assert fgsm["eps"] == pgd["eps"] == transfer["eps"] == transfer["attack"]["eps"] == [0.0, 0.2]
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7
-    assert [path for path, _, _ in inside(made.attacker, "attacker")] == [
+    assert [path for path, _ in inside(made.attacker, "attacker")] == [
         "attacker.members.0",
         "attacker.members.1",
         "attacker.members.2",
@@ -67,3 +73,53 @@ def test_a_defence_may_have_an_attacker_of_its_own():
     assert made.attacker.name == "fgsm"
     assert made.inference.training_attacker.steps == 3
     assert held_roles(type(made.inference)) == {"training_attacker": "attacker"}
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["inference.training_attacker=pgd", "inference.training_attacker.steps=7"],
+        ["inference.training_attacker.steps=7", "inference.training_attacker=pgd"],
+        ["inference.training_attacker={name: pgd, steps: 7}"],
+        ["inference.training_attacker={name: pgd, steps: 3}", "inference.training_attacker.steps=7"],
+    ],
+)
+def test_keys_of_a_part_that_is_named_on_the_command_line(overrides):
+    base = ["+experiment=digits_fgsm", "inference=adversarial_training", "tracking=false"]
+    plain = prepare(*compose([*base, "inference.training_attacker=pgd"])).inference.training_attacker
+    made = prepare(*compose([*base, *overrides])).inference.training_attacker
+    assert made == plain.model_copy(update={"steps": 7})
+
+
+def test_keys_of_a_part_of_a_part_and_of_one_in_a_list():
+    made = job(
+        "attacker.members.0.criterion=margin",
+        "attacker.members=[fgsm,{name: pgd},transfer]",
+        "attacker.members.1.steps=7",
+        "attacker.members.2.attack=fgsm",
+        "attacker.members.2.attack.criterion=margin",
+    )
+    fgsm, pgd, transfer = made.attacker.members
+    assert (fgsm.criterion, pgd.steps) == ("margin", 7)
+    assert (transfer.attack.name, transfer.attack.criterion) == ("fgsm", "margin")
+    full = made.config["attacker"]
+    assert full["members"][2]["attack"]["eps"] == full["members"][0]["eps"] == full["eps"]  # shared as ever
+
+
+def test_keys_of_a_part_that_the_component_chose_itself():
+    made = prepare(
+        *compose(["+experiment=digits_fgsm", "attacker=transfer", "attacker.attack.steps=7", "tracking=false"])
+    )
+    assert (made.attacker.attack.name, made.attacker.attack.steps) == ("pgd", 7)
+    assert made.config["attacker"]["attack"]["eps"] == made.config["attacker"]["eps"]
+
+
+def test_a_sweep_over_parts_and_their_keys(tmp_path):
+    """The jobs of a sweep compose in Hydra's launcher, one by one."""
+    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",
+               "attacker.attack=pgd,bim", "attacker.attack.steps=2,3", "tracking=false", "dataset.n_train=60",
+               "dataset.n_test=10", "steps=2", f"output_dir={tmp_path}"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    attacks = [OmegaConf.load(path).attacker.attack for path in tmp_path.glob("*/*/config.yaml")]
+    assert {(a.name, a.steps) for a in attacks} == {("pgd", 2), ("pgd", 3), ("bim", 2), ("bim", 3)}

@@ -36,7 +36,8 @@ def _lines(folder: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The record of a run that nothing happened to."""
-    from runner.compose.config import compose, prepare
+    from runner.compose.config import prepare
+    from runner.compose.overrides import compose
 
     output_dir = tmp_path_factory.mktemp("undisturbed")
     run(prepare(*compose([*GAME, f"output_dir={output_dir}", "tracking=false"])))

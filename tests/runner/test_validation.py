@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner.compose.config import sign
+from runner.compose.settings import sign
 from runner.record import record
 from runner.run.assembly import load_problem
 from runner.run.execute import run

@@ -14,7 +14,8 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.trouble import DataUnavailable, SimulatedData
-from runner.compose.config import ConfigError, check_pairs
+from runner.compose.pairs import check_pairs
+from runner.mistakes import ConfigError
 from runner.run.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")

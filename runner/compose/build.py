@@ -1,0 +1,93 @@
+"""Components from their full mappings: those inside them are built first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from components import registry
+from components.contracts import roles
+from components.contracts.roles import Component, Evasion
+from components.evaluation.threat import Grid, foreign_sizes, grid_of
+from runner.compose.parts import each, held_roles, known
+from runner.compose.validation import validated
+from runner.mistakes import ConfigError
+
+ROLE_OF: dict[type[Component], str] = {
+    vars(roles)[base]: role for role, facts in registry.ROLES.items() for base in facts.bases
+}
+
+
+def built(role: str, values: dict[str, Any], where: str) -> Component:
+    """A component from its full mapping.
+
+    The keys of the threat that it is evaluated under are the run's: they are checked here, and it has none of them.
+
+    Raises:
+        ConfigError: what is wrong with its keys.
+    """
+    return _with_grid(role, values, where)[0]
+
+
+def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component, Grid | None]:
+    """``built``, and the sizes beside an evasion attacker's own keys (None: it is no such attacker)."""
+    holds = known(role, values, where).holds
+    cls: type[Component] = registry.get(role, values["name"])
+    grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
+
+    def one(inner: str, value: Any, path: str) -> Any:
+        if isinstance(value, list):
+            return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        part, grid = _with_grid(inner, value, path)
+        if grid is not None:
+            grids.append((value["name"], grid))
+        return part
+
+    held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
+    own = {k: v for k, v in (values | held).items() if k not in cls.threat_keys}
+    if not issubclass(cls, Evasion):
+        return validated(cls, own, where, cls.yaml_keys()), None
+    threat = {k: v for k, v in values.items() if k in cls.threat_keys}
+    grid, attacker = _both_valid(grid_of(cls), threat, cls, own, where)
+    if cls.one_threat and (told := foreign_sizes(grid, grids)):
+        raise ConfigError(f"{where}.{told}")
+    return attacker, grid
+
+
+def _both_valid(
+    threat: type[Grid], sizes: dict[str, Any], cls: type[Component], own: dict[str, Any], where: str
+) -> tuple[Grid, Component]:
+    """The sizes and the attacker that the two parts of one mapping make.
+
+    Raises:
+        ConfigError: the first three complaints about both.
+    """
+    complaints: list[str] = []
+    grid = attacker = None
+    try:
+        grid = validated(threat, sizes, where, cls.yaml_keys())
+    except ConfigError as error:
+        complaints += str(error).splitlines()
+    try:
+        attacker = validated(cls, own, where, cls.yaml_keys())
+    except ConfigError as error:
+        complaints += str(error).splitlines()
+    if grid is None or attacker is None:
+        raise ConfigError("\n".join(complaints[:3]))
+    return grid, attacker
+
+
+def held(component: Component, where: str) -> Iterator[tuple[str, Component]]:
+    """The components that one holds itself: the key that holds each, and the component."""
+    values = dict(component)
+    for key in held_roles(type(component)):
+        yield from ((path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None)
+
+
+def inside(component: Component, where: str) -> Iterator[tuple[str, Component]]:
+    """Every component inside one: the key that holds it, and itself."""
+    for path, part in held(component, where):
+        yield path, part
+        yield from inside(part, path)

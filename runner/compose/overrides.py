@@ -1,0 +1,85 @@
+"""What the command line gives: overrides composed by Hydra, of which those of a part named there reach into it.
+
+``inference.training_attacker=pgd inference.training_attacker.steps=7``: a name has no keys of its own, so it is opened to
+``{name: pgd}`` before a key below it is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from components.registry import CHOSEN
+from runner import CONF
+from runner.compose.parts import known
+from runner.mistakes import ConfigError
+
+
+def explicit_keys(overrides: list[str]) -> set[str]:
+    """``a.b`` of every override ``a.b=…``."""
+    return {o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".") for o in overrides if "=" in o}
+
+
+def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
+    """Composes in this process, as the command line would: (config, experiment, keys set explicitly)."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    reach_into_parts()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = hydra_compose("config", overrides=overrides, return_hydra_config=True)
+    choices = cfg.hydra.runtime.choices
+    OmegaConf.set_struct(cfg, False)
+    cfg.pop("hydra")
+    return cfg, choices.get("experiment"), explicit_keys(overrides)
+
+
+def open_parts(node: Any, role: str, keys: list[str]) -> bool:
+    """Opens the names that lie on the way to a key below a component's mapping; whether it leads into a part of it."""
+    try:
+        inner = known(role, OmegaConf.to_container(node), role).holds.get(keys[0]) if len(keys) > 1 else None
+    except ConfigError:  # of a plug-in, which is not imported yet, or a mistake that is told later
+        return False
+    if inner is None or node.get(keys[0]) is None:
+        return False
+    key: str | int = keys[0]
+    holder, below = node, keys[1:]
+    if isinstance(node[key], ListConfig) and below[0].isdigit() and int(below[0]) < len(node[key]):
+        holder, key, below = node[key], int(below[0]), below[1:]
+    if below and isinstance(holder[key], str):
+        holder[key] = {"name": holder[key]}
+    if not below or not isinstance(holder[key], DictConfig):
+        return False
+    # Which keys it has is checked where its class is known, with the nearest that exists.
+    OmegaConf.set_struct(holder[key], False)
+    open_parts(holder[key], inner, below)
+    return True
+
+
+def reach_into_parts() -> None:
+    """Makes Hydra, here and in the jobs of its sweeps, open the parts that an override leads into.
+
+    Hydra has no hook between two overrides; it applies them in one function, the same for a run, a job of a sweep and
+    ``compose``, which is given them one by one instead."""
+    if ConfigLoaderImpl._apply_overrides_to_config is _apply:
+        return
+    setattr(ConfigLoaderImpl, "_apply_overrides_to_config", staticmethod(_apply))  # noqa: B010
+
+
+_apply_in_one_go = ConfigLoaderImpl._apply_overrides_to_config
+
+
+def _apply(overrides: list[Override], cfg: DictConfig) -> None:
+    for override in sorted(overrides, key=_depth):
+        role, *keys = override.key_or_group.split(".")
+        if role in CHOSEN and isinstance(cfg.get(role), DictConfig):
+            open_parts(cfg[role], role, keys)
+        _apply_in_one_go([override], cfg)
+
+
+def _depth(override: Override) -> int:
+    """A part comes before the keys below it, in whatever order they were given."""
+    role, *keys = override.key_or_group.split(".")
+    return len(keys) if role in CHOSEN else 0

@@ -1,0 +1,129 @@
+"""A composed config understood: smoke overrides applied, parts in full, run-level keys checked.
+
+No component is built here and torch is not imported, so that a run that is done can say so at once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from components.registry import CHOSEN, REQUIRED, ROLES
+from runner.compose.draws_kept import shortened
+from runner.compose.parts import filled, known
+from runner.compose.settings import Settings
+from runner.compose.validation import validated
+from runner.mistakes import ConfigError
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A config in full, before its components are built and its data are named."""
+
+    settings: Settings
+    config: dict[str, Any]  # with smoke overrides applied and parts in full: what the record holds
+    notes: list[str]  # what the user should know of how the config was understood
+
+    @property
+    def choice(self) -> dict[str, str | None]:
+        """The name of the component of each role."""
+        return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
+
+
+@dataclass(frozen=True)
+class Identified(Resolved):
+    """A config whose data are named: it has an identity, and a folder for its record."""
+
+    data: str  # the data's own name ("sarcos-sim" is never "sarcos")
+    signature: str
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.settings.output_dir) / self.settings.experiment / self.signature
+
+
+def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
+    """The config with ``smoke_overrides`` merged in; what the user set on the command line stays."""
+
+    def merge(base: dict[str, Any], over: dict[str, Any], path: str) -> dict[str, Any]:
+        out = dict(base)
+        for key, value in over.items():
+            here = f"{path}.{key}" if path else key
+            if here in explicit and not isinstance(value, dict):  # model=smdgp chooses a model, not its keys
+                continue
+            out[key] = (
+                merge(out[key], value, here) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+            )
+        return out
+
+    return merge(config, config.get("smoke_overrides") or {}, "")
+
+
+def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[str]) -> dict[str, Any]:
+    """A role's mapping in full.  Where the user took another component than the experiment's own, what the experiment had
+    set for its own and the other does not know is left out, and said so."""
+    if role in explicit:
+        keys = known(role, values, role).keys
+        foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
+        if foreign:
+            notes.append(
+                f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
+            )
+            values = {k: v for k, v in values.items() if k not in foreign}
+    return filled(role, values, role)
+
+
+def _import_plugins(modules: Any) -> None:
+    for module in modules if isinstance(modules, list) else ():
+        try:
+            importlib.import_module(str(module))
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"plugins: no module {module!r} ({error}); is its folder on PYTHONPATH?") from None
+        except ValueError as error:
+            raise ConfigError(f"plugins: {module}: {error}") from None
+
+
+def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Resolved:
+    """A composed config in full.
+
+    ``experiment`` is the name of the experiment chosen (None: composed by hand); ``explicit`` the keys set on the
+    command line, which smoke overrides leave alone (None: they have been applied already, as in a record's config).
+
+    Raises:
+        ConfigError: any mistake that shows without building a component, in one to three lines.
+    """
+    try:
+        config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{error.full_key or 'config'}: {str(error).splitlines()[0]}") from None
+    config.pop("hydra", None)
+    config["experiment"] = experiment or "custom"
+    _import_plugins(config.get("plugins"))
+    if explicit is not None and config.get("smoke") is True:
+        config = shortened(_smoke(config, explicit), explicit)
+    for role in ROLES:
+        if role in config and role not in CHOSEN:
+            raise ConfigError(misplaced(role, config[role]))
+    settings = validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    notes: list[str] = []
+    for role in CHOSEN:
+        if config.get(role) is not None:
+            config[role] = _in_full(role, config[role], explicit or set(), notes)
+    missing = [role for role in REQUIRED if config.get(role) is None]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
+            f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
+        )
+    return Resolved(settings, json.loads(json.dumps(config)), notes)
+
+
+def misplaced(role: str, value: Any) -> str:
+    """The complaint about a component of a role that lives only inside others, chosen for the whole run."""
+    name = value.get("name", "…") if isinstance(value, dict) else value
+    return f"{role}={name}: a {role} is a part of another component; give it to one, such as inference.{role}={name}"

@@ -1,0 +1,59 @@
+"""The run-level keys, and the identity of a run; torch is not needed for either."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+# What cannot change a number: paths, logging, and what only says what to do with a result.
+NOT_SIGNED = {
+    "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
+    "checkpoint_every", "tracking", "hydra", "experiment",
+}  # fmt: skip
+
+
+def _a_device(device: str) -> str:
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)")
+    return device
+
+
+class Settings(BaseModel):
+    """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    experiment: str
+    description: str | None
+    seed: NonNegativeInt
+    replicates: PositiveInt
+    steps: PositiveInt | None
+    eval_every: PositiveInt | None
+    record_every: PositiveInt
+    checkpoint_every: PositiveInt
+    device: Annotated[str, AfterValidator(_a_device)]
+    dtype: Literal["float64", "float32"]
+    threads: PositiveInt
+    smoke: bool
+    smoke_overrides: dict[str, Any]
+    debug: Literal["overfit", "profile"] | None
+    objective: str | None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None  # records from before the key have none
+    fresh: bool
+    offline: bool
+    tracking: bool
+    paper_tables: list[str]
+    plugins: list[str]
+    data_dir: str
+    output_dir: str
+
+
+def sign(config: dict[str, Any], data: str) -> str:
+    """Hash of the resolved config less what cannot change a number, and of the data's own name."""
+    signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
+    if signed.get("validation") is None:  # nothing is held out, as in the records from before the key
+        signed.pop("validation", None)
+    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,61 @@
+"""What pydantic complains of, in the user's terms: the key, its value, what it must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from runner.mistakes import ConfigError, nearest
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None) -> B:
+    """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be given there.
+
+    Raises:
+        ConfigError: of up to three keys, a line each.
+    """
+    try:
+        return build(**values)
+    except ValidationError as errors:
+        known = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
+        found: dict[str, str] = {}
+        for error in errors.errors():  # a union complains once per member: keep the first line for each key
+            key = str(error["loc"][0]) if error["loc"] else ""
+            found.setdefault(key, _complaint(where, error, known))
+        raise ConfigError("\n".join(list(found.values())[:3])) from None
+
+
+def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
+    """One pydantic error as one line."""
+    # Members of a union are no keys: function-after[…], constrained-float, a class.
+    path = ".".join(str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p)))
+    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    if kind == "extra_forbidden":
+        return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
+    if kind == "missing":
+        return f"{path}: missing; give it a value"
+    bounds = {"greater_than": (">", "gt"), "greater_than_equal": ("≥", "ge"), "less_than": ("<", "lt"),
+              "less_than_equal": ("≤", "le")}  # fmt: skip
+    if kind in bounds:
+        sign, key = bounds[kind]
+        return f"{path}={value}: out of range, must be {sign} {context[key]:g}"
+    if kind == "literal_error":
+        expected = [w.strip().strip("'") for w in context["expected"].replace(" or ", ", ").split(",")]
+        return f"{path}={value}: not one of {' | '.join(expected)}" + (
+            nearest(value, expected) if isinstance(value, str) and "did you" in nearest(value, expected) else ""
+        )
+    if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
+        message = str(context["error"])
+        if not where:
+            return message
+        return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
+    names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
+             "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer"}  # fmt: skip
+    if kind in names:
+        return f"{path}={value}: must be {names[kind]}"
+    return f"{path}={value}: {error['msg'][0].lower()}{error['msg'][1:]}"
