@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from small_problems import component
+from configured import component
 from torch import Tensor
 
 from components.contracts.games import Move, Seat

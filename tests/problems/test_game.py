@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from configured import component
 from small_games import Stationary, draws, friend_or_foe, greedy, invert, play
-from small_problems import component
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import component
 from filter_play import load
-from small_problems import component
 from small_sequences import sequence, system
 
 from components.contracts.sequences import Observation, Series

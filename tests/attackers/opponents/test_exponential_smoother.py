@@ -1,7 +1,7 @@
 import pytest
 import torch
+from configured import component
 from pydantic import ValidationError
-from small_problems import component
 from torch.nn.functional import one_hot
 
 from components.attackers.opponents.exponential_smoother import ExponentialSmoother

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from configured import component
 from filter_play import load
 from small_games import Stationary, play
-from small_problems import component
 
 from components.contracts.roles import Setting
 from components.problems.game import Game, Transition

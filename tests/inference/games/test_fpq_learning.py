@@ -1,8 +1,8 @@
 import pytest
 import torch
+from configured import component
 from scipy import integrate
 from small_games import Stationary, draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
-from small_problems import component
 from torch.nn.functional import one_hot
 
 from components.inference.games.fictitious_play import count, expected_values, mean_forecast

@@ -2,8 +2,8 @@ import itertools
 
 import pytest
 import torch
+from configured import component
 from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
-from small_problems import component
 
 
 def expectation(table, forecast):

@@ -1,8 +1,8 @@
 import pytest
 import torch
+from configured import component
 from pydantic import ValidationError
 from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
-from small_problems import component
 
 
 def test_update_is_equation_4_1():

@@ -78,7 +78,7 @@ def test_a_broken_weight_is_biased(broken):
 
 
 def test_moves_are_drawn_from_the_density_that_is_evaluated():
-    problem, model = series()
+    _, model = series()
     g = torch.Generator().manual_seed(0)
     before = torch.full((1, 200_000, 1), 0.7, dtype=torch.float64)
     after = model.transition(before, 1, g)
