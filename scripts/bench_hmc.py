@@ -22,7 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -92,7 +92,7 @@ def ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
 
     def more(n: int) -> Tensor:
         nonlocal state
-        state |= {"kept": [], "stats": {}}
+        state = replace(state, kept=[], stats={})
         for _ in range(n):
             state, _ = inference.step(state, batch, rng)
         return inference.posterior(state).draws
