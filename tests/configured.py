@@ -1,4 +1,4 @@
-"""Components as their YAML has them, some keys changed; and the threat that is written beside an attacker's own keys."""
+"""Components as their YAML has them but for some keys, the problems of datasets, and the threat beside an attacker's keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from components import registry
-from components.contracts.roles import Evasion
+from components.contracts.roles import Evasion, Setting
 from components.evaluation.threat import Threat, threat_of
+from runner.run.rng import Streams
 
 CONF = Path(__file__).parent.parent / "conf"
 
@@ -24,6 +26,13 @@ def component(role: str, name: str, **changes: Any) -> Any:
     """A component with the defaults of its YAML, some of them changed."""
     cls = registry.get(role, name)
     return cls(**({k: v for k, v in defaults(role, name).items() if k not in cls.threat_keys} | changes))
+
+
+def load(name: str, seed: int = 0, replicates: int = 1, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:
+    """A dataset's problem and the streams it was drawn from."""
+    rng = Streams(seed)
+    setting = Setting(Path(), torch.device("cpu"), dtype, replicates, offline=True)
+    return component("dataset", name, **changes).load(rng, setting), rng
 
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from filter_play import component
+from configured import component
 from torch import Tensor
 
 from runner.run.rng import Streams
@@ -83,6 +83,11 @@ def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=Non
     for _ in range(steps):
         state, _ = inference.step(state, batch, rng)
     return inference.posterior(state)
+
+
+def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
+    """(mean − expected) in standard errors, over dimension 0."""
+    return (values.mean(0) - expected) / (values.std(0) / len(values) ** 0.5)
 
 
 def moment_z(draws, model) -> float:

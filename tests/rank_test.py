@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from filter_play import component
+from configured import component
 from scipy.stats import chisquare, ks_2samp
 from torch import Tensor
 

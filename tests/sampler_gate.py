@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from filter_play import load
+from configured import load
 from small_problems import real
 
 from components.contracts.predictive import GaussianMixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from filter_play import component, load
+from configured import component, load
 
 from runner.run import checkpoint
 

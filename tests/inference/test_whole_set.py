@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from small_problems import real
 
 from runner.run.rng import Streams

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from configured import component
-from filter_play import load
+from configured import component, load
 from small_sequences import sequence, system
 
 from components.contracts.sequences import Observation, Series

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 
 
 def attack(probability=0.1, sd=100.0, seed=0, **keys):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component
-from filter_play import load
+from configured import component, load
 from small_games import Stationary, play
 
 from components.contracts.roles import Setting

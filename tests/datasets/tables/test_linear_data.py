@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from filter_play import load
+from configured import load
 
 
 def test_simulation_is_what_it_says():

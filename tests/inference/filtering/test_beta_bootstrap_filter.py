@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.contracts.sequences import Observation

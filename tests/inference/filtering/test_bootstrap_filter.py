@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule

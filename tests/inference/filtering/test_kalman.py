@@ -3,7 +3,8 @@ from __future__ import annotations
 import math
 
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, GaussianTarget, correlated
 
 from components.inference.hamiltonian import chees

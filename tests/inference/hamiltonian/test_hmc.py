@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from pydantic import ValidationError
 from rank_test import NormalGamma, rank_p

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from filter_play import load
+from configured import load
 from small_problems import component, real
 
 from components.inference.linear import statistical_risk

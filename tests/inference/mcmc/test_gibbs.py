@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import small_problems
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, GaussianTarget, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 

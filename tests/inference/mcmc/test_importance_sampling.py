@@ -5,8 +5,8 @@ import math
 import pytest
 import small_problems
 import torch
+from configured import component, load
 from exact_targets import TwoModes
-from filter_play import component, load
 from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 
 from components.inference.mcmc.laplace import derivatives, laplace, mode

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
+from configured import component
 from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
-from filter_play import component
 from known_targets import F64, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 

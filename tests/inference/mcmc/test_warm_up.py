@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import small_problems
-from filter_play import component
+from configured import component
 from known_targets import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, correlated, sampled
 from particle_systems import Systems, force, k
 

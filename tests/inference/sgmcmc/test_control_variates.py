@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from recipe import F64, covariance_z, fixed_point
 from small_problems import classes, real, resumed, tensors, train
 from torch import Tensor

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from filter_play import component, load
+from configured import component, load
 from known_targets import F64, correlated
 from torch import Tensor
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from known_targets import F64, correlated, sampled
 from particle_systems import gradient_of_k, k
 from pydantic import ValidationError

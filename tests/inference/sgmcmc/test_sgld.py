@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from pydantic import ValidationError
 
 from components.contracts.capabilities import LogJoint

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 from recipe import F64, correction, curl, drift, euler, fokker_planck, in_turn
 from torch import Tensor
 

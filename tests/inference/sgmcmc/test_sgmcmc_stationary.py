@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
-from configured import CONF, component
+from configured import component, defaults
 from known_targets import GammaTarget, correlated, moment_z
 from pydantic import ValidationError
 from recipe import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated, stationary
@@ -76,7 +75,7 @@ def covariance(name: str, eps: float) -> Tensor:
 
 def last(name: str, eps: float, steps: int, chains: int = 8000, cls: type | None = None) -> Tensor:
     """Where chains are after so many steps, [C, P]."""
-    values = yaml.safe_load((CONF / "inference" / f"{name}.yaml").read_text())
+    values = defaults("inference", name)
     keys = values | KEYS[name] | {"chains": chains, "step_size": eps, "thinning": steps}
     inference = (cls or type(component("inference", name))).model_validate(keys)
     rng = Streams(0)
@@ -150,7 +149,7 @@ def test_variances_of_docstrings():
 # ---- scales that follow the chain ------------------------------------------------------------------------------------
 def skewed(cls: type | None = None, eps: float = 0.02, chains: int = 600, **keys) -> tuple[float, float]:
     """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments; relative error of E[x²]."""
-    values = yaml.safe_load((CONF / "inference" / "psgld.yaml").read_text()) | {
+    values = defaults("inference", "psgld") | {
         "chains": chains, "step_size": eps, "burn_in": int(8 / eps), "thinning": int(0.5 / eps), "damping": 1.0,
     }  # fmt: skip
     inference, rng, target = (cls or psgld.PSGLD).model_validate(values | keys), Streams(0), GammaTarget()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from filter_play import component
+from configured import component
 from pydantic import ValidationError
 
 

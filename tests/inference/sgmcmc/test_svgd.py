@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from filter_play import component, load
+from configured import component, load
 from known_targets import F64, GaussianTarget, correlated, sampled
 from particle_systems import Systems, force
 

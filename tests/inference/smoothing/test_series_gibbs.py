@@ -6,7 +6,8 @@ import math
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 
 from components.contracts.sequences import Series
 from components.models.structural.local_level import LocalLevelConditionals

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from filter_play import z_score
+from known_targets import z_score
 from scipy import stats
 from small_problems import component, real
 from torch.autograd import gradcheck

@@ -6,7 +6,8 @@ import math
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from small_sequences import run
 
 from components.models.state_space.stochastic_volatility import VolatilityModule

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from filter_play import component, load
+from configured import component, load
 from known_targets import F64, sampled
 from pydantic import ValidationError
 from torch import Tensor

@@ -7,7 +7,8 @@ import re
 
 import pytest
 import torch
-from filter_play import component, load, z_score
+from configured import component, load
+from known_targets import z_score
 from torch import distributions as d
 from torch.autograd import gradcheck
 

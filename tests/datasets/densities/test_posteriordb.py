@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from filter_play import component
+from configured import component
 
 from components.contracts.roles import Setting
 from components.datasets import files
