@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow smoke bench lint format types clean
+.PHONY: help setup run test test-slow smoke bench lint contracts format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ lint: setup ## ruff (lint and format) and type hints
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+contracts: setup ## write docs/contracts.md from the protocols
+	$(BIN)/python -m scripts.contracts_page
 
 format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -65,17 +65,3 @@ def test_facts_are_declared():
         cls = registry.get("inference", name)
         assert cls.kinds
         assert cls.needs <= set(CAPABILITIES), name
-
-
-def test_components_never_import_runner_and_maths_nothing_else():
-    for path in (ROOT / "components").rglob("*.py"):
-        imports = re.findall(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", path.read_text(), re.M)
-        assert not [m for m in imports if m.split(".")[0] == "runner"], path
-        if path.parent.name == "maths":
-            allowed = ("components.maths", "components.trouble", "components.contracts.roles")
-            assert not [m for m in imports if m.startswith("components.") and not m.startswith(allowed)], path
-
-
-def test_no_drawers():
-    names = {p.stem for folder in ("runner", "components") for p in (ROOT / folder).rglob("*.py")}
-    assert not names & {"utils", "util", "helpers", "helper", "misc", "common"}

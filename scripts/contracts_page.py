@@ -1,0 +1,121 @@
+"""``python -m scripts.contracts_page``: docs/contracts.md, what a plug-in's author reads, from the protocols themselves.
+
+Each protocol is printed as it stands in ``components/contracts``, with the components that offer, need or give it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from components import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTRACTS = ROOT / "components" / "contracts"
+PAGE = ROOT / "docs" / "contracts.md"
+HEAD = """# Contracts
+
+Written by `make contracts` from `components/contracts`; do not edit. A component is one class and one YAML of the same name
+(README, *Add a component*). What the parts of a run may ask of each other is on this page and nothing else is asked: an object
+that has a protocol's members is enough, no base class is needed beyond that of its role.
+
+    problem   = dataset.load(rng, setting)
+    model     = model.build(problem, rng)                       # offers capabilities
+    state     = inference.init(model, problem, rng)             # a dataclass: what the next step needs
+    for step, batch in problem.batches(inference.sees, rng, start, stop):
+        state, info = inference.step(state, batch, rng)
+    posterior = inference.posterior(state)                      # keeps the protocols named in `gives`
+
+A pair that does not fit *as configured* is refused before any data are read, with the names that would work.
+"""
+
+
+def classes(path: Path) -> Iterator[tuple[ast.ClassDef, str]]:
+    """Classes of a module with their source, docstring left out."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            first = min((body[0].lineno, *(d.lineno for d in decorators(body[0])))) if body else node.end_lineno
+            yield node, "\n".join(lines[(first or 1) - 1 : node.end_lineno])
+
+
+def decorators(node: ast.stmt) -> list[ast.expr]:
+    """Decorators of a method; other statements have none."""
+    return node.decorator_list if isinstance(node, ast.FunctionDef) else []
+
+
+def dedented(source: str) -> str:
+    return "\n".join(line.removeprefix("    ") for line in source.splitlines()).strip()
+
+
+def table(path: Path, name: str) -> dict[str, str]:
+    """Class name -> word of the dictionary that names protocols, read from its text."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.Dict):  # type: ignore[union-attr]
+            pairs = zip(node.value.keys, node.value.values, strict=True)  # type: ignore[union-attr]
+            return {v.id: k.value for k, v in pairs if isinstance(v, ast.Name) and isinstance(k, ast.Constant)}
+    raise LookupError(f"{path.name} has no {name}")
+
+
+def users(fact: str, role: str, word: str) -> list[str]:
+    """Components of a role whose class fact holds a word."""
+    return [name for name in registry.names(role) if word in vars_of(role, name).get(fact, frozenset())]
+
+
+def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
+    """The facts of a component's class that are sets of words."""
+    cls = registry.get(role, name)
+    found: dict[str, frozenset[str]] = {}
+    for base in reversed(cls.__mro__):
+        found |= {k: v for k, v in vars(base).items() if isinstance(v, frozenset)}
+        by_kind = vars(base).get("needs_by_kind") or {}
+        if by_kind:
+            found["needs_by_kind"] = frozenset().union(*by_kind.values())
+    return found
+
+
+def protocol(node: ast.ClassDef, source: str, word: str | None, said: list[tuple[str, list[str]]]) -> str:
+    """One protocol: its name, its sentence, its members and who has to do with it."""
+    title = f"### `{word}`: {node.name}" if word else f"### {node.name}"
+    parts = [title, ast.get_docstring(node) or "", f"```python\n{dedented(source)}\n```"]
+    told = [f"{verb}: {', '.join(names)}." for verb, names in said if names]
+    return "\n\n".join(part for part in [*parts, " ".join(told)] if part)
+
+
+def page() -> str:
+    """The whole page."""
+    out = [HEAD, "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone."]
+    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "roles.py") if n.name != "Setting"]
+    out.append("## Problems\n\nWhat a dataset loads, and what a step is shown of it.")
+    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "problems.py")]
+    out.append("## Capabilities of models\n\nNames in `Model.offers` and in `Inference.needs`.")
+    words = table(CONTRACTS / "capabilities" / "__init__.py", "CAPABILITIES")
+    for path in sorted((CONTRACTS / "capabilities").glob("*.py")):
+        for node, source in classes(path):
+            word = words.get(node.name)
+            needing = sorted({n for fact in ("needs", "needs_by_kind") for n in users(fact, "inference", word)}) if word else []
+            offering = users("offers", "model", word) if word else []
+            out.append(protocol(node, source, word, [("Offered by", offering), ("Needed by", needing)]))
+    out.append("## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else.")
+    given = table(CONTRACTS / "posteriors.py", "POSTERIORS")
+    for node, source in classes(CONTRACTS / "posteriors.py"):
+        word = given.get(node.name)
+        out.append(protocol(node, source, word, [("Given by", users("gives", "inference", word) if word else [])]))
+    out.append("## Under attack\n\nWhat an evasion attacker may ask of its victim.")
+    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "victim.py")]
+    out.append("## Random streams")
+    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "streams.py")]
+    return "\n\n".join(out) + "\n"
+
+
+def main() -> int:
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""Stubs: objects that have the members of some protocols and no more, lent from a real one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import get_protocol_members
+
+
+def only(thing: object, *protocols: type) -> Any:
+    """An object with the members of the protocols and nothing else; each is that of ``thing``."""
+    names = sorted({name for protocol in protocols for name in get_protocol_members(protocol)})
+    body: dict[str, Any] = {"__slots__": ("lent",)}
+    for name in names:
+        if name == "__call__":
+            body[name] = lambda self, *args, **keys: self.lent(*args, **keys)
+        else:
+            body[name] = property(lambda self, name=name: getattr(self.lent, name))
+    stub = type("Only" + "And".join(protocol.__name__ for protocol in protocols), (), body)()
+    stub.lent = thing
+    return stub

@@ -1,0 +1,194 @@
+"""The smallest partners with which each component makes a whole run, found from what the classes declare.
+
+A component that nothing here fits makes ``runs`` raise: every component is built and stepped by the contract test."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+
+import yaml
+from omegaconf import OmegaConf
+
+from components import registry
+from components.contracts.roles import Component
+from components.registry import CHOSEN, REQUIRED
+from runner import CONF
+from runner.compose.pairs import check_pairs
+from runner.compose.parts import built, filled
+from runner.mistakes import ConfigError
+
+# Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
+SMALL: dict[str, dict[str, list[str]]] = {
+    "dataset": {
+        "digits": ["n_train=24", "n_test=6"],
+        "diabetes": ["n_test=420"],
+        "faims_sim": ["n_patients=20", "n_cases=8", "n_df=4", "n_cv=8", "n_components=2"],
+        "fashion_mnist": ["n_train=24", "n_test=6"],
+        "friend_or_foe": ["episodes=6"],
+        "friend_or_foe_grid": ["episodes=4"],
+        "images": ["n_train=24", "n_test=6"],
+        "linear_simulation": ["n_train=20", "n_test=10"],
+        "local_level": ["n_steps=12"],
+        "mnist": ["n_train=24", "n_test=6"],
+        "mnist_variations": ["n_train=12", "n_test=6"],
+        "multitask_toy": ["n_train=8", "n_test=6"],
+        "sarcos": ["n_train=20", "n_test=10"],
+        "sarcos_sim": ["n_train=20", "n_test=10"],
+        "sms_spam": ["n_words=6", "n_train=60"],
+        "spambase": ["n_train=60"],
+        "stochastic_volatility": ["n_steps=12"],
+        "two_moons": ["n_train=20", "n_test=10"],
+        "wiener_velocity": ["n_steps=12"],
+    },
+    "model": {
+        "bnn": ["widths=[3]"],
+        "cnn": ["channels=[2,2]", "widths=[4]"],
+        "cgp": ["n_inducing=4"],
+        "cmdgp": ["n_inducing=4", "inner_dim=2"],
+        "collapsed_mdgp": ["n_inducing=4"],
+        "gp_classifier": ["n_inducing=4"],
+        "idgp": ["n_inducing=4", "inner_dim=2"],
+        "igp": ["n_inducing=4"],
+        "irf": ["trees=2"],
+        "mann2": ["widths=[3]"],
+        "mann3": ["widths=[3,3]"],
+        "mbnn2": ["widths=[3]"],
+        "mbnn3": ["widths=[3,3]"],
+        "mlp": ["widths=[3]", "dropout=0.1"],
+        "mmdgp": ["n_inducing=4", "inner_dim=2"],
+        "smdgp": ["n_inducing=4", "inner_dim=2"],
+        "vae": ["widths=[4]", "latent_dim=2"],
+    },
+    "inference": {
+        "acra": ["draws=2", "candidates=2", "changes=1"],
+        "adversarial_training": ["training_attacker=fgsm"],
+        "ara_training": ["chains=2", "attack_steps=1.0"],
+        "beta_bootstrap_filter": ["particles=8"],
+        "bootstrap_filter": ["particles=8"],
+        "conjugate_bayes": ["draws=8", "simulations=4"],
+        "dalvi": ["changes=1"],
+        "deep_ensemble": ["members=2"],
+        "dsvi": ["n_predict=2"],
+        "four_statisticians": ["draws=8", "simulations=4", "number=3"],
+        "hmc": ["chains=3", "warmup=1", "max_steps=4"],
+        "importance_sampling": ["chains=8", "proposal=prior"],
+        "lbfgs": ["n_samples=2", "n_predict=2"],
+        "maximum_likelihood": ["simulations=4"],
+        "mc_dropout": ["n_predict=2"],
+        "mean_field_vi": ["n_predict=2"],
+        "nuts": ["chains=3", "warmup=1", "max_depth=3"],
+        "ridge_path": ["number=3"],
+        "robustification": ["chains=2", "undefended_steps=1", "train_eps=1"],
+        "statistical_risk": ["simulations=4"],
+    },
+    "attacker": {
+        "ara": ["eps=[0,1]"],
+        "cw": ["eps=[0.0,0.5]", "searches=1", "steps=2"],
+        "dalvi": ["eps=[0,1]"],
+        "square": ["queries=3"],
+        "transfer": ["training_steps=2"],
+        "word_flip": ["eps=[0,1]", "exact=1"],
+        "word_insertion": ["eps=[0,1]", "exact=1"],
+    },
+}
+CHAINS = ("chains=3", "burn_in=0", "warmup=0", "thinning=1")  # of whatever sampler has these keys
+GRID = "eps=[0.0,0.1]"  # of an attack on continuous inputs that says nothing else
+
+# Partners that are tried first: the cheap ones.
+FIRST = {
+    "dataset": ["gaussian", "two_moons", "multitask_toy", "linear_simulation", "digits", "spambase", "wiener_velocity",
+                "friend_or_foe", "stochastic_volatility", "local_level", "images"],
+    "model": ["target_density", "mlp", "linear_regression", "logistic_regression", "igp", "naive_bayes",
+              "linear_gaussian_ssm", "q_table"],
+    "inference": ["map", "sgld", "fit", "dsvi", "kalman", "bootstrap_filter", "q_learning", "conjugate_bayes", "vi"],
+    "attacker": ["fgsm", "word_insertion", "gaussian_contamination", "exponential_smoother"],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One component with its partners."""
+
+    choice: tuple[tuple[str, str], ...]  # (role, name)
+
+    @property
+    def overrides(self) -> list[str]:
+        """What a user would type."""
+        return [f"{role}={name}" for role, name in self.choice] + [
+            f"{role}.{key}" for role, name in self.choice for key in small(role, name)
+        ]
+
+    def __str__(self) -> str:
+        return "-".join(name for _, name in self.choice)
+
+
+def small(role: str, name: str) -> list[str]:
+    """Overrides that make a component small."""
+    keys = list(SMALL.get(role, {}).get(name, []))
+    fields = registry.get(role, name).model_fields
+    if role == "inference":
+        said = {key.split("=")[0] for key in keys}
+        keys += [key for key in CHAINS if key.split("=")[0] in fields and key.split("=")[0] not in said]
+    domain = vars(registry.get(role, name)).get("domain", "continuous")
+    if role == "attacker" and domain == "continuous" and "Evasion" in {c.__name__ for c in registry.get(role, name).__mro__}:
+        keys = keys if any(key.startswith("eps") for key in keys) else [GRID, *keys]
+    return keys
+
+
+def ordered(role: str) -> list[str]:
+    """Names of a role, the cheap ones first."""
+    first = [name for name in FIRST[role] if name in registry.names(role)]
+    return first + [name for name in registry.names(role) if name not in first]
+
+
+@cache
+def made(role: str, name: str) -> Component:
+    """A small component by itself, as its YAML and ``small`` have it."""
+    values: dict = OmegaConf.to_container(OmegaConf.load(CONF / role / f"{name}.yaml"))  # type: ignore[assignment]
+    values |= {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in small(role, name))}
+    return built(role, filled(role, values, role), role, lambda cls, values, where: cls(**values))
+
+
+def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:
+    """Whether the four make a run."""
+    parts = [made(role, name) for role, name in zip(CHOSEN, (dataset, model, inference), strict=False)]
+    try:
+        check_pairs(*parts, None if attacker is None else made("attacker", attacker))
+    except ConfigError:
+        return False
+    return True
+
+
+def found(kind: str, **fixed: str) -> Run:
+    """The first run on a problem of a kind that holds the components named.
+
+    Raises:
+        LookupError: there is none."""
+    choices = [[fixed[role]] if role in fixed else ordered(role) for role in REQUIRED]
+    of_kind = [name for name in choices[0] if registry.get("dataset", name).kind == kind]
+    attackers = [fixed["attacker"]] if "attacker" in fixed else [None, *ordered("attacker")]
+    for attacker, dataset, model, inference in itertools.product(attackers, of_kind, choices[1], choices[2]):
+        if kind not in registry.get("model", model).kinds or kind not in registry.get("inference", inference).kinds:
+            continue
+        if fits(dataset, model, inference, attacker):
+            named = dict(zip(REQUIRED, (dataset, model, inference), strict=True)) | ({"attacker": attacker} if attacker else {})
+            return Run(tuple(named.items()))
+    raise LookupError(f"no {kind} run with {fixed}")
+
+
+def kinds(role: str, name: str) -> list[str]:
+    """Kinds of problem that a component takes part in; one for each inference kind, the first of the others'."""
+    cls = registry.get(role, name)
+    if role == "dataset":
+        return [cls.kind]
+    every = sorted(cls.kinds)
+    return every if role == "inference" else every[:1]
+
+
+@cache
+def runs() -> tuple[Run, ...]:
+    """Runs that hold every component that a run chooses, each as small as it can be."""
+    out = {found(kind, **{role: name}) for role in CHOSEN for name in registry.names(role) for kind in kinds(role, name)}
+    return tuple(sorted(out, key=str))

@@ -1,0 +1,42 @@
+"""Capabilities are what they say: a model that has the members of those needed, and no more, goes through every inference."""
+
+from __future__ import annotations
+
+import pytest
+from contract.only import only
+from contract.partners import Run, found, kinds
+
+from components import registry
+from components.contracts.capabilities import CAPABILITIES
+from components.contracts.posteriors import POSTERIORS
+from runner.run.assembly import load_problem
+from runner.run.rng import Streams
+
+PAIRS = [(name, kind) for name in registry.names("inference") for kind in kinds("inference", name)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "kind"), PAIRS, ids=lambda part: part)
+def test_an_inference_asks_for_nothing_else(name: str, kind: str, make_job):
+    run: Run = found(kind, inference=name)
+    job = make_job(*run.overrides, "steps=3")
+    rng = Streams(0)
+    problem = load_problem(job, rng)
+    real = job.model.build(problem, rng)
+    stub = only(real, *(CAPABILITIES[word] for word in sorted(job.inference.needed(problem.kind))))
+    state = job.inference.init(stub, problem, rng)
+    for _, batch in problem.batches(job.inference.sees, rng, 0, 2):
+        state, _ = job.inference.step(state, batch, rng)
+    posterior = job.inference.posterior(state)
+    assert all(isinstance(posterior, POSTERIORS[word]) for word in job.inference.gives)
+    problem.score(posterior, rng)
+    problem.draw(posterior, rng)
+
+
+def test_a_stub_has_no_more():
+    class Rich:
+        dim, names, secret = 1, ["x"], 2
+
+    stub = only(Rich(), CAPABILITIES["own_inputs"])
+    assert not hasattr(stub, "secret")
+    assert not hasattr(stub, "dim")
