@@ -12,9 +12,31 @@ from runner.run.execute import run
 from runner.run.signals import Pruned
 
 EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
+# One end-to-end run of each family is in the fast set, the others in the slow one.
+FAST = {
+    "bnn_uci",  # SG-MCMC on minibatches
+    "digits_fgsm",  # a security evaluation
+    "four_statisticians",  # closed forms
+    "friend_or_foe",  # a game in tables
+    "friend_or_foe_grid",  # and one of many moves
+    "local_level",  # Gibbs over a series
+    "mog",  # SG-MCMC on a density
+    "multitask_toy",  # doubly stochastic variational inference
+    "sarcos_irf",  # an estimator
+    "sarcos_mbnn2",  # mean field
+    "sarcos_mdgp",  # L-BFGS on a collapsed bound
+    "spam_acra",  # a defence that expects an attack on words
+    "spam_robust",  # a defence that trains on attacks
+    "stochastic_volatility",  # a particle filter
+    "vae_digits",  # a model with latent variables
+    "wiener_velocity",  # filters on contaminated observations
+}
+assert set(EXPERIMENTS) >= FAST, sorted(FAST - set(EXPERIMENTS))
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "experiment", [e if e in FAST else pytest.param(e, marks=pytest.mark.slow) for e in EXPERIMENTS]
+)
 def test_smoke_and_resume(experiment, make_job, tmp_path):
     smoke = [f"+experiment={experiment}", "smoke=true", "record_every=1"]
     job = make_job(*smoke)
