@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from contract.only import only
-from contract.partners import Run, found, kinds
+from contract.partners import Run, runs_of
 
 from components import registry
 from components.contracts.capabilities import CAPABILITIES
@@ -12,13 +12,12 @@ from components.contracts.posteriors import POSTERIORS
 from runner.run.assembly import load_problem
 from runner.run.rng import Streams
 
-PAIRS = [(name, kind) for name in registry.names("inference") for kind in kinds("inference", name)]
+PAIRS = [pytest.param(run, id=str(run)) for name in registry.names("inference") for run in runs_of("inference", name)]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "kind"), PAIRS, ids=lambda part: part)
-def test_an_inference_asks_for_nothing_else(name: str, kind: str, make_job):
-    run: Run = found(kind, inference=name)
+@pytest.mark.parametrize("run", PAIRS)
+def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     job = make_job(*run.overrides, "steps=3")
     rng = Streams(0)
     problem = load_problem(job, rng)
