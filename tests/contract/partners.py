@@ -114,6 +114,8 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
+    ("inference", "series_gibbs", "sequence"): {"dataset": "local_level"},
+    ("model", "local_level", "sequence"): {"dataset": "local_level"},
     ("model", "naive_bayes", "supervised"): {"dataset": "spambase"},
     ("inference", "lbfgs", "supervised"): {"dataset": "multitask_toy"},
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
