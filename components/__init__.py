@@ -1,0 +1,1 @@
+"""The science: what is run."""

@@ -28,7 +28,7 @@ from components.contracts.problems import Batch
 from components.models.deep_gp.build import Specific, build_shared_and_specific
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
-from components.models.deep_gp.module import MultiTaskDGP, DGPNoise
+from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from runner.run.rng import Streams

@@ -54,7 +54,13 @@ def dedented(source: str) -> str:
 def table(path: Path, name: str) -> dict[str, str]:
     """Class name -> word of the dictionary that names protocols, read from its text."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
+        target = (
+            node.target
+            if isinstance(node, ast.AnnAssign)
+            else node.targets[0]
+            if isinstance(node, ast.Assign)
+            else None
+        )
         if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.Dict):  # type: ignore[union-attr]
             pairs = zip(node.value.keys, node.value.values, strict=True)  # type: ignore[union-attr]
             return {v.id: k.value for k, v in pairs if isinstance(v, ast.Name) and isinstance(k, ast.Constant)}
@@ -97,7 +103,11 @@ def page() -> str:
     for path in sorted((CONTRACTS / "capabilities").glob("*.py")):
         for node, source in classes(path):
             word = words.get(node.name)
-            needing = sorted({n for fact in ("needs", "needs_by_kind") for n in users(fact, "inference", word)}) if word else []
+            needing = (
+                sorted({n for fact in ("needs", "needs_by_kind") for n in users(fact, "inference", word)})
+                if word
+                else []
+            )
             offering = users("offers", "model", word) if word else []
             out.append(protocol(node, source, word, [("Offered by", offering), ("Needed by", needing)]))
     out.append("## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else.")

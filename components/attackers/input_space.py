@@ -68,7 +68,7 @@ def norm_of(measure: Measure) -> NormName:
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxSpace:
     """Real inputs, D of them, between two bounds (None: any)."""
 
     smooth: ClassVar[bool] = True
@@ -113,7 +113,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordSpace:
     """D words, each of which is in a mail (1) or not (0); class 1 is the one that attackers change."""
 
     smooth: ClassVar[bool] = False
@@ -143,11 +143,11 @@ class Words:
             )
 
 
-def input_space(problem: Supervised) -> Box | Words:
+def input_space(problem: Supervised) -> BoxSpace | WordSpace:
     """What the inputs of a problem can be."""
     if problem.domain == "binary":
-        return Words(problem.n_inputs)
-    return Box(problem.bounds, problem.n_inputs)
+        return WordSpace(problem.n_inputs)
+    return BoxSpace(problem.bounds, problem.n_inputs)
 
 
 def noise(x: Tensor, size: float, norm: NormName, generator: torch.Generator) -> Tensor:

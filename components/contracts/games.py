@@ -49,7 +49,9 @@ class Environment(Protocol):
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...  # a [R], b [R, M]
 
-    def shown(self, s: Tensor, a: Tensor) -> Tensor: ...  # what he sees of a: weights on K targets [R, K]; zeros: nothing
+    def shown(
+        self, s: Tensor, a: Tensor
+    ) -> Tensor: ...  # what he sees of a: weights on K targets [R, K]; zeros: nothing
 
     def features(self, s: Tensor) -> Tensor: ...  # of states, for approximators [R, F]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -12,11 +11,6 @@ from torch import Tensor
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from components.contracts.roles import Attacker, Contamination
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
@@ -133,52 +127,3 @@ class Labelled(Protocol):
     def n_inputs(self) -> int: ...
 
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive: ...  # x [B, D]
-
-
-class Problem(Protocol):
-    """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
-
-    attacker: Attacker | None  # whom the run has chosen
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def name(self) -> str: ...  # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
-
-    @property
-    def replicates(self) -> int: ...  # size of the leading replicate dimension (1: there is none, the runner loops)
-
-    def length(self, sees: Sees) -> int | None:
-        """Number of steps there are, where what is seen comes to an end: observations, episodes.  None: no end."""
-        ...
-
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
-        ...
-
-    def score(self, posterior: Any, rng: Rng) -> dict[str, Tensor | float]:
-        """Scores by name: numbers, or [R] where replicates are a dimension."""
-        ...
-
-    def draw(self, posterior: Any, rng: Rng) -> dict[str, Figure]:
-        """Figures by name."""
-        ...
-
-    def describe(self) -> dict[str, str]:
-        """Facts for the terminal and the record."""
-        ...
-
-
-@runtime_checkable
-class HoldsOut(Problem, Protocol):
-    """A problem of which some training rows can take the test rows' place, as ``validation`` asks."""
-
-    def held_out(self, share: float, rng: Rng) -> Problem: ...
-
-
-@runtime_checkable
-class Corruptible(Problem, Protocol):
-    """A problem whose observations an attacker can corrupt once, before any inference."""
-
-    def attacked(self, attacker: Contamination, rng: Rng) -> Problem: ...

@@ -14,18 +14,22 @@ its YAML), its methods are the science.  Nothing in this package imports ``runne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.games import Move, Seat
-from components.contracts.problems import Domain, Kind, Problem, Sees, Target, Values
+from components.contracts.problems import Domain, Kind, Sees, Target, Values
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Criterion, Expectation, Measure, Victim
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Knowledge = Literal["white box", "grey box", "black box"]
@@ -46,6 +50,55 @@ class Setting:
     dtype: torch.dtype
     replicates: int  # > 1 only for datasets that carry replicates as a leading tensor dimension
     offline: bool = False  # True: attempt no download
+
+
+class Problem(Protocol):
+    """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
+
+    attacker: Attacker | None  # whom the run has chosen
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def name(self) -> str: ...  # the data's own name: "sarcos-test-file" and "sarcos-sim" are never called "sarcos"
+
+    @property
+    def replicates(self) -> int: ...  # size of the leading replicate dimension (1: there is none, the runner loops)
+
+    def length(self, sees: Sees) -> int | None:
+        """Number of steps there are, where what is seen comes to an end: observations, episodes.  None: no end."""
+        ...
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+        """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
+        ...
+
+    def score(self, posterior: Any, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores by name: numbers, or [R] where replicates are a dimension."""
+        ...
+
+    def draw(self, posterior: Any, rng: Rng) -> dict[str, Figure]:
+        """Figures by name."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        ...
+
+
+@runtime_checkable
+class HoldsOut(Problem, Protocol):
+    """A problem of which some training rows can take the test rows' place, as ``validation`` asks."""
+
+    def held_out(self, share: float, rng: Rng) -> Problem: ...
+
+
+@runtime_checkable
+class Corruptible(Problem, Protocol):
+    """A problem whose observations an attacker can corrupt once, before any inference."""
+
+    def attacked(self, attacker: Contamination, rng: Rng) -> Problem: ...
 
 
 class Component(BaseModel):

@@ -12,8 +12,7 @@ from torch import Tensor
 from components.attackers.input_space import input_space
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.problems import Problem
-from components.contracts.roles import Attacker, Evasion
+from components.contracts.roles import Attacker, Evasion, Problem
 from components.contracts.streams import Rng
 from components.evaluation.security import SecurityCurve, security_curve, victim_of
 from components.evaluation.security_checks import telling_size
@@ -99,7 +98,7 @@ def _figures(
     problem: Supervised, posterior: Predicts, attacker: Evasion, curve: SecurityCurve, rng: Rng
 ) -> dict[str, Figure]:
     """The curve; of images the first few under attack too."""
-    from components.figures.security_curve import security_curve_figure
+    from components.figures.attacked.security_curve import security_curve_figure
 
     drawn = {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
     if problem.image_shape is not None and input_space(problem).smooth:
@@ -109,7 +108,7 @@ def _figures(
 
 def _examples(problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float) -> Figure:
     """The first test images, their perturbations of size ε and what they are taken for."""
-    from components.figures.attacked_examples import attacked_examples_figure
+    from components.figures.attacked.attacked_examples import attacked_examples_figure
 
     x, y = problem.test.x[:EXAMPLES], torch.where(problem.test.mask, problem.test.y, -1)[:EXAMPLES]
     before = rng.attack.get_state()

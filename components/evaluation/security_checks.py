@@ -17,7 +17,7 @@ from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.evasion.random_noise import RandomNoise
 from components.attackers.evasion.square import Square
 from components.attackers.evasion.worst_case import WorstCase
-from components.attackers.input_space import Box, input_space
+from components.attackers.input_space import BoxSpace, input_space
 from components.contracts.roles import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
@@ -175,7 +175,7 @@ def _unbounded(reference: References, problem: Supervised) -> Check:
     """With the whole domain as its ball, an attack leaves no more right than guessing does."""
     x = problem.test.x
     low, high = problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
-    size = Box((low, high), problem.n_inputs).largest(reference.norm)
+    size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
     left = float(reference.standing(reference.climb(STEPS, 2.5 / STEPS, size)).double().mean())
     chance, n = 1 / problem.n_classes, len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)

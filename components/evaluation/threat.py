@@ -13,8 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
 
 from components.attackers.input_space import input_space
-from components.contracts.problems import Problem
-from components.contracts.roles import Evasion
+from components.contracts.roles import Evasion, Problem
 from components.contracts.victim import Measure
 from components.problems.supervised import Supervised
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
-from components.contracts.problems import Batch, Problem, Sees
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Problem
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.log_joint import log_joint, value_and_gradient

@@ -14,7 +14,7 @@ from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
-from components.figures.posterior import POSTERIOR_FIGURES
+from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared

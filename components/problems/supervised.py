@@ -155,7 +155,7 @@ class Supervised:
         return diagnostics.convergence(posterior, f.flatten(1).unflatten(0, posterior.draws.shape[:2]))[0]
 
     def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
-        from components.figures.posterior import POSTERIOR_FIGURES
+        from components.figures.samples.posterior import POSTERIOR_FIGURES
 
         drawn: dict[str, Figure] = {}
         for figure in self.figures:

@@ -21,7 +21,7 @@ Row = list[str]
 
 
 @dataclass(frozen=True)
-class Run:
+class Compared:
     """A record as it is compared: facts, flat config, and one value per replicate of every metric."""
 
     folder: Path
@@ -62,7 +62,7 @@ def _last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
     return result, lines[-1]["step"] if lines else None
 
 
-def load(folder: Path) -> Run:
+def load(folder: Path) -> Compared:
     """A run's record.
 
     Raises:
@@ -76,7 +76,7 @@ def load(folder: Path) -> Run:
     if facts is None or not isinstance(config, dict):
         raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
     result, step = (facts["result"], None) if facts.get("result") else _last_evaluation(folder)
-    return Run(folder, facts, _flat(config), result, step)
+    return Compared(folder, facts, _flat(config), result, step)
 
 
 # ---- what differs -----------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
 ALWAYS = ("state", "data", "took")
 
 
-def fact_rows(runs: list[Run]) -> list[Row]:
+def fact_rows(runs: list[Compared]) -> list[Row]:
     """State, data and duration, and the other facts that differ."""
     table = {name: [of(run.facts) for run in runs] for name, of in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
@@ -110,7 +110,7 @@ def fact_rows(runs: list[Run]) -> list[Row]:
     return [[name, *values] for name, values in table.items() if name in ALWAYS or len(set(values)) > 1]
 
 
-def config_rows(runs: list[Run], everything: bool) -> list[Row]:
+def config_rows(runs: list[Compared], everything: bool) -> list[Row]:
     """Keys whose values differ (or all of them), in the order of the first config that has them."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
@@ -129,7 +129,7 @@ def _cell(values: list[float] | None) -> str:
     return f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
 
 
-def _paired(a: Run, b: Run) -> bool:
+def _paired(a: Compared, b: Compared) -> bool:
     """Whether replicate r of both runs saw the same data and the same random streams."""
     return (a.facts["seed"], a.facts["data"]) == (b.facts["seed"], b.facts["data"]) and None is a.step is b.step
 
@@ -144,7 +144,7 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
     return shown if len(a) == 1 or len(b) == 1 else f"{shown} ± {_number(math.hypot(se_a, se_b))}"
 
 
-def result_rows(runs: list[Run]) -> list[Row]:
+def result_rows(runs: list[Compared]) -> list[Row]:
     """Each metric's mean ± SE in every run, headline metrics first; for two runs also their difference."""
     names = dict.fromkeys(name for run in runs for name in run.result)
     rows = []
@@ -158,7 +158,7 @@ def result_rows(runs: list[Run]) -> list[Row]:
     return rows
 
 
-def warnings(runs: list[Run]) -> list[str]:
+def warnings(runs: list[Compared]) -> list[str]:
     """What makes the results not comparable as they stand."""
     said = []
     data = list(dict.fromkeys(run.facts["data"] for run in runs))

@@ -18,7 +18,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
         return {}
     import pandas as pd
 
-    from components.figures.evolution import evolution
+    from components.figures.samples.evolution import evolution
 
     drawn = {}
     for spec in study.evolutions:

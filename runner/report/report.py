@@ -31,7 +31,7 @@ def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, 
     """Learning curves of what has been run: {file stem: (figure, caption)}."""
     import pandas as pd
 
-    from components.figures.learning_curve import in_words, learning_curve
+    from components.figures.supervised.learning_curve import in_words, learning_curve
 
     drawn = {}
     for spec in study.figures:

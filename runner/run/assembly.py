@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from components.contracts.problems import Corruptible, HoldsOut, Problem
-from components.contracts.roles import Contamination, Setting
+from components.contracts.roles import Contamination, Corruptible, HoldsOut, Problem, Setting
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from components.contracts.problems import Problem
+from components.contracts.roles import Problem
 from runner import console
 from runner.compose.config import Job
 from runner.record.record import Record

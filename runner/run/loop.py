@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from components.contracts.problems import Problem
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Inference, Info, Problem
 from runner.run.divergence import naming_step
 from runner.run.rng import Streams
 

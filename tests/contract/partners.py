@@ -148,7 +148,11 @@ def small(role: str, name: str) -> list[str]:
         said = {key.split("=")[0] for key in keys}
         keys += [key for key in CHAINS if key.split("=")[0] in fields and key.split("=")[0] not in said]
     domain = vars(registry.get(role, name)).get("domain", "continuous")
-    if role == "attacker" and domain == "continuous" and "Evasion" in {c.__name__ for c in registry.get(role, name).__mro__}:
+    if (
+        role == "attacker"
+        and domain == "continuous"
+        and "Evasion" in {c.__name__ for c in registry.get(role, name).__mro__}
+    ):
         keys = keys if any(key.startswith("eps") for key in keys) else [GRID, *keys]
     return keys
 
@@ -189,7 +193,9 @@ def found(kind: str, **fixed: str) -> Run:
         if kind not in registry.get("model", model).kinds or kind not in registry.get("inference", inference).kinds:
             continue
         if fits(dataset, model, inference, attacker):
-            named = dict(zip(REQUIRED, (dataset, model, inference), strict=True)) | ({"attacker": attacker} if attacker else {})
+            named = dict(zip(REQUIRED, (dataset, model, inference), strict=True)) | (
+                {"attacker": attacker} if attacker else {}
+            )
             return Run(tuple(named.items()))
     raise LookupError(f"no {kind} run with {fixed}")
 

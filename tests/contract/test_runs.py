@@ -71,7 +71,9 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
 
     posterior = inference.posterior(state)
     for word in inference.gives:
-        assert isinstance(posterior, POSTERIORS[word]), f"{inference.name} gives {word}, and its posterior does not keep it"
+        assert isinstance(posterior, POSTERIORS[word]), (
+            f"{inference.name} gives {word}, and its posterior does not keep it"
+        )
     scores = problem.score(posterior, rng)
     assert all(isinstance(value, int | float | torch.Tensor) for value in scores.values())
 

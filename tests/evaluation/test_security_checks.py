@@ -11,7 +11,7 @@ from configured import component, threat
 from small_victims import F64, Spoilt, generator, honest, verdicts
 
 from components.attackers.attacked import Attacked
-from components.attackers.input_space import Box
+from components.attackers.input_space import BoxSpace
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 from components.evaluation.security import security_curve
@@ -85,7 +85,7 @@ def test_the_worst_case_by_counting():
     rng, x, y = Streams(0), problem.test.x, problem.test.y
     right = torch.ones(len(x), dtype=torch.bool)
     for row in rows.to_dict("records"):
-        noise = Box((0.0, 1.0), 9).at_random(x, y, row["eps"], "linf", rng.at("attack", 1))
+        noise = BoxSpace((0.0, 1.0), 9).at_random(x, y, row["eps"], "linf", rng.at("attack", 1))
         attacked = attacker.perturb(Attacked(model, problem.bounds), x, y, rng, row["eps"])
         for z in (noise, attacked):
             right &= (model.predict(z, generator()).probs.argmax(-1) == y)[:, 0]
@@ -118,7 +118,7 @@ def test_the_telling_size_is_where_half_is_left():
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_control_is_as_long_as_the_attack_may_be(norm):
     x = torch.zeros(50, 7, dtype=F64)
-    box, y = Box(None, 7), torch.zeros(50, 1, dtype=torch.long)
+    box, y = BoxSpace(None, 7), torch.zeros(50, 1, dtype=torch.long)
     size = box.size(x, box.at_random(x, y, 0.3, norm, generator()), norm)
     torch.testing.assert_close(size, torch.full_like(size, 0.3))
 

@@ -25,7 +25,9 @@ def test_the_keys_beside_an_attacker_make_the_threat_of_the_run():
     assert job(*DIGITS, "attacker=cw").threat.norm == "l2"
     assert job(*DIGITS, "attacker=transfer", "attacker.attack=deepfool").threat.norm == "linf"
     assert job(*SPAM, "attacker=word_flip").threat == Threat("flip", (0.0, 1.0, 2.0))
-    assert job(*SPAM, "attacker=worst_case", "attacker.members=[dalvi]", "attacker.eps=[0,1]").threat.norm == "insertion"
+    assert (
+        job(*SPAM, "attacker=worst_case", "attacker.members=[dalvi]", "attacker.eps=[0,1]").threat.norm == "insertion"
+    )
     assert job("+experiment=wiener_velocity", "smoke=true", "attacker=gaussian_contamination").threat is None
     assert job("+experiment=mog", "smoke=true").threat is None
 

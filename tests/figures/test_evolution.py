@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from components.figures.evolution import evolution
+from components.figures.samples.evolution import evolution
 
 
 def table() -> pd.DataFrame:

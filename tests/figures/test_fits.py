@@ -15,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.roles import Setting
 from components.datasets.tables.multitask_toy import truth
-from components.figures.calibration import calibration, coverage_curve, reliability_curve
-from components.figures.predictions import predictions
-from components.figures.roc import roc
 from components.figures.style import PALETTE
-from components.figures.toy_fit import toy_fit
+from components.figures.supervised.calibration import calibration, coverage_curve, reliability_curve
+from components.figures.supervised.predictions import predictions
+from components.figures.supervised.roc import roc
+from components.figures.supervised.toy_fit import toy_fit
 from runner.run.rng import Streams
 from tests.small_problems import classes, component, real
 

@@ -9,8 +9,8 @@ import torch
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
-from components.figures.hinton import hinton, hinton_diagram
 from components.figures.style import PALETTE
+from components.figures.supervised.hinton import hinton, hinton_diagram
 from runner.run.rng import Streams
 from tests.small_problems import component, real
 

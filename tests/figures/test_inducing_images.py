@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.figures.inducing_images import inducing_images
+from components.figures.supervised.inducing_images import inducing_images
 from runner.run.rng import Streams
 from tests.small_problems import classes, component, real
 

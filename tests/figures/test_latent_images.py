@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.figures.latent_images import latent_plane, mosaic, prior_samples, reconstructions
+from components.figures.latent.latent_images import latent_plane, mosaic, prior_samples, reconstructions
 from components.posteriors.latent import LatentPosterior
 from runner.run.rng import Streams
 from tests.small_problems import component

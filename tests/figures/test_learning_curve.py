@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from components.figures.learning_curve import learning_curve
+from components.figures.supervised.learning_curve import learning_curve
 
 SIZES = [100, 1000, 10_000]
 

@@ -9,12 +9,12 @@ from configured import load
 from small_problems import real
 
 from components.contracts.predictive import GaussianMixture
-from components.figures.autocorrelation import autocorrelation
-from components.figures.energy import energy
-from components.figures.pairs import pairs
-from components.figures.posterior import POSTERIOR_FIGURES
-from components.figures.ranks import rank_histogram, ranks
-from components.figures.trace import trace
+from components.figures.samples.autocorrelation import autocorrelation
+from components.figures.samples.energy import energy
+from components.figures.samples.pairs import pairs
+from components.figures.samples.posterior import POSTERIOR_FIGURES
+from components.figures.samples.ranks import rank_histogram, ranks
+from components.figures.samples.trace import trace
 from components.metrics.diagnostics import e_bfmi
 from components.posteriors.draws import Draws
 from runner.run.rng import Streams

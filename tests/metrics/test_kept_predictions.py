@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from components.contracts.predictive import Categorical
-from components.figures.calibration import calibration
+from components.figures.supervised.calibration import calibration
 from runner.run.rng import Streams
 from tests.small_problems import classes
 

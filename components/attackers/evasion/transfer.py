@@ -10,8 +10,8 @@ from pydantic import Field, PositiveInt, PrivateAttr
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
-from components.contracts.problems import Domain, Problem
-from components.contracts.roles import Evasion, Inference, Knowledge, Model
+from components.contracts.problems import Domain
+from components.contracts.roles import Evasion, Inference, Knowledge, Model, Problem
 from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Measure, Victim
 from components.problems.supervised import Supervised

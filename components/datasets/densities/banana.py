@@ -12,8 +12,8 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.marginal_2d import marginal_2d
-from components.figures.trace import trace
+from components.figures.samples.marginal_2d import marginal_2d
+from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.particles_2d import particles_2d
-from components.figures.trace import trace
-from components.figures.trajectories_2d import trajectories_2d
+from components.figures.samples.particles_2d import particles_2d
+from components.figures.samples.trace import trace
+from components.figures.samples.trajectories_2d import trajectories_2d
 from components.problems.density import Density
 from components.registry import register
 

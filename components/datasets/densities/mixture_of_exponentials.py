@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.trace import trace
+from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 

@@ -18,7 +18,7 @@ from components.contracts.streams import Rng
 from components.datasets.files import locate, why_unavailable
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.simulated_regression import simulated_regression
-from components.figures.trace import trace
+from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 from components.trouble import DataUnavailable, SimulatedData

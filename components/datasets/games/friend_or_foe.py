@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures import rewards
+from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.registry import register

@@ -11,8 +11,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures import rewards
-from components.figures.grid_policy import grid_policy
+from components.figures.games import rewards
+from components.figures.games.grid_policy import grid_policy
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.registry import register

@@ -14,7 +14,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import ImageFiles, Offline
-from components.figures.latent_images import latent_plane, prior_samples, reconstructions
+from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.problems.unlabelled import Unlabelled, drawn
 from components.registry import register
 

@@ -17,7 +17,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
 from components.datasets.files import locate, why_unavailable
-from components.figures.calibration import calibration
+from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, SimulatedData
 

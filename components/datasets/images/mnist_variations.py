@@ -14,9 +14,9 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_photographs
 from components.datasets.images.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
-from components.figures.calibration import calibration
-from components.figures.hinton import hinton
-from components.figures.inducing_images import inducing_images
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.hinton import hinton
+from components.figures.supervised.inducing_images import inducing_images
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit

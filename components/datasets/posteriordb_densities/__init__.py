@@ -47,7 +47,7 @@ DENSITIES: dict[str, Make] = {
     "nes2000-nes": gaussian_regressions.nes,
     "arK-arK": gaussian_regressions.autoregression,
     "eight_schools-eight_schools_noncentered": eight_schools.EightSchools.of,
-    "low_dim_gauss_mix-low_dim_gauss_mix": gaussian_mixture.GaussianMixture.of,
+    "low_dim_gauss_mix-low_dim_gauss_mix": gaussian_mixture.TwoGaussians.of,
     "hmm_example-hmm_example": time_series.HiddenMarkov.of,
     "garch-garch11": time_series.Garch.of,
     "gp_pois_regr-gp_regr": gaussian_process.GaussianProcess.of,

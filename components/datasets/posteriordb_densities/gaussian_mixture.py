@@ -16,7 +16,7 @@ MEANS, WEIGHT = Ordered(), Interval(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class GaussianMixture:
+class TwoGaussians:
     """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²), w ~ Beta(5, 5).
 
     θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5]."""
@@ -27,8 +27,8 @@ class GaussianMixture:
     names = ["mu[1]", "mu[2]", "sigma[1]", "sigma[2]", "theta"]
 
     @staticmethod
-    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianMixture:
-        return GaussianMixture(torch.tensor(data["y"], dtype=dtype, device=device))
+    def of(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> TwoGaussians:
+        return TwoGaussians(torch.tensor(data["y"], dtype=dtype, device=device))
 
     def log_density(self, theta: Tensor) -> Tensor:
         mu, log_jacobian = MEANS.forward(theta[:, :2])

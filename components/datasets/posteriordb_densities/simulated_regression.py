@@ -6,7 +6,7 @@ import torch
 
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression, numbered
 from components.datasets.posteriordb_densities.scale_priors import half_normal
-from components.figures.trace import trace
+from components.figures.samples.trace import trace
 from components.problems.density import Density
 
 ROWS, SEED = 30, 1931

@@ -12,8 +12,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.coverage import coverage
-from components.figures.states import states
+from components.figures.sequences.coverage import coverage
+from components.figures.sequences.states import states
 from components.problems.sequence import Sequence
 from components.registry import register
 

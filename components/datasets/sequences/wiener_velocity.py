@@ -11,8 +11,8 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.coverage import coverage
-from components.figures.trajectory import trajectory
+from components.figures.sequences.coverage import coverage
+from components.figures.sequences.trajectory import trajectory
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble

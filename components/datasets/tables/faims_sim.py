@@ -13,9 +13,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.calibration import calibration
-from components.figures.hinton import hinton
-from components.figures.roc import roc
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.hinton import hinton
+from components.figures.supervised.roc import roc
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.calibration import calibration
-from components.figures.hinton import hinton
-from components.figures.toy_fit import toy_fit
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.hinton import hinton
+from components.figures.supervised.toy_fit import toy_fit
 from components.problems.supervised import Supervised
 from components.registry import register
 

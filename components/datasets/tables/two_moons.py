@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.figures.calibration import calibration
+from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -21,8 +21,8 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
 from components.datasets.files import find, locate, verify_as, why_unavailable
-from components.figures.calibration import calibration
-from components.figures.predictions import predictions
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import DataUnavailable, Misfit, SimulatedData

@@ -14,7 +14,7 @@ from torch import Tensor
 from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.datasets.files import find, locate, verify_as, why_unavailable
-from components.figures.calibration import calibration
+from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, SimulatedData
 

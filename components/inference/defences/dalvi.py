@@ -20,7 +20,7 @@ from components.registry import register
 
 
 @register("inference", "dalvi")
-class Dalvi(Inference[Generative, Supervised, Batch, FitState]):
+class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
     """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) for sure and undoes it.
 
     y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1) + u(y_c, y_2) p(y_2) p(x'|y_2);  a(x) is the

@@ -17,13 +17,13 @@ from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import windows
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
-from components.inference.hamiltonian.warmup import Trajectories, WarmUp
+from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
 @register("inference", "hmc")
-class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
+class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     """Hamiltonian Monte Carlo, C chains at once, its step size, masses and trajectory length learnt in warm-up.
 
     r ~ N(0, M);  (θ′, r′) = L leapfrog steps of size ε from (θ, r);  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}),
@@ -54,10 +54,10 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
             raise ValueError("warmup: chees learns in warm-up; use 1 or more, or trajectory=jittered")
         return self
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Trajectories:
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
         return replace(self.begun(model, problem, self.sees, rng), length=chees.Length.of(self.length))
 
-    def step(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Trajectories, Info]:
+    def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         mass, eps, length, t = tuning.mass, tuning.step_size, state.length, state.t + 1
         assert length is not None  # as ``init`` has it
@@ -101,5 +101,5 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
         }
         return state, info
 
-    def posterior(self, state: Trajectories) -> Draws:
+    def posterior(self, state: HamiltonianChains) -> Draws:
         return collected(state)  # [C, N, P]

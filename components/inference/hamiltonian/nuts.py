@@ -13,13 +13,13 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, collected
 from components.inference.hamiltonian.tree import no_u_turn
-from components.inference.hamiltonian.warmup import Trajectories, WarmUp
+from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
 
 
 @register("inference", "nuts")
-class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
+class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     """No-U-turn sampler with multinomial weights, C chains at once, its step size and masses learnt in warm-up.
 
     r ~ N(0, M); the trajectory through (θ, r) is doubled, forwards or backwards at random, until it turns: with ρ the sum
@@ -40,10 +40,10 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
     gives: ClassVar[frozenset[str]] = OF_DRAWS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Trajectories:
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
         return self.begun(model, problem, self.sees, rng)
 
-    def step(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Trajectories, Info]:
+    def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size
         draw = no_u_turn(state.model, batch, tuning.mass, eps, z, self.max_depth, rng.noise)
@@ -67,5 +67,5 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, Trajectories]):
         }
         return state, info
 
-    def posterior(self, state: Trajectories) -> Draws:
+    def posterior(self, state: HamiltonianChains) -> Draws:
         return collected(state)  # [C, N, P]

@@ -29,7 +29,7 @@ from components.inference.log_joint import value_and_gradient
 
 
 @dataclass(kw_only=True)
-class Trajectories(Chains):
+class HamiltonianChains(Chains):
     """The state of chains that follow trajectories."""
 
     value: Tensor  # log π(θ) [C]
@@ -51,7 +51,7 @@ class WarmUp(BaseModel):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape
 
-    def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> Trajectories:
+    def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""
         state = started(model, problem, sees, self.chains, rng)
         batch, theta = first_batch(problem, sees, rng), state.theta
@@ -60,9 +60,9 @@ class WarmUp(BaseModel):
         unit = Mass.of(torch.diag(ones) if dense else ones)
         tuning = Tuning(self.step_size, unit, DualAveraging.around(self.step_size), Scatter.none(theta, dense))
         divergences = torch.zeros((), device=theta.device, dtype=torch.long)
-        return Trajectories(**vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences)
+        return HamiltonianChains(**vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences)
 
-    def ready(self, state: Trajectories, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
+    def ready(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
         """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
         theta, tuning = state.theta, state.tuning
         z = Phase(theta, theta, state.value, state.gradient)
@@ -72,7 +72,7 @@ class WarmUp(BaseModel):
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
     def learnt(
-        self, tuning: Tuning, state: Trajectories, batch: Seen, z: Phase, rate: Tensor | float, rng: Rng
+        self, tuning: Tuning, state: HamiltonianChains, batch: Seen, z: Phase, rate: Tensor | float, rng: Rng
     ) -> Tuning:
         """The tuning after a step from ``state`` to z that had this acceptance rate; the same after warm-up."""
         step = state.t + 1
@@ -93,8 +93,8 @@ class WarmUp(BaseModel):
         return tuning
 
     def arrived(
-        self, state: Trajectories, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]
-    ) -> Trajectories:
+        self, state: HamiltonianChains, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]
+    ) -> HamiltonianChains:
         """The state one step on, at z; ``stats`` [C] are of the trajectories that led there."""
         divergences = state.divergences
         if state.t >= self.warmup:

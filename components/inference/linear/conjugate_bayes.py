@@ -118,7 +118,7 @@ class ConjugatePosterior:
         return out | {"coverage/credible_at_beta": self.at_beta / self.n}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.credible_region import credible_region
+        from components.figures.supervised.credible_region import credible_region
 
         return {"savage": credible_region(self)}
 

@@ -55,7 +55,7 @@ class MaximumLikelihoodEstimate:
         return {"coverage/confidence": self.coverage(self.level)[0]}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.confidence_region import confidence_region
+        from components.figures.supervised.confidence_region import confidence_region
 
         return {"fisher": confidence_region(self)}
 

@@ -79,7 +79,7 @@ class RidgeEstimates:
         return out | risks | {"ridge_risk/least_squares": self.risk(0.0)}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.ridge_trace import ridge_trace
+        from components.figures.supervised.ridge_trace import ridge_trace
 
         return {"hoerl_kennard": ridge_trace(self)}
 

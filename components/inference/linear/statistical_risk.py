@@ -77,7 +77,7 @@ class Risks:
         return worst | bayes | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.risk_functions import risk_functions
+        from components.figures.supervised.risk_functions import risk_functions
 
         return {"wald": risk_functions(self)}
 

@@ -24,7 +24,7 @@ class Proposal:
     factor: Tensor | None  # L [P, P], or [P] (its diagonal)
 
 
-class WarmUp(BaseModel):
+class AdaptedProposal(BaseModel):
     """Keys of samplers whose proposals have a shape Σ = L Lᵀ and a step size ε for each chain, both learnt in warm-up.
 
     A step size that all chains share would follow the acceptance of most of them, and leave one that starts where only

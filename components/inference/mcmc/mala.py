@@ -25,7 +25,7 @@ from components.inference.chains import (
     started,
 )
 from components.inference.log_joint import value_and_gradient
-from components.inference.mcmc.adaptation import Proposal, WarmUp, stretched, transposed
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched, transposed
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -39,7 +39,7 @@ class MALAState(Chains):
 
 
 @register("inference", "mala")
-class MALA(WarmUp, Inference[LogJoint, Sampled, Seen, MALAState]):
+class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
     """Metropolis-adjusted Langevin algorithm with a learnt preconditioner, C chains at once.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ

@@ -25,7 +25,7 @@ from components.inference.chains import (
     started,
 )
 from components.inference.log_joint import log_joint
-from components.inference.mcmc.adaptation import Proposal, WarmUp, stretched
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.posteriors.draws import Draws
 from components.registry import register
@@ -38,7 +38,7 @@ class RandomWalkState(Chains):
 
 
 @register("inference", "random_walk_mh")
-class RandomWalkMH(WarmUp, Inference[LogJoint, Sampled, Seen, RandomWalkState]):
+class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWalkState]):
     """Adaptive random-walk Metropolis–Hastings, C chains at once; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)

@@ -236,7 +236,9 @@ def test_an_attack_that_knows_of_no_defence_is_judged_by_what_it_does_to_the_und
     knowing = security_curve(problem, posterior, knows, threat(knows, [0, 2]), Streams(0))
     assert "undefended_accuracy" not in knowing.rows
     kind = Kind(name="word_insertion", exact=2, against="undefended")
-    checks = security_curve(problem, posterior, kind, threat(kind, [0, 2]), Streams(0)).checks.set_index("check")["passed"]
+    checks = security_curve(problem, posterior, kind, threat(kind, [0, 2]), Streams(0)).checks.set_index("check")[
+        "passed"
+    ]
     assert not checks["accuracy falls as ε grows"]
     assert not checks["the attack beats random signs of the same size"]
 

@@ -150,9 +150,9 @@ def test_predictive_is_the_mean_over_Particles():
     state, rng = train(inference, MLP, problem, 3)
     posterior = inference.posterior(state)
     assert posterior.theta.shape == (3, state.model.dim)
-    probs = torch.stack(
-        [state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]
-    ).mean(0)
+    probs = torch.stack([state.model.outputs(beta[None], problem.test.x)[0].softmax(-1) for beta in state.theta]).mean(
+        0
+    )
     torch.testing.assert_close(posterior.predict(problem.test.x, rng.evaluation).probs, probs)
 
 

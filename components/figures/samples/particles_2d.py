@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.parameters import Target
+from components.figures.samples.parameters import Target
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:

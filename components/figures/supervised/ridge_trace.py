@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from components.figures.linear_reports import RidgeReport
 from components.figures.style import PALETTE, new_figure
+from components.figures.supervised.linear_reports import RidgeReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from components.figures.confidence_region import closest_pair, shadow
-from components.figures.linear_reports import SavageReport
 from components.figures.style import PALETTE, new_figure
+from components.figures.supervised.confidence_region import closest_pair, shadow
+from components.figures.supervised.linear_reports import SavageReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

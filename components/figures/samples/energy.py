@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.parameters import KnownMoments
+from components.figures.samples.parameters import KnownMoments
 from components.figures.style import PALETTE, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
 

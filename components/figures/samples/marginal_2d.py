@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.parameters import Target
+from components.figures.samples.parameters import Target
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:

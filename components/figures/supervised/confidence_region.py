@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.linear_reports import FisherReport
 from components.figures.style import PALETTE, new_figure
+from components.figures.supervised.linear_reports import FisherReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.parameters import KnownMoments, parameters, part
+from components.figures.samples.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Figures of classifiers under attack."""

@@ -1,0 +1,1 @@
+"""Figures of draws of parameters."""
