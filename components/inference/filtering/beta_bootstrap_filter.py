@@ -14,7 +14,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.generalised_particle_filter import Weighted, advance, start
+from components.inference.filtering.generalised_particle_filter import FilterState, advance, start
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -38,11 +38,11 @@ def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: 
 
 
 @register("inference", "beta_bootstrap_filter")
-class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, Weighted[Integrable]]):
+class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, FilterState[Integrable]]):
     """Bootstrap particle filter with the likelihood of the β-divergence, which bounds what an outlier can do.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫ g(y'|x)^{β+1} dy'/(β+1)), then
-    resampling as in the bootstrap filter, which is the case β = 0.  Weighted are [R, N, dx].  The log normaliser is
+    resampling as in the bootstrap filter, which is the case β = 0.  Particles are [R, N, dx].  The log normaliser is
     that of the generalised posterior and no evidence.  A missing observation leaves the weights as they are.  Raises
     NumericalTrouble when all weights of a replicate are zero.
 
@@ -56,11 +56,11 @@ class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, Weighted[
     resample_below: Probability
     beta: Probability
 
-    def init(self, model: Integrable, problem: Sequence, rng: Rng) -> Weighted[Integrable]:
+    def init(self, model: Integrable, problem: Sequence, rng: Rng) -> FilterState[Integrable]:
         return start(model, problem, self.particles, rng, evidence=self.beta == 0)
 
-    def step(self, state: Weighted[Integrable], batch: Observation, rng: Rng) -> tuple[Weighted[Integrable], Info]:
+    def step(self, state: FilterState[Integrable], batch: Observation, rng: Rng) -> tuple[FilterState[Integrable], Info]:
         return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
 
-    def posterior(self, state: Weighted[Integrable]) -> Filtered:
+    def posterior(self, state: FilterState[Integrable]) -> Filtered:
         return state.filtered

@@ -12,7 +12,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.generalised_particle_filter import Weighted, advance, start
+from components.inference.filtering.generalised_particle_filter import FilterState, advance, start
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -24,11 +24,11 @@ def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
 
 
 @register("inference", "bootstrap_filter")
-class BootstrapFilter(Inference[StateSpace, Sequence, Observation, Weighted[StateSpace]]):
+class BootstrapFilter(Inference[StateSpace, Sequence, Observation, FilterState[StateSpace]]):
     """Bootstrap particle filter with systematic resampling, R replicates of N particles at once.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} g_t(y_t | x̄_t), then x_t ~ Σ_n w_t^n δ(x̄_t^n) and equal weights where the effective
-    sample size is at most ``resample_below`` · N.  Weighted are [R, N, dx]; the product over t of Σ_n w_{t−1}^n g_t is an
+    sample size is at most ``resample_below`` · N.  Particles are [R, N, dx]; the product over t of Σ_n w_{t−1}^n g_t is an
     unbiased estimate of the evidence.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when
     all weights of a replicate are zero.
 
@@ -41,11 +41,11 @@ class BootstrapFilter(Inference[StateSpace, Sequence, Observation, Weighted[Stat
     particles: PositiveInt
     resample_below: Probability
 
-    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Weighted[StateSpace]:
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         return start(model, problem, self.particles, rng)
 
-    def step(self, state: Weighted[StateSpace], batch: Observation, rng: Rng) -> tuple[Weighted[StateSpace], Info]:
+    def step(self, state: FilterState[StateSpace], batch: Observation, rng: Rng) -> tuple[FilterState[StateSpace], Info]:
         return advance(state, batch, rng, log_likelihood, self.resample_below)
 
-    def posterior(self, state: Weighted[StateSpace]) -> Filtered:
+    def posterior(self, state: FilterState[StateSpace]) -> Filtered:
         return state.filtered

@@ -31,7 +31,7 @@ Potential = Callable[[M, Observation, Tensor], Tensor]  # model, (t, y [R, dy]),
 
 
 @dataclass(kw_only=True)
-class Weighted(Generic[M]):
+class FilterState(Generic[M]):
     """N weighted particles of each of R replicates, and what has been filtered."""
 
     model: M = rebuilt()
@@ -40,17 +40,17 @@ class Weighted(Generic[M]):
     filtered: Filtered
 
 
-def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> Weighted[M]:
+def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
     """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
     filtered = Filtered.allocate(problem.observations, x.shape[-1], evidence)
-    return Weighted(model=model, particles=x, log_w=log_w, filtered=filtered)
+    return FilterState(model=model, particles=x, log_w=log_w, filtered=filtered)
 
 
 def advance(
-    state: Weighted[M], batch: Observation, rng: Rng, potential: Potential[M], resample_below: float
-) -> tuple[Weighted[M], Info]:
+    state: FilterState[M], batch: Observation, rng: Rng, potential: Potential[M], resample_below: float
+) -> tuple[FilterState[M], Info]:
     """Sample, weight, summarise, and resample where the effective sample size is at most ``resample_below`` · N.
 
     Mean and variance are those of the weighted particles: the expectation, given the particles, of the resampled mean that
