@@ -59,7 +59,9 @@ class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, FilterSta
     def init(self, model: Integrable, problem: Sequence, rng: Rng) -> FilterState[Integrable]:
         return start(model, problem, self.particles, rng, evidence=self.beta == 0)
 
-    def step(self, state: FilterState[Integrable], batch: Observation, rng: Rng) -> tuple[FilterState[Integrable], Info]:
+    def step(
+        self, state: FilterState[Integrable], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[Integrable], Info]:
         return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
 
     def posterior(self, state: FilterState[Integrable]) -> Filtered:

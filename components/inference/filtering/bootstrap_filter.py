@@ -44,7 +44,9 @@ class BootstrapFilter(Inference[StateSpace, Sequence, Observation, FilterState[S
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         return start(model, problem, self.particles, rng)
 
-    def step(self, state: FilterState[StateSpace], batch: Observation, rng: Rng) -> tuple[FilterState[StateSpace], Info]:
+    def step(
+        self, state: FilterState[StateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[StateSpace], Info]:
         return advance(state, batch, rng, log_likelihood, self.resample_below)
 
     def posterior(self, state: FilterState[StateSpace]) -> Filtered:
