@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is ten times faster
+Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader  # the C parser is ten times faster
+Dumper = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
 @dataclass(frozen=True)

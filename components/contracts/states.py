@@ -7,8 +7,9 @@ state."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 REBUILT = "rebuilt"
 
@@ -16,3 +17,12 @@ REBUILT = "rebuilt"
 def rebuilt() -> Any:
     """A field of a state that a checkpoint leaves out."""
     return field(metadata={REBUILT: True})
+
+
+@runtime_checkable
+class Keepable(Protocol):
+    """A part of a state that is loaded in place: modules, optimizers, and whatever says its state as they do."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...

@@ -199,9 +199,10 @@ def _absent(data_dir: Path, file: DataFile, why: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"HTTP {response.status_code}"
+    from requests import RequestException  # here: it takes a while, and only a download that failed needs it
+
+    if isinstance(error, RequestException) and error.response is not None:
+        return f"HTTP {error.response.status_code}"
     return error.strerror or type(error).__name__
 
 

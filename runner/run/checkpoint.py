@@ -14,10 +14,9 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
-from components.contracts.states import REBUILT
+from components.contracts.states import REBUILT, Keepable
 from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
@@ -42,13 +41,13 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
         return {"f": value.hex()}  # JSON's decimal floats would do, but NaN and infinity would not
     if isinstance(value, dict):
         return {"d": [[pack(k, tensors, ""), pack(v, tensors, f"{path}.{k}")] for k, v in value.items()]}
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+    if type(value) in (list, tuple):
         kind = "l" if isinstance(value, list) else "u"
         return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if REBUILT not in f.metadata]
         return {"c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]}
-    if isinstance(value, nn.Module | Optimizer) or hasattr(value, "load_state_dict"):
+    if isinstance(value, Keepable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
     raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
 

@@ -18,9 +18,7 @@ from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
 from runner.record.record import now, read
 from runner.study.definition import Planned, StudyDefinition, plan
-from runner.yaml_comments import Loader
-
-Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+from runner.yaml_comments import Dumper, Loader
 
 
 @dataclass(frozen=True)

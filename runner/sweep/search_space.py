@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.mistakes import ConfigError
 
@@ -24,7 +24,7 @@ def distribution(override: Override) -> BaseDistribution:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     sweep, key = override.value(), override.get_key_element()
-    tags: set[str] = getattr(sweep, "tags", set())
+    tags: set[str] = sweep.tags if isinstance(sweep, Sweep) else set()
     if tags - {"log"}:
         raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; the tag is log")
     if isinstance(sweep, IntervalSweep):

@@ -75,7 +75,7 @@ def torch_and_gpu(load: Callable[[], Any] | None = None, has_driver: bool | None
     except (ImportError, OSError) as error:
         yield Finding("problem", "torch", str(error).splitlines()[0], "pip install torch==2.13.0")
         return
-    built = getattr(torch.version, "cuda", None)
+    built = vars(torch.version).get("cuda")
     yield Finding("ok", "torch", f"{torch.__version__}, {f'built for CUDA {built}' if built else 'built for CPU'}")
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
@@ -94,9 +94,16 @@ def torch_and_gpu(load: Callable[[], Any] | None = None, has_driver: bool | None
 
 
 # ---- the machine ------------------------------------------------------------------------------------------------------
+def available_cores() -> int:
+    """Cores that this process may use; all there are where the system does not say."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def threads(cpus: int | None = None, load: float | None = None) -> Findings:
     """Cores that may be used, what keeps them busy, and the threads that a job will take."""
-    cpus = cpus or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    cpus = cpus or available_cores()
     given = os.environ.get("OMP_NUM_THREADS")
     if given is None:
         yield Finding("ok", "threads", f"{cpus} cores; OMP_NUM_THREADS is not set, a job takes threads=1")
