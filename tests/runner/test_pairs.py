@@ -9,7 +9,7 @@ from torch import nn
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
-from components.contracts.roles import Model
+from components.contracts.roles import Contamination, Model
 from components.problems.supervised import Supervised
 from runner.compose.pairs import check_pairs
 from runner.mistakes import ConfigError
@@ -122,3 +122,26 @@ def test_what_configurations_bring_are_capabilities_that_the_others_lack():
         cls = registry.get("model", name)
         assert cls.offers_where.keys() <= CAPABILITIES.keys(), name
         assert not cls.offers_where.keys() & cls.offers, name
+
+
+class Corrupts(Contamination):
+    """An attacker of whom nobody knows by what law he corrupts."""
+
+    def corrupt(self, observations, rng):
+        return 2 * observations
+
+
+def test_an_oracle_needs_an_attacker_whose_law_is_known():
+    filtered = (
+        component("dataset", "wiener_velocity"),
+        component("model", "contaminated_ssm"),
+        component("inference", "bootstrap_filter"),
+    )
+    check_pairs(*filtered, None)
+    check_pairs(*filtered, component("attacker", "gaussian_contamination"))
+    with pytest.raises(ConfigError) as error:
+        check_pairs(*filtered, Corrupts(name="doubled"))
+    assert str(error.value) == (
+        "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that have it: "
+        "gaussian_contamination"
+    )

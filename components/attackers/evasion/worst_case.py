@@ -73,9 +73,9 @@ class WorstCase(Evasion):
         count = Counter(member.name for member in self.members)
         out: dict[str, Evasion] = {}
         for i, member in enumerate(self.members):
-            same = [other for other in self.members if other.name == member.name]
-            keys = [k for k in type(member).model_fields if len({repr(getattr(other, k)) for other in same}) > 1]
-            label = member.name + "".join(f" {k}={getattr(member, k)}" for k in keys if count[member.name] > 1)
+            own, same = dict(member), [dict(other) for other in self.members if other.name == member.name]
+            keys = [k for k in own if len({repr(other[k]) for other in same}) > 1]
+            label = member.name + "".join(f" {k}={own[k]}" for k in keys if count[member.name] > 1)
             out[label if label not in out else f"{label} ({i + 1})"] = member
         return out
 

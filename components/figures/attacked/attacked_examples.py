@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -38,14 +38,14 @@ def attacked_examples_figure(
         change = _image(delta[i], shape)
         if change.ndim == 3:  # of a colour image, the mean over its channels
             change = change.mean(-1)
-        rows: list[tuple[np.ndarray, dict[str, Any], int | None]] = [
-            (_image(x[i], shape), {"cmap": "gray", "vmin": low, "vmax": high}, int(before[i])),
-            (change, {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}, None),
-            (_image(attacked[i], shape), {"cmap": "gray", "vmin": low, "vmax": high}, int(after[i])),
+        rows: list[tuple[np.ndarray, str, tuple[float, float], int | None]] = [
+            (_image(x[i], shape), "gray", (low, high), int(before[i])),
+            (change, "RdBu_r", (-largest, largest), None),
+            (_image(attacked[i], shape), "gray", (low, high), int(after[i])),
         ]
-        for row, (image, how, guess) in enumerate(rows):
+        for row, (image, colours, (darkest, brightest), guess) in enumerate(rows):
             axis = axes[row * n + i]
-            axis.imshow(image.squeeze(), **how)
+            axis.imshow(image.squeeze(), cmap=colours, vmin=darkest, vmax=brightest)
             axis.set(xticks=[], yticks=[])
             axis.grid(False)
             if guess is not None:

@@ -1,0 +1,57 @@
+"""What an input can be: boxes and words move inputs back, measure perturbations and draw them at random."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from small_problems import classes
+from small_spam import words
+
+from components.attackers.input_space import Box, Words, input_space, norm_of
+from components.trouble import Misfit
+
+F64 = torch.float64
+CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_the_largest_size_of_a_box_is_the_distance_of_opposite_corners(norm):
+    box = Box((0.0, 2.0), 3)
+    apart = torch.stack([box.size(a.expand(8, -1), CORNERS, norm) for a in CORNERS])
+    assert box.largest(norm) == pytest.approx(float(apart.max()))
+    assert Box(None, 3).largest(norm) == math.inf
+
+
+def test_the_domain_of_a_problem_chooses():
+    spam, pictures = words(n_words=5), classes(n_inputs=4)
+    assert input_space(spam) == Words(5)
+    assert input_space(pictures) == Box((0.0, 1.0), 4)
+    assert norm_of("l1") == "l1"
+    with pytest.raises(TypeError, match="flip is no norm"):
+        norm_of("flip")
+
+
+@pytest.mark.parametrize("direction", ["insertion", "flip"])
+def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(direction):
+    problem = words(n=200, n_words=6, seed=5)
+    space, x, y = input_space(problem), problem.test.x, problem.test.y
+    moved = space.at_random(x, y, 2.0, direction, torch.Generator().manual_seed(0))
+    size = space.size(x, moved, direction)
+    assert bool((size[y[:, 0] == 0] == 0).all())
+    room = (x == 0).sum(1) if direction == "insertion" else torch.full_like(size, 6)
+    assert torch.equal(size[y[:, 0] == 1], room.clamp_max(2)[y[:, 0] == 1])
+    assert torch.equal(space.clip(moved), moved)
+    if direction == "insertion":
+        assert bool((moved >= x).all())
+
+
+def test_training_sizes_in_other_units_are_refused():
+    Words(5).check_training_size(2.0, "flip", "spam")
+    with pytest.raises(Misfit, match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam"):
+        Words(5).check_training_size(1.5, "flip", "spam")
+    Box((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
+    with pytest.raises(Misfit, match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits"):
+        Box((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")
