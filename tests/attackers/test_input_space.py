@@ -10,7 +10,7 @@ import torch
 from small_problems import classes
 from small_spam import words
 
-from components.attackers.input_space import Box, Words, input_space, norm_of
+from components.attackers.input_space import BoxSpace, WordSpace, input_space, norm_of
 from components.trouble import Misfit
 
 F64 = torch.float64
@@ -19,16 +19,16 @@ CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
 def test_the_largest_size_of_a_box_is_the_distance_of_opposite_corners(norm):
-    box = Box((0.0, 2.0), 3)
+    box = BoxSpace((0.0, 2.0), 3)
     apart = torch.stack([box.size(a.expand(8, -1), CORNERS, norm) for a in CORNERS])
     assert box.largest(norm) == pytest.approx(float(apart.max()))
-    assert Box(None, 3).largest(norm) == math.inf
+    assert BoxSpace(None, 3).largest(norm) == math.inf
 
 
 def test_the_domain_of_a_problem_chooses():
     spam, pictures = words(n_words=5), classes(n_inputs=4)
-    assert input_space(spam) == Words(5)
-    assert input_space(pictures) == Box((0.0, 1.0), 4)
+    assert input_space(spam) == WordSpace(5)
+    assert input_space(pictures) == BoxSpace((0.0, 1.0), 4)
     assert norm_of("l1") == "l1"
     with pytest.raises(TypeError, match="flip is no norm"):
         norm_of("flip")
@@ -49,9 +49,9 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
 
 
 def test_training_sizes_in_other_units_are_refused():
-    Words(5).check_training_size(2.0, "flip", "spam")
+    WordSpace(5).check_training_size(2.0, "flip", "spam")
     with pytest.raises(Misfit, match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam"):
-        Words(5).check_training_size(1.5, "flip", "spam")
-    Box((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
+        WordSpace(5).check_training_size(1.5, "flip", "spam")
+    BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
     with pytest.raises(Misfit, match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits"):
-        Box((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")
+        BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")
