@@ -22,7 +22,7 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
         ∇_φ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s; φ) − KL(φ)],   ε_s ~ p(ε)
 
     ℓ [S, B] are the rows' own bounds and KL is what all rows share.  Unbiased whatever S and B are; its variance falls as 1/S.
-    Terms: elbo and kl, of the whole data set in nats.  There is no state.
+    Terms: elbo and, where rows share anything, kl, of the whole data set in nats.  There is no state.
 
     Source: Kingma and Welling (2014), eqs. (8) and (10); Rezende, Mohamed and Wierstra (2014), section 3."""
 
@@ -41,4 +41,5 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
         kl = module.kl()
         elbo = batch.scale * module.elbo_rows(batch, noise).mean(0).sum() - kl
         gradients = torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)
-        return list(gradients), {"elbo": elbo.detach(), "kl": kl.detach()}, None
+        terms = {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
+        return list(gradients), terms, None
