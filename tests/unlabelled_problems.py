@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from configured import component
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
@@ -12,7 +13,6 @@ from components.contracts.problems import Rows, Words
 from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 D, VALUES, NOISE = 2, 4, 0.3
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from configured import component
+from unlabelled_problems import real_rows
 
 from components.figures.latent.latent_images import latent_plane, mosaic, prior_samples, reconstructions
 from components.posteriors.latent import LatentPosterior
 from runner.run.rng import Streams
-from tests.small_problems import component
-from tests.unlabelled_problems import real_rows
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import math
 
 import pytest
 import torch
+from small_problems import real
+from unlabelled_problems import Unigram, real_rows, urn
 
 from components.contracts.posteriors import BoundsLikelihood
 from components.contracts.problems import Rows, Words
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
 from runner.run.rng import Streams
-from tests.small_problems import real
-from tests.unlabelled_problems import Unigram, real_rows, urn
 
 
 def as_lists(words: Words) -> list[list[int]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.gradients.pathwise.reparam import Reparam
 from components.models.latent.vae import AutoEncoder
 from runner.run.rng import Streams
-from tests.unlabelled_problems import exact_elbo, ppca, real_rows
 
 DRAWS = 1500
 

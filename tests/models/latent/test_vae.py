@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from configured import component
+from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
@@ -11,8 +13,6 @@ from components.metrics.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from runner.run.rng import Streams
-from tests.small_problems import component
-from tests.unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
 
 
 @pytest.fixture

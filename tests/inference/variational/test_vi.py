@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import pytest
 import torch
+from configured import component
+from unlabelled_problems import log_evidence, real_rows
 
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Model
@@ -17,8 +19,6 @@ from runner.compose.pairs import check_pairs
 from runner.compose.parts import filled, held_roles
 from runner.mistakes import ConfigError
 from runner.run.rng import Streams
-from tests.small_problems import component
-from tests.unlabelled_problems import log_evidence, real_rows
 
 VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from configured import component
 
 from components.contracts.roles import Setting
 from runner.run.rng import Streams
-from tests.small_problems import component
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
 
