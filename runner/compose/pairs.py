@@ -40,6 +40,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names) if names else "none yet"
 
 
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
 def _needed(cls: type[Inference], kind: str) -> frozenset[str]:
     """What a class needs of a model, whatever its configuration."""
     return cls.needs | cls.needs_by_kind.get(kind, frozenset())
@@ -55,7 +59,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     if kind not in model.kinds:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds))
         raise ConfigError(
-            f"model={model.name} does not fit dataset={dataset.name} (a {kind} problem); models that do: {names}"
+            f"model={model.name} does not fit dataset={dataset.name} ({_a(kind)} problem); models that do: {names}"
         )
     if target is not None and model.targets is not None and target not in model.targets:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.targets is None or target in m.targets)))
@@ -111,7 +115,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     fitting = _listed(_fitting(Inference, lambda i: kind in i.kinds and _needed(i, kind) <= offered))
     if kind not in inference.kinds:
         raise ConfigError(
-            f"inference={inference.name} has no use for a {kind} problem; inference that fits model={model.name}: {fitting}"
+            f"inference={inference.name} has no use for {_a(kind)} problem; inference that fits model={model.name}: {fitting}"
         )
     lacks = inference.needs - offered or inference.needed(kind) - offered
     if not lacks:
@@ -209,7 +213,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
 def _wrong_kind(chosen: str, kind: str, dataset: str) -> ConfigError:
     """The complaint about an attacker who has no use for a kind of problem."""
     names = _listed(_attackers(lambda a: kind in a.kinds))
-    return ConfigError(f"{chosen} cannot attack a {kind} problem (dataset={dataset}); attackers that can: {names}")
+    return ConfigError(f"{chosen} cannot attack {_a(kind)} problem (dataset={dataset}); attackers that can: {names}")
 
 
 def check_domain(attacked: Domain, chosen: str, dataset: type[Dataset], name: str) -> None:
