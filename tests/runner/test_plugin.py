@@ -1,48 +1,78 @@
-"""The README's example of a new inference method, run exactly as it is printed there."""
+"""The examples of README and docs/examples.md, run exactly as they are printed there."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parent.parent.parent / "README.md"
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+while not (ROOT / "pyproject.toml").exists():
+    ROOT = ROOT.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+COMMAND = re.compile(r"^    PYTHONPATH=\. (runner .*)$", re.M)
 
 
-def _blocks() -> dict[str, str]:
+def blocks(text: str) -> dict[str, str]:
     """File name -> content of every fenced block whose first line is a comment with a file name."""
     found = {}
-    for block in re.findall(r"```\w+\n(.*?)```", README.read_text(), re.S):
+    for block in re.findall(r"```\w+\n(.*?)```", text, re.S):
         named = re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block)
         if named:
             found[named.group(1)] = block
     return found
 
 
-def test_readme_example(tmp_path):
-    blocks = _blocks()
-    (module,) = (name for name in blocks if name.endswith(".py") and not name.startswith("test_"))
-    assert len(blocks[module].splitlines()) < 40
-    for name, content in blocks.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content)
-    command = re.search(r"PYTHONPATH=\. (runner .*?inference=\w+.*)", README.read_text()).group(1)
-    runner = str(Path(sys.executable).parent / "runner")
-    environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)}
-    words = [*shlex.split(command)[1:], "tracking=false"]
-    done = subprocess.run([runner, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
+def sections() -> dict[str, str]:
+    """Role -> its part of docs/examples.md."""
+    parts = re.split(r"^## (\w+)\n", EXAMPLES, flags=re.M)[1:]
+    return {name.lower(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def written(text: str, folder: Path) -> dict[str, str]:
+    for name, content in (found := blocks(text)).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+    return found
+
+
+def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a user's own folder, with the package that is tested."""
+    path = os.pathsep.join([".", str(ROOT)])
+    environment = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+
+
+def run_as_printed(text: str, folder: Path) -> str:
+    (command,) = COMMAND.findall(text)
+    done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
-    (test,) = (name for name in blocks if name.startswith("test_"))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", test],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+    return done.stdout
+
+
+def test_readme_example(tmp_path):
+    found = written(README, tmp_path)
+    (module,) = (name for name in found if name.endswith(".py") and not name.startswith("test_"))
+    assert len(found[module].splitlines()) < 40
+    run_as_printed(README, tmp_path)
+    (test,) = (name for name in found if name.startswith("test_"))
+    done = call(["-m", "pytest", "-q", test], tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("role", ["dataset", "model", "attacker", "gradient"])
+def test_example_of_a_role(role, tmp_path):
+    text = sections()[role]
+    written(text, tmp_path)
+    told = run_as_printed(text, tmp_path)
+    name = re.search(r'@register\("\w+", "(\w+)"\)', text).group(1)  # type: ignore[union-attr]
+    assert name in told
