@@ -21,6 +21,13 @@ class Outcome(NamedTuple):
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game ends one
 
 
+class Shown(NamedTuple):
+    """What opponents see of an action of hers."""
+
+    targets: Tensor  # weights on K targets [R, K]
+    seen: Tensor | None  # [R] bool: whether they see anything; None: all replicates do
+
+
 @runtime_checkable
 class Environment(Protocol):
     """The rules of a threatened Markov decision process; it remembers nothing.
@@ -49,9 +56,7 @@ class Environment(Protocol):
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...  # a [R], b [R, M]
 
-    def shown(
-        self, s: Tensor, a: Tensor
-    ) -> Tensor: ...  # what he sees of a: weights on K targets [R, K]; zeros: nothing
+    def shown(self, s: Tensor, a: Tensor) -> Shown: ...  # what opponents see of her action a
 
     def features(self, s: Tensor) -> Tensor: ...  # of states, for approximators [R, F]
 
@@ -82,7 +87,8 @@ class Move(NamedTuple):
 
     s: Tensor  # [R, …]
     a: Tensor  # hers [R]
-    shown: Tensor  # what she did to each target [R, K]; a row of zeros: nothing that he sees
+    shown: Tensor  # what she did to each target, weights [R, K]
+    seen: Tensor | None  # [R] bool: whether he saw anything of it; None: all replicates did
     b: Tensor  # his own [R]
     r: Tensor  # his reward [R]
     s_next: Tensor  # [R, …]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Transition:
     """What she has seen after a move, Algorithm 4.1 line 1: (s, a, b, r_A, r_B, s'), with the number of the joint action."""
 
@@ -158,7 +158,7 @@ class Game:
         """Where the game stands before the first episode."""
         environment, r = self.environment, self.replicates
         s = environment.reset(r, rng.batches)
-        targets = environment.shown(s, torch.zeros(r, dtype=torch.long, device=environment.device)).shape[1]
+        targets = environment.shown(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
         numbered = self.n_states if self.numbered else None
         first, *others = [
             player.reset(Seat(r, own, self.n_actions, targets, numbered, environment.device, environment.dtype), rng)
@@ -174,16 +174,16 @@ class Game:
         chosen = [player.act(memory, s, rng) for player, memory in zip(players, memories, strict=True)]
         each = chosen[0].unsqueeze(1) if len(chosen) == 1 else torch.stack(chosen, 1)  # [R, M]
         r_a, r_b, s_next, done = environment.step(s, a, each, rng.batches)
-        shown = environment.shown(s, a)
+        shown, seen = environment.shown(s, a)
         if live is not None:
-            shown = shown * live.unsqueeze(1).to(shown.dtype)
+            seen = live if seen is None else seen & live
         standing.adversary, *standing.others = [
-            player.observe(memory, Move(s, a, shown, b, r_b[:, m], s_next, done, live))
+            player.observe(memory, Move(s, a, shown, seen, b, r_b.select(1, m), s_next, done, live))
             for m, (player, memory, b) in enumerate(zip(players, memories, chosen, strict=True))
         ]
         joint = chosen[0]
-        for b, n in zip(chosen[1:], environment.n_threats[1:], strict=True):
-            joint = joint * n + b
+        for m in range(1, len(chosen)):
+            joint = joint * environment.n_threats[m] + chosen[m]
         return Transition(s, a, joint, each, r_a, r_b, s_next, done, live)
 
     def length(self, sees: Sees) -> int | None:

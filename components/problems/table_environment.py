@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from components.contracts.games import Outcome
+from components.contracts.games import Outcome, Shown
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,35 @@ class TableEnvironment:
     def _touches(self) -> Tensor:
         return self.touches.flatten(0, 1)  # [S·A, K]
 
+    @cached_property
+    def _seen(self) -> Tensor | None:
+        seen = self._touches.any(1)  # [S·A]
+        return None if seen.all() else seen
+
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """The first state, [R] long."""
         return torch.full((replicates,), self.start, device=self.device)
 
     def joint(self, b: Tensor) -> Tensor:
         """The number of the opponents' joint action, b [R, M] -> [R]."""
-        index = b[:, 0]
+        index = b.select(1, 0)
         for m in range(1, len(self.n_threats)):
-            index = index * self.n_threats[m] + b[:, m]
+            index = index * self.n_threats[m] + b.select(1, m)
         return index
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """Nothing is drawn; s and a [R], b [R, M]."""
-        cell = (s * self.n_actions + a) * self.reward_a.shape[2] + self.joint(b)
-        s_next = s if self.n_states == 1 else self.transition.take(cell)
+        alone = self.reward_a.shape[0] == 1  # one state: nothing to look up
+        row = a if alone else s * self.n_actions + a
+        cell = row * self.reward_a.shape[2] + self.joint(b)
+        s_next = s if alone else self.transition.take(cell)
         done = None if self.ends is None else self.ends.take(s_next)
         return Outcome(self.reward_a.take(cell), self._reward_b.index_select(0, cell), s_next, done)
 
-    def shown(self, s: Tensor, a: Tensor) -> Tensor:
-        """[R, K]."""
-        return self._touches.index_select(0, a if self.n_states == 1 else s * self.n_actions + a)
+    def shown(self, s: Tensor, a: Tensor) -> Shown:
+        """[R, K], and where there is anything to see."""
+        row = a if self.n_states == 1 else s * self.n_actions + a
+        return Shown(self._touches.index_select(0, row), None if self._seen is None else self._seen.take(row))
 
     def features(self, s: Tensor) -> Tensor:
         """One-hot [R, S]."""

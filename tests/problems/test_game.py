@@ -11,7 +11,7 @@ from small_games import Stationary, draws, friend_or_foe, greedy, invert, play
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat
+from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown
 from components.contracts.roles import Opponent
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
@@ -138,8 +138,8 @@ class Line:
         reward = -s_next[:, 0].abs()
         return Outcome(reward, -reward.unsqueeze(1), s_next, s_next[:, 0].abs() > 3)
 
-    def shown(self, s: Tensor, a: Tensor) -> Tensor:
-        return torch.nn.functional.one_hot(a, 2).to(self.dtype)
+    def shown(self, s: Tensor, a: Tensor) -> Shown:
+        return Shown(torch.nn.functional.one_hot(a, 2).to(self.dtype), None)
 
     def features(self, s: Tensor) -> Tensor:
         return torch.cat([torch.ones_like(s), s, s.abs()], 1)

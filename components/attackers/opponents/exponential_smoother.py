@@ -49,4 +49,4 @@ class ExponentialSmoother(Opponent[Tensor]):
     def observe(self, state: Tensor, move: Move) -> Tensor:
         """p after what she took; what he did himself and what he got do not matter to him."""
         smoothed = self.beta * state + (1 - self.beta) * move.shown
-        return torch.where(move.shown.any(-1, keepdim=True), smoothed, state)
+        return smoothed if move.seen is None else torch.where(move.seen.unsqueeze(1), smoothed, state)

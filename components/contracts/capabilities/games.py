@@ -15,7 +15,7 @@ class QFunction(Protocol):
 
     def fresh(self, own: int, other: int) -> QFunction: ...  # at initial values, for other numbers of actions
 
-    def q(self, s: Tensor) -> Tensor: ...  # s [R, …] -> [R, A, B]
+    def q(self, s: Tensor) -> Tensor: ...  # s [R, …] -> [R, A, B], to be read before the next ``learn``
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """Moves Q(s, a, b) towards the target, in place; a, b, target and a rate that is a tensor are [R].  A rate of 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -68,14 +68,14 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians]):
         predicted = prior_m @ model.H.T  # [R, dy]
         S = model.H @ prior_P @ model.H.T + model.Sigma
         L, failed = torch.linalg.cholesky_ex(S)
-        if failed.any():
+        if failed if failed.dim() == 0 else failed.any():
             raise NumericalTrouble(
                 f"Cholesky of the innovation covariance failed at t = {batch.t}", "set dtype=float64"
             )
         K = torch.cholesky_solve(model.H @ prior_P, L).mT  # [dx, dy]
         innovation = batch.y - predicted  # [R, dy]
         m = prior_m + (innovation @ K.mT if K.dim() == 2 else (K @ innovation.unsqueeze(2)).squeeze(2))
-        keep = torch.eye(len(model.m0), device=m.device, dtype=m.dtype) - K @ model.H
+        keep = torch.eye(m.shape[1], device=m.device, dtype=m.dtype) - K @ model.H
         P = keep @ prior_P @ keep.mT + K @ model.Sigma @ K.mT  # Joseph's form stays positive definite
         if L.dim() == 2:
             squares = torch.linalg.solve_triangular(L, innovation.T, upper=False).square().sum(0)  # [R]
@@ -99,7 +99,8 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians]):
         filtered.predicted[:, now] = predicted
         filtered.log_normaliser += log_evidence
         filtered.t = batch.t
-        return replace(state, m=m, P=P), {"log_normaliser": log_evidence, "innovation": innovation.norm(dim=1)}
+        state.m, state.P = m, P
+        return state, {"log_normaliser": log_evidence, "innovation": innovation.norm(dim=1)}
 
     def posterior(self, state: Gaussians) -> Filtered:
         return state.filtered

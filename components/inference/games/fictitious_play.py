@@ -30,8 +30,11 @@ def count(counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor |
     """Algorithm 4.4 in place: α(s) := λα(s), then α_b(s) := α_b(s) + 1; other states are left alone, and so are replicates
     that are not ``live`` [R].  ``seen`` [R, n] is one at what each opponent did."""
     replicates, states, n = counts.shape
-    rows = torch.arange(replicates, device=s.device) * states + s
     flat = counts.view(-1, n)
+    if states == 1 and live is None:  # all there is
+        flat.copy_(torch.add(seen, flat, alpha=forget))
+        return
+    rows = torch.arange(replicates, device=s.device) * states + s
     before = flat.index_select(0, rows)
     after = torch.add(seen, before, alpha=forget)
     flat.index_copy_(0, rows, after if live is None else torch.where(live.unsqueeze(1), after, before))
@@ -40,8 +43,8 @@ def count(counts: Tensor, s: Tensor, seen: Tensor, forget: float, live: Tensor |
 def marks(each: Tensor, sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """What each opponent did, [R, M] -> [R, ΣB_m] with a one for each."""
     if len(sizes) == 1:
-        return one_hot(each[:, 0], sizes[0]).to(dtype)
-    return torch.cat([one_hot(each[:, m], n) for m, n in enumerate(sizes)], 1).to(dtype)
+        return one_hot(each.select(1, 0), sizes[0]).to(dtype)
+    return torch.cat([one_hot(each.select(1, m), n) for m, n in enumerate(sizes)], 1).to(dtype)
 
 
 def forecasts(counts: Tensor, s: Tensor, sizes: tuple[int, ...]) -> list[Tensor]:

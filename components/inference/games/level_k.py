@@ -107,8 +107,8 @@ class LevelK(Inference[QFunction, Game, Episode, Hierarchy]):
             parts = forecasts(state.counts, game.rows(seen.s_next), counted)
             for m in range(len(parts)):
                 for j, q in enumerate(self._modelled(state, m), 1):
-                    b = seen.each[:, m]
-                    own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b[:, m])
+                    b = seen.each.select(1, m)
+                    own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
                     psi = expected_values(q.q(seen.s_next), parts[m])
                     target = r + seen.ahead(psi.amax(-1), self.gamma)
                     q.learn(seen.s, own, other, target, seen.rate(self.alpha_opponent))  # Algorithm 4.1, line 2

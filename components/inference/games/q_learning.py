@@ -69,6 +69,6 @@ class QLearning(Inference[QFunction, Game, Episode, Values]):
         """Rewards so far and Q(s, ·) [R, A]."""
 
         def think(s: Tensor) -> Tensor:
-            return state.q.q(s)[..., 0]
+            return state.q.q(s)[..., 0].clone()  # it may be the table itself
 
         return Play(state.standing.earned, think(state.standing.s), None, think)

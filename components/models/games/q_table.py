@@ -34,14 +34,17 @@ class Table(nn.Module):
         return Table(self.values.new_full((replicates, states, own, other), self.initial), self.initial)
 
     def q(self, s: Tensor) -> Tensor:
-        """s [R] -> Q(s, ·, ·) [R, A, B]."""
-        return self.values.flatten(0, 1).index_select(0, self.rows + s)
+        """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn`` changes."""
+        values = self.values
+        return values.select(1, 0) if values.shape[1] == 1 else values.flatten(0, 1).index_select(0, self.rows + s)
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a tensor are [R]."""
-        own, other = self.values.shape[2:]
-        cell = ((self.rows + s) * own + a) * other + b
-        flat = self.values.view(-1)
+        values = self.values
+        _, states, own, other = values.shape
+        row = self.rows if states == 1 else self.rows + s
+        cell = (row * own + a) * other + b
+        flat = values.view(-1)
         flat.index_copy_(0, cell, torch.lerp(flat.take(cell), target, rate))
 
 

@@ -20,10 +20,8 @@ def seat(replicates: int, own: int = 2, targets: int = 2) -> Seat:
 
 def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) -> Move:
     """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
-    shown = one_hot(a, targets).double()
-    shown = shown if seen is None else shown * seen.double().unsqueeze(1)
     nothing = torch.zeros(len(a))
-    return Move(nothing, a, shown, nothing.long(), nothing, nothing, None, None)
+    return Move(nothing, a, one_hot(a, targets).double(), seen, nothing.long(), nothing, nothing, None, None)
 
 
 def test_update_is_the_printed_one():

@@ -49,7 +49,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     s = environment.reset(replicates, g)
     for _ in range(steps):
         a, b = torch.randint(0, 4, (replicates,), generator=g), torch.randint(0, 2, (replicates, 1), generator=g)
-        shown = environment.shown(s, a)
+        shown, seen = environment.shown(s, a)
         r_a, r_b, s, done = environment.step(s, a, b, g)
         over = []
         for i, room in enumerate(rooms):
@@ -58,6 +58,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
             assert (float(r_a[i]), float(r_b[i, 0]), bool(done[i])) == (mine, his, ended)
             assert int(s[i]) == 3 * room.row + room.column
             assert shown[i].tolist() == [float(target == "left"), float(target == "right")]
+            assert bool(seen[i]) == (target is not None)
             over.append(ended or used_up)
             if over[i]:
                 room.reset()
