@@ -97,9 +97,14 @@ def page() -> str:
     out = [HEAD, "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone."]
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "roles.py") if n.name != "Setting"]
     out.append("## Problems\n\nWhat a dataset loads, and what a step is shown of it.")
-    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "problems.py")]
-    out.append("## Capabilities of models\n\nNames in `Model.offers` and in `Inference.needs`.")
     words = table(CONTRACTS / "capabilities" / "__init__.py", "CAPABILITIES")
+    for name in ("problems", "sequences", "games"):
+        for node, source in classes(CONTRACTS / f"{name}.py"):
+            word = words.get(node.name)  # of what a dataset simulates and a model assumes
+            assuming = users("assumes", "model", word) if word else []
+            simulated = users("simulates", "dataset", word) if word else []
+            out.append(protocol(node, source, word, [("Simulated by", simulated), ("Assumed by", assuming)]))
+    out.append("## Capabilities of models\n\nNames in `Model.offers` and in `Inference.needs`.")
     for path in sorted((CONTRACTS / "capabilities").glob("*.py")):
         for node, source in classes(path):
             word = words.get(node.name)
@@ -108,8 +113,13 @@ def page() -> str:
                 if word
                 else []
             )
-            offering = users("offers", "model", word) if word else []
-            out.append(protocol(node, source, word, [("Offered by", offering), ("Needed by", needing)]))
+            said = [("Offered by", users("offers", "model", word)), ("Needed by", needing)] if word else []
+            if word:
+                said += [
+                    ("Simulated by", users("simulates", "dataset", word)),
+                    ("Assumed by", users("assumes", "model", word)),
+                ]
+            out.append(protocol(node, source, word, said))
     out.append("## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else.")
     given = table(CONTRACTS / "posteriors.py", "POSTERIORS")
     for node, source in classes(CONTRACTS / "posteriors.py"):
