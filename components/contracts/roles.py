@@ -36,6 +36,7 @@ Knowledge = Literal["white box", "grey box", "black box"]
 Info = dict[str, Any]  # name -> number or tensor: what a diagnostician wants, never needed by the next step
 
 P = TypeVar("P")  # a problem
+Q = TypeVar("Q", contravariant=True)  # a posterior that it can score
 M = TypeVar("M")  # a built model, or the capabilities that are asked of it
 B = TypeVar("B")  # what a step is shown
 S = TypeVar("S")  # a state: a dataclass of tensors, numbers, modules and optimizers, all that the next step needs
@@ -52,7 +53,7 @@ class Setting:
     offline: bool = False  # True: attempt no download
 
 
-class Problem(Protocol):
+class Problem(Protocol[Q]):
     """What a dataset loads: data, how to show them, how to score a posterior on them and how to draw it."""
 
     attacker: Attacker | None  # whom the run has chosen
@@ -74,11 +75,11 @@ class Problem(Protocol):
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...
 
-    def score(self, posterior: Any, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: Q, rng: Rng) -> dict[str, Tensor | float]:
         """Scores by name: numbers, or [R] where replicates are a dimension."""
         ...
 
-    def draw(self, posterior: Any, rng: Rng) -> dict[str, Figure]:
+    def draw(self, posterior: Q, rng: Rng) -> dict[str, Figure]:
         """Figures by name."""
         ...
 
@@ -88,14 +89,14 @@ class Problem(Protocol):
 
 
 @runtime_checkable
-class HoldsOut(Problem, Protocol):
+class HoldsOut(Problem[Q], Protocol[Q]):
     """A problem of which some training rows can take the test rows' place, as ``validation`` asks."""
 
     def held_out(self, share: float, rng: Rng) -> Problem: ...
 
 
 @runtime_checkable
-class Corruptible(Problem, Protocol):
+class Corruptible(Problem[Q], Protocol[Q]):
     """A problem whose observations an attacker can corrupt once, before any inference."""
 
     def attacked(self, attacker: Contamination, rng: Rng) -> Problem: ...
