@@ -16,8 +16,9 @@ from components import registry
 from components.contracts.roles import Component
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
+from runner.compose.build import built
 from runner.compose.pairs import check_pairs
-from runner.compose.parts import built, filled
+from runner.compose.parts import filled
 from runner.mistakes import ConfigError
 
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
@@ -168,7 +169,7 @@ def made(role: str, name: str) -> Component:
     """A small component by itself, as its YAML and ``small`` have it."""
     values: dict = OmegaConf.to_container(OmegaConf.load(CONF / role / f"{name}.yaml"))  # type: ignore[assignment]
     values |= {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in small(role, name))}
-    return built(role, filled(role, values, role), role, lambda cls, values, where: cls(**values))
+    return built(role, filled(role, values, role), role)
 
 
 def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:
