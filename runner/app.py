@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from runner import CONF
+from runner import CONF, console
+from runner.compose.done import find_done
 from runner.compose.overrides import explicit_keys, reach_into_parts
-from runner.mistakes import FAILURES, ConfigError, RunFailure
+from runner.compose.resolve import Identified, Resolved, resolve
+from runner.mistakes import FAILURES, ConfigError, RunFailure, nearest
+from runner.published import load_published
+from runner.record.tracking import Mirror
+from runner.sweep.trial import VARIABLE, report_to_trial
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
 
 reach_into_parts()  # on import: a sweep's jobs, in whatever process, import this module before they compose
 
@@ -26,8 +35,6 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
     Raises:
         ConfigError: the run has no such metric.
     """
-    from runner.mistakes import nearest
-
     name = name or next(iter(result))
     if name not in result:
         raise ConfigError(f"objective={name}: no such metric{nearest(name, result)}")
@@ -35,33 +42,39 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
 
 
 def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> tuple[int, float | None, str]:
-    """(exit code, objective, message) of one job; ``explicit`` as in ``config.prepare``."""
+    """(exit code, objective, message) of one job; ``explicit`` as in ``resolve``."""
+    try:
+        resolved = resolve(cfg, experiment, explicit)
+        found = find_done(resolved) if VARIABLE not in os.environ else None
+        if found is not None:
+            console.composition(found[0])
+            return 0, show_done(*found), ""
+        return work(resolved)
+    except ConfigError as error:
+        return 2, None, str(error)
+
+
+def work(resolved: Resolved) -> tuple[int, float | None, str]:
+    """``attempt`` of a job that has to be run, or looked at more closely; torch is imported here.
+
+    Raises:
+        ConfigError: its components do not fit.
+    """
     from runner.run.memory import keep_freed_memory
 
     keep_freed_memory()
-    # torch is imported here, after composition.
     from components.trouble import DataUnavailable, NumericalTrouble
-    from runner import console
-    from runner.compose import config
+    from runner.compose.config import build
     from runner.run.execute import run
     from runner.run.signals import Interrupted, Pruned
 
     try:
-        job = config.prepare(cfg, experiment, explicit)
+        job = build(resolved)
         console.composition(job)
         going, result = run(job, hook(job))
         if going.was_done:
-            console.out.print(
-                f"done already, {going.record.facts['ended']}: this is its record; fresh=true runs it again"
-            )
-            if going.mirror and going.mirror.pushed.get("state") != "done":
-                going.mirror.push()  # a run that just ended has pushed already
-        console.result(job, result, *printed(job))
-        console.checks(going.record.folder / "tables" / "attack_checks.csv", job.settings.replicates)
-        console.whereabouts(going.record.folder, going.mirror, going.record.facts.get("artefacts", ()))
-        return 0, objective(result, job.settings.objective), ""
-    except ConfigError as error:
-        return 2, None, str(error)
+            return 0, show_done(job, going.record.facts), ""
+        return 0, show(job, result, going.record.facts, going.mirror), ""
     except DataUnavailable as error:
         return 2, None, str(error)
     except NumericalTrouble as error:
@@ -77,14 +90,29 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
         return 130, None, "interrupted inside a step; the same command goes on from the last checkpoint"
 
 
-def printed(job: Any) -> tuple[dict[str, str], str]:
+def show_done(job: Identified, facts: dict[str, Any]) -> float:
+    """Shows the record of a run that is done; its objective."""
+    console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
+    mirror = Mirror(job.folder, Path(job.settings.output_dir)) if job.settings.tracking else None
+    if mirror and mirror.pushed.get("state") != "done":
+        mirror.push()  # a run that just ended has pushed already
+    return show(job, facts["result"], facts, mirror)
+
+
+def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], mirror: Mirror | None) -> float:
+    """Shows what a run gave and where it is; its objective."""
+    console.result(job, result, *printed(job))
+    console.checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
+    console.whereabouts(job.folder, mirror, facts.get("artefacts", ()))
+    return objective(result, job.settings.objective)
+
+
+def printed(job: Identified) -> tuple[dict[str, str], str]:
     """What the papers print for this run, by metric, and whether ours can be compared with it.
 
     Raises:
         ConfigError: ``paper_tables`` names a table that is not in conf/published.
     """
-    from runner.published import load_published
-
     found: dict[str, str] = {}
     reason = ""
     for name in job.settings.paper_tables:
@@ -101,8 +129,6 @@ def printed(job: Any) -> tuple[dict[str, str], str]:
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def main(cfg: DictConfig) -> float | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
-    from runner import console
-
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
@@ -123,12 +149,10 @@ def main(cfg: DictConfig) -> float | None:
     return value
 
 
-def hook(job: Any) -> Any:
+def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
     """What a sweeper wants to be told after each evaluation, if one is at work."""
-    if "RUNNER_TRIAL" not in os.environ:
+    if VARIABLE not in os.environ:
         return None
-    from runner.sweep.trial import report_to_trial
-
     settings = job.settings
     loops = 1 if job.vectorised else settings.replicates
     return report_to_trial(settings.objective, loops, settings.steps, f"{job.folder.parent.name}/{job.folder.name}")

@@ -117,6 +117,11 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
         raise
 
 
+def downloads_failed() -> bool:
+    """Whether this process has tried a download in vain."""
+    return bool(_failures)
+
+
 def verify_as(path: Path, name: str) -> None:
     """Checks that a file holds the numbers of the catalogue's file ``name``, whatever its own form.
 

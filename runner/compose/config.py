@@ -17,6 +17,7 @@ from components.contracts.roles import Attacker, Component, Dataset, Evasion, In
 from components.evaluation.threat import Threat, threat_of
 from components.registry import CHOSEN
 from runner.compose.build import built
+from runner.compose.done import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.pairs import check_held_attackers, check_pairs
 from runner.compose.resolve import Identified, Resolved, resolve
@@ -35,6 +36,7 @@ class Job(Identified):
     inference: Inference
     attacker: Attacker | None
     threat: Threat | None  # norm and sizes of an evasion attacker's evaluation
+    data_state: str | None  # what ``data`` depends on: see ``runner.compose.done``
 
     @property
     def vectorised(self) -> bool:
@@ -83,4 +85,5 @@ def build(resolved: Resolved) -> Job:
                 f"({dataset.kind}) has none; leave it out"
             )
         data = f"{data}-validation"
-    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat)
+    state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
+    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state)

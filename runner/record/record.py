@@ -139,6 +139,7 @@ class Record:
                     "experiment": job.settings.experiment,
                     "signature": job.signature,
                     "data": job.data,
+                    "data_state": job.data_state,
                     "choice": job.choice,
                     "seed": job.settings.seed,
                     "replicates": job.settings.replicates,
@@ -152,14 +153,14 @@ class Record:
                     "error": None,
                 }
             record._lock = lock
-            record.facts |= {
-                "git": code_version(),
-                "versions": _versions(),
-                "hardware": _hardware(job.settings.device),
-                "threads": job.settings.threads,
-                "command": sys.argv[1:],
-            }
             if record.state != "done":
+                record.facts |= {
+                    "git": code_version(),
+                    "versions": _versions(),
+                    "hardware": _hardware(job.settings.device),
+                    "threads": job.settings.threads,
+                    "command": sys.argv[1:],
+                }
                 write_text(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
                 record.save()
         except OSError as error:

@@ -41,6 +41,10 @@ class Run:
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
+        if (
+            self.record.facts.get("data_state") != job.data_state
+        ):  # the same data, otherwise found: the next time it shows
+            self.record.save(data_state=job.data_state)
 
     # -- one replicate -------------------------------------------------------------------------------------------------
     def _resume(self, state: S, rng: Streams) -> tuple[S, int, float]:

@@ -1,0 +1,66 @@
+"""Whether a run is done already, found without torch: from its config, the records on disk and the data files as they lie.
+
+A run's identity is its config and the name of its data, and only the data set itself can say which data it would load now.
+Where it has no files the name is its own; otherwise it is the one recorded, as long as nothing that it depends on has changed
+since: the files, the code that looks at them, and whether a download may be tried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from components import registry
+from components.datasets import files
+from runner.catalogue.declarations import component_class, declared
+from runner.compose.draws_kept import check_draws
+from runner.compose.resolve import Identified, Resolved
+from runner.compose.settings import sign
+from runner.record.record import read
+
+
+def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
+    """What the name of a data set's data depends on beside its config, in one word.  None: who knows, as it is a plug-in's, or
+    as a download failed, which may succeed the next time."""
+    file = registry.file("dataset", dataset)
+    if file is None or files.downloads_failed():
+        return None
+    lying = [(data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
+             for data in files.catalogue() if (found := files.find(data_dir, data.path))]  # fmt: skip
+    code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
+    return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]
+
+
+def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
+    """A config with the identity of a run that is done, and its run.json; None: there is none, or it takes more to know."""
+    settings, config = resolved.settings, resolved.config
+    if settings.fresh or settings.plugins or settings.device != "cpu":
+        return None
+    folder = Path(settings.output_dir) / settings.experiment
+    signatures: dict[str, str] = {}  # by name of the data that some run of the experiment has been on
+    for other in folder.glob("*/run.json"):
+        data = (read(other.parent) or {}).get("data")
+        if not isinstance(data, str) or data in signatures:
+            continue
+        signatures[data] = sign(config, data)
+        facts = read(folder / signatures[data])
+        if facts is not None and facts["state"] == "done":
+            if not _same_data(resolved, facts):
+                return None
+            notes = [*resolved.notes, *check_draws(config["inference"], settings)]
+            return Identified(settings, config, notes, data, signatures[data]), facts
+    return None
+
+
+def _same_data(resolved: Resolved, facts: dict[str, Any]) -> bool:
+    """Whether the data that would be loaded now are those of a record."""
+    settings, dataset = resolved.settings, resolved.config["dataset"]["name"]
+    file = registry.file("dataset", dataset)
+    class_name = component_class("dataset", dataset, file) if file else None
+    if not file or not class_name:
+        return False
+    if "identity" not in declared(class_name, file).methods:
+        return facts["data"] == (dataset if settings.validation is None else f"{dataset}-validation")
+    state = data_state(dataset, Path(settings.data_dir), settings.offline)
+    return state is not None and state == facts.get("data_state")

@@ -1,0 +1,113 @@
+"""What only scores and figures need is not imported before them, and a run that is done says so without torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.datasets import files
+from runner import app, console
+from runner.compose.overrides import compose
+from runner.record.record import read
+
+# One run of each family; they share a process, in which a module that is imported once stays.
+FAMILIES = ["friend_or_foe", "wiener_velocity", "mog", "posteriordb", "four_statisticians", "multitask_toy", "bnn_uci",
+            "digits_fgsm", "digits_security", "spam_acra", "spam_robust", "vae_digits"]  # fmt: skip
+HEAVY = ["mlflow", "matplotlib", "pandas", "scipy.stats", "sklearn", "xarray", "arviz_base", "arviz_stats", "IPython", "optuna",
+         "joblib", "h5py", "jinja2", "pooch"]  # fmt: skip
+FIRST_STEPS = """
+import json, sys
+from runner import app
+from runner.compose.overrides import compose
+from runner.run import execute
+
+class Reached(Exception): pass
+
+output_dir, experiments, heavy = json.loads(sys.argv[1])
+found = {}
+
+def steps(*_):
+    found[name] = [module for module in heavy if module in sys.modules]
+    raise Reached
+
+execute.steps = steps
+for name in experiments:
+    tracking = str(name == experiments[-1]).lower()  # of the last alone: MLflow is imported where a run ends
+    given = [f"+experiment={name}", "smoke=true", "offline=true", f"tracking={tracking}", f"output_dir={output_dir}"]
+    try:
+        print(app.attempt(*compose(given)))
+    except Reached:
+        pass
+print("FOUND" + json.dumps(found))
+"""
+
+
+def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
+    given = json.dumps([str(tmp_path), FAMILIES, HEAVY])
+    done = subprocess.run([sys.executable, "-c", FIRST_STEPS, given], capture_output=True, text=True, timeout=200)
+    assert "FOUND" in done.stdout, done.stdout + done.stderr
+    found = json.loads(done.stdout.partition("FOUND")[2])
+    assert found == {name: [] for name in FAMILIES}
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    """A run on data that lie in files or are simulated in their place, done, in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
+    assert app.attempt(*compose(argv))[0] == 0
+    (folder,) = Path("outputs").glob("*/*")
+    return argv, folder
+
+
+def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys):
+    argv, folder = finished
+    with monkeypatch.context() as slowly:
+        slowly.setattr(app, "find_done", lambda _: None)
+        slowly.setattr(console.out, "_width", 160)
+        capsys.readouterr()
+        assert app.attempt(*compose(argv))[0] == 0
+    before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
+    assert "done already" in before
+    code = "import sys; from runner import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
+    quick = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60)
+    assert (quick.returncode, quick.stderr, quick.stdout) == (0, "", before)
+    assert (folder / "run.json").stat().st_mtime_ns == stamp
+
+
+@pytest.mark.parametrize(
+    "change", ["a file came", "downloads are allowed", "another config", "not done", "fresh", "old record"]
+)
+def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, monkeypatch):
+    argv, folder = finished
+    facts = read(folder)
+    if change == "a file came":
+        path = Path("data") / files.catalogue()[0].path
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    elif change == "downloads are allowed":
+        argv = [*argv, "offline=false"]
+    elif change == "another config":
+        argv = [*argv, "seed=1"]
+    elif change == "fresh":
+        argv = [*argv, "fresh=true"]
+    else:
+        facts |= {"state": "interrupted"} if change == "not done" else {}
+        facts.pop("data_state")
+        (folder / "run.json").write_text(json.dumps(facts))
+    assert app.find_done(app.resolve(*compose(argv))) is None
+
+
+def test_a_record_of_before_is_known_the_next_time(finished):
+    argv, folder = finished
+    facts = read(folder)
+    del facts["data_state"]
+    (folder / "run.json").write_text(json.dumps(facts))
+    assert app.find_done(app.resolve(*compose(argv))) is None
+    assert app.attempt(*compose(argv))[0] == 0
+    assert app.find_done(app.resolve(*compose(argv))) is not None
+    assert read(folder)["git"] == facts["git"]  # what it says of its making stays
