@@ -127,9 +127,19 @@ def names(role: str) -> list[str]:
     return sorted({*_files(role), *(n for r, n in _registered if r == role)})
 
 
+@cache
 def file(role: str, name: str) -> Path | None:
-    """Where a built-in component is; None: there is none of that name."""
-    return _files(role).get(name)
+    """Where a built-in component is; None: there is none of that name.  Looks into the files of that name alone."""
+    if not name.isidentifier():
+        return None
+    marked = f'@register("{role}", "{name}")'
+    found = sorted((_HERE / ROLES[role].folder).rglob(f"{name}.py"))
+    return next((path for path in found if marked in path.read_text(encoding="utf-8")), None)
+
+
+def exists(role: str, name: str) -> bool:
+    """Whether ``get`` would find it."""
+    return (role, name) in _registered or file(role, name) is not None
 
 
 def get(role: str, name: str) -> type[Any]:
@@ -138,9 +148,8 @@ def get(role: str, name: str) -> type[Any]:
     Raises:
         UnknownComponent: with the names that exist.
     """
-    if (role, name) not in _registered and name in _files(role):
-        relative = _files(role)[name].relative_to(_HERE).with_suffix("")
-        importlib.import_module(".".join(["components", *relative.parts]))
+    if (role, name) not in _registered and (path := file(role, name)):
+        importlib.import_module(".".join(["components", *path.relative_to(_HERE).with_suffix("").parts]))
     if (role, name) not in _registered:
         raise UnknownComponent(role, name, names(role))
     return _registered[role, name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF, console
 from runner.compose.done import find_done
-from runner.compose.overrides import explicit_keys, reach_into_parts
+from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.mistakes import FAILURES, ConfigError, RunFailure, nearest
-from runner.published import load_published
 from runner.record.tracking import Mirror
 from runner.sweep.trial import VARIABLE, report_to_trial
 
@@ -63,11 +65,15 @@ def work(resolved: Resolved) -> tuple[int, float | None, str]:
     from runner.run.memory import keep_freed_memory
 
     keep_freed_memory()
+    first = "torch" not in sys.modules
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.config import build
     from runner.run.execute import run
     from runner.run.signals import Interrupted, Pruned
 
+    if first:
+        gc.freeze()  # what has been imported is no garbage
+    gc.enable()
     try:
         job = build(resolved)
         console.composition(job)
@@ -113,6 +119,8 @@ def printed(job: Identified) -> tuple[dict[str, str], str]:
     Raises:
         ConfigError: ``paper_tables`` names a table that is not in conf/published.
     """
+    from runner.published import load_published
+
     found: dict[str, str] = {}
     reason = ""
     for name in job.settings.paper_tables:
@@ -124,6 +132,28 @@ def printed(job: Identified) -> tuple[dict[str, str], str]:
         elif numbers and table.not_comparable:
             reason = f"not comparable: {table.not_comparable}"
     return found, reason
+
+
+def run_once(argv: list[str]) -> int | None:
+    """The exit code of one run, composed once: Hydra's own entry composes a second time to learn that it is one run alone.
+
+    None: flags, a sweep, a mistake or something else that is Hydra's to deal with."""
+    if any(word.startswith("-") for word in argv):
+        return None
+    try:
+        cfg = compose_in_full(argv)
+        own = cfg.hydra
+        if own.mode == RunMode.MULTIRUN or own.callbacks or own.job.env_set or own.job.chdir or own.run.dir != ".":
+            return None
+        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
+        given = without_hydra(cfg)
+    except (HydraException, OmegaConfBaseException, ValueError):
+        return None
+    code, _, message = attempt(*given, explicit_keys(argv))
+    if message:
+        console.complain(message)
+    sys.stdout.flush()
+    return code
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")

@@ -11,16 +11,18 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.tree import Tree
 
 from runner.record.record import mean_se
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # Piped output has no width of its own; 80 columns would cut the tree of choices short.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -93,6 +95,15 @@ class Live:
         self.started = time.monotonic()
         self.progress: Progress | None = None
         if out.is_terminal:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
             self.progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=30),

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from components import registry
-from components.datasets import files
 from runner.catalogue.declarations import component_class, declared
 from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import Identified, Resolved
@@ -21,10 +20,17 @@ from runner.record.record import read
 
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
-    """What the name of a data set's data depends on beside its config, in one word.  None: who knows, as it is a plug-in's, or
-    as a download failed, which may succeed the next time."""
+    """What the name of a data set's data depends on beside its config, in one word; "" where on nothing.  None: who knows, as
+    it is a plug-in's, or as a download failed, which may succeed the next time."""
     file = registry.file("dataset", dataset)
-    if file is None or files.downloads_failed():
+    class_name = component_class("dataset", dataset, file) if file else None
+    if not file or not class_name:
+        return None
+    if "identity" not in declared(class_name, file).methods:
+        return ""
+    from components.datasets import files
+
+    if files.downloads_failed():
         return None
     lying = [(data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
              for data in files.catalogue() if (found := files.find(data_dir, data.path))]  # fmt: skip
@@ -56,11 +62,7 @@ def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
 def _same_data(resolved: Resolved, facts: dict[str, Any]) -> bool:
     """Whether the data that would be loaded now are those of a record."""
     settings, dataset = resolved.settings, resolved.config["dataset"]["name"]
-    file = registry.file("dataset", dataset)
-    class_name = component_class("dataset", dataset, file) if file else None
-    if not file or not class_name:
-        return False
-    if "identity" not in declared(class_name, file).methods:
-        return facts["data"] == (dataset if settings.validation is None else f"{dataset}-validation")
     state = data_state(dataset, Path(settings.data_dir), settings.offline)
+    if state == "":
+        return facts["data"] == (dataset if settings.validation is None else f"{dataset}-validation")
     return state is not None and state == facts.get("data_state")

@@ -22,18 +22,31 @@ def explicit_keys(overrides: list[str]) -> set[str]:
     return {o.split("=", 1)[0].lstrip("+~").split("@")[0].replace("/", ".") for o in overrides if "=" in o}
 
 
-def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
-    """Composes in this process, as the command line would: (config, experiment, keys set explicitly)."""
+def compose_in_full(overrides: list[str]) -> DictConfig:
+    """Composes in this process, as the command line would, with Hydra's own part of the config.
+
+    Raises:
+        HydraException, OmegaConfBaseException: a mistake, which ``runner.compose.errors`` can explain.
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
 
     reach_into_parts()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = hydra_compose("config", overrides=overrides, return_hydra_config=True)
-    choices = cfg.hydra.runtime.choices
+        return hydra_compose("config", overrides=overrides, return_hydra_config=True)
+
+
+def without_hydra(cfg: DictConfig) -> tuple[DictConfig, str | None]:
+    """A job's own config, and the name of the experiment chosen."""
+    experiment = cfg.hydra.runtime.choices.get("experiment")
     OmegaConf.set_struct(cfg, False)
     cfg.pop("hydra")
-    return cfg, choices.get("experiment"), explicit_keys(overrides)
+    return cfg, experiment
+
+
+def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
+    """Composes in this process: (config, experiment, keys set explicitly)."""
+    return *without_hydra(compose_in_full(overrides)), explicit_keys(overrides)
 
 
 def open_parts(node: Any, role: str, keys: list[str]) -> bool:

@@ -112,11 +112,13 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         ConfigError: naming the methods that fit the model or, where a key asks for it, the key and the models that fit.
     """
     kind, offered = dataset.kind, model.offered()
-    fitting = _listed(_fitting(Inference, lambda i: kind in i.kinds and _needed(i, kind) <= offered))
+
+    def fitting() -> str:  # a list that imports every method: for a complaint alone
+        names = _fitting(Inference, lambda i: kind in i.kinds and _needed(i, kind) <= offered)
+        return f"inference that fits model={model.name}: {_listed(names)}"
+
     if kind not in inference.kinds:
-        raise ConfigError(
-            f"inference={inference.name} has no use for {_a(kind)} problem; inference that fits model={model.name}: {fitting}"
-        )
+        raise ConfigError(f"inference={inference.name} has no use for {_a(kind)} problem; {fitting()}")
     lacks = inference.needs - offered or inference.needed(kind) - offered
     if not lacks:
         return
@@ -131,7 +133,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         who = " and ".join(f"inference.{key}={values[key]}" for key in keys)
         names = _listed(_models_with(inference.needed(kind), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
-    raise ConfigError(f"inference={inference.name} needs {lacked}; inference that fits model={model.name}: {fitting}")
+    raise ConfigError(f"inference={inference.name} needs {lacked}; {fitting()}")
 
 
 def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:

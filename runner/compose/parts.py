@@ -41,9 +41,9 @@ def known(role: str, values: Any, where: str) -> Known:
     """
     if not isinstance(values, dict) or "name" not in values:
         raise ConfigError(f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}")
-    name = values["name"]
-    if name not in registry.names(role):
-        raise ConfigError(f"{where}={name}: no such {role}{nearest(str(name), registry.names(role))}")
+    name = str(values["name"])
+    if not registry.exists(role, name):
+        raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
     file = registry.file(role, name)
     if file is not None:
         return _of_text(role, name, file)
