@@ -17,7 +17,7 @@ from components.contracts.roles import Attacker, Component, Dataset, Evasion, In
 from components.evaluation.threat import Threat, threat_of
 from components.registry import CHOSEN
 from runner.compose.build import built
-from runner.compose.done import data_state
+from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.pairs import check_held_attackers, check_pairs
 from runner.compose.resolve import Identified, Resolved, resolve
@@ -36,7 +36,7 @@ class Job(Identified):
     inference: Inference
     attacker: Attacker | None
     threat: Threat | None  # norm and sizes of an evasion attacker's evaluation
-    data_state: str | None  # what ``data`` depends on: see ``runner.compose.done``
+    data_state: str | None  # what ``data`` depends on: see ``runner.compose.data_state``
 
     @property
     def vectorised(self) -> bool:

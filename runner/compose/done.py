@@ -6,36 +6,14 @@ since: the files, the code that looks at them, and whether a download may be tri
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from components import registry
-from runner.catalogue.declarations import component_class, declared
+from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import Identified, Resolved
 from runner.compose.settings import sign
 from runner.record.record import read
-
-
-def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
-    """What the name of a data set's data depends on beside its config, in one word; "" where on nothing.  None: who knows, as
-    it is a plug-in's, or as a download failed, which may succeed the next time."""
-    file = registry.file("dataset", dataset)
-    class_name = component_class("dataset", dataset, file) if file else None
-    if not file or not class_name:
-        return None
-    if "identity" not in declared(class_name, file).methods:
-        return ""
-    from components.datasets import files
-
-    if files.downloads_failed():
-        return None
-    lying = [(data.path, str(found), found.stat().st_size, found.stat().st_mtime_ns)
-             for data in files.catalogue() if (found := files.find(data_dir, data.path))]  # fmt: skip
-    code = [path.read_text(encoding="utf-8") for path in (file, Path(files.__file__))]
-    return hashlib.sha256(json.dumps([offline, lying, code]).encode()).hexdigest()[:16]
 
 
 def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:

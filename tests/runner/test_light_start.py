@@ -58,6 +58,7 @@ def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
 def finished(tmp_path, monkeypatch):
     """A run on data that lie in files or are simulated in their place, done, in the present folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
     assert app.attempt(*compose(argv))[0] == 0
     (folder,) = Path("outputs").glob("*/*")
