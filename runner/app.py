@@ -49,7 +49,7 @@ def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) 
         resolved = resolve(cfg, experiment, explicit)
         found = find_done(resolved) if VARIABLE not in os.environ else None
         if found is not None:
-            console.composition(found[0])
+            console.show_composition(found[0])
             return 0, show_done(*found), ""
         return work(resolved)
     except ConfigError as error:
@@ -76,7 +76,7 @@ def work(resolved: Resolved) -> tuple[int, float | None, str]:
     gc.enable()
     try:
         job = build(resolved)
-        console.composition(job)
+        console.show_composition(job)
         going, result = run(job, hook(job))
         if going.was_done:
             return 0, show_done(job, going.record.facts), ""
@@ -107,9 +107,9 @@ def show_done(job: Identified, facts: dict[str, Any]) -> float:
 
 def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], mirror: Mirror | None) -> float:
     """Shows what a run gave and where it is; its objective."""
-    console.result(job, result, *printed(job))
-    console.checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
-    console.whereabouts(job.folder, mirror, facts.get("artefacts", ()))
+    console.show_result(job, result, *printed(job))
+    console.show_checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
+    console.show_whereabouts(job.folder, mirror, facts.get("artefacts", ()))
     return objective(result, job.settings.objective)
 
 

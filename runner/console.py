@@ -19,10 +19,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.tree import Tree
 
-from runner.record.record import mean_se
+from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from runner.compose.resolve import Identified
+    from runner.record.tracking import Mirror
 
 # Piped output has no width of its own; 80 columns would cut the tree of choices short.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -52,7 +55,7 @@ def announce(title: str, message: str, style: str = "yellow") -> None:
     out.print(Panel(message, title=title, border_style=style, expand=False))
 
 
-def composition(job: Any) -> None:
+def show_composition(job: Identified) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
     tree = Tree(f"[bold]{settings.experiment}[/bold]  {settings.description or ''}")
@@ -82,7 +85,7 @@ def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str,
         _branch(branch, k, part, values)
 
 
-def facts(values: Mapping[str, str]) -> None:
+def show_facts(values: Mapping[str, str]) -> None:
     """Facts about the data, on one line."""
     out.print("  ".join(f"[cyan]{k}[/cyan] {v}" for k, v in values.items()))
 
@@ -148,8 +151,8 @@ class Live:
             self.progress.stop()
 
 
-def result(
-    job: Any, result: Mapping[str, list[float]], printed: Mapping[str, str] | None = None, reason: str = ""
+def show_result(
+    job: Identified, result: Mapping[str, list[float]], printed: Mapping[str, str] | None = None, reason: str = ""
 ) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
     n = max((len(v) for v in result.values()), default=0)
@@ -219,7 +222,7 @@ def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
     return table
 
 
-def checks(file: Path, replicates: int) -> None:
+def show_checks(file: Path, replicates: int) -> None:
     """What a security evaluation checked, from its table ``attack_checks``: a line for each, cut to the terminal's width."""
     if not file.exists():
         return
@@ -241,7 +244,7 @@ def checks(file: Path, replicates: int) -> None:
     out.print(table)
 
 
-def whereabouts(folder: Path, mirror: Any | None, artefacts: Sequence[str] = ()) -> None:
+def show_whereabouts(folder: Path, mirror: Mirror | None, artefacts: Sequence[str] = ()) -> None:
     """Where everything was written and how to look at it."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}", markup=False)

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from runner.mistakes import ConfigError
-from runner.record.record import find, mean_se, read, read_lines
+from runner.record.record import find, read, read_lines
+from runner.standard_error import mean_se
 from runner.tables import print_table
 
 ABSENT = "—"

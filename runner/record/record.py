@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import math
 import os
 import platform
 import subprocess
@@ -251,11 +250,3 @@ def find(run: str, output_dir: Path) -> Path:
             f"{run}: {len(matching)} runs begin so: {', '.join(f'{m.parent.name}/{m.name}' for m in matching[:5])}"
         )
     raise ConfigError(f"{run}: no such run under {output_dir} (a folder, or the beginning of a signature)")
-
-
-def mean_se(values: list[float]) -> tuple[float, float]:
-    """Mean and standard error (NaN for a single value)."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    se = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1) / n) if n > 1 else math.nan
-    return mean, se

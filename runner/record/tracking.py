@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.record.atomic import write_text
-from runner.record.record import mean_se, read, read_lines
+from runner.record.record import read, read_lines
+from runner.standard_error import mean_se
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # its news of migrations would break into the display

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from runner.published import Number
+from runner.standard_error import mean_se
 
 Better = Literal["lower", "higher"]
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
@@ -32,13 +33,13 @@ class Summary:
 
 
 def summarise(values: Iterable[float]) -> Summary:
-    """x̄ = Σxᵢ/n,  SE = √(Σ(xᵢ − x̄)²/(n − 1))/√n over the finite values."""
-    given = np.asarray(list(values), dtype=float)
-    x = given[np.isfinite(given)]
-    if x.size == 0:
-        return Summary(math.nan, None, 0, int(given.size))
-    se = float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
-    return Summary(float(x.mean()), se, int(x.size), int(given.size - x.size))
+    """Of the finite values."""
+    given = list(values)
+    finite = [float(v) for v in given if math.isfinite(v)]
+    if not finite:
+        return Summary(math.nan, None, 0, len(given))
+    mean, se = mean_se(finite)
+    return Summary(mean, se if len(finite) > 1 else None, len(finite), len(given) - len(finite))
 
 
 @dataclass(frozen=True)

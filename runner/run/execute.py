@@ -84,7 +84,7 @@ class Run:
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before = self._resume(state, rng)
         if replicate == 0:
-            console.facts(problem.describe())
+            console.show_facts(problem.describe())
         course = Course(job, self.record, self.mirror, problem, rng, self._shown(total, replicate, live),
                         self.announcements, received, self.on_evaluation, before)  # fmt: skip
         with duties(course) as beside:

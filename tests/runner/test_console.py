@@ -15,7 +15,7 @@ JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
 def shown(capsys):
     def show(result, **more) -> list[list[str]]:
         """The words of each line of the table."""
-        console.result(JOB, result, **more)
+        console.show_result(JOB, result, **more)
         lines = capsys.readouterr().out.splitlines()
         return [line.replace("┃", "│").strip("│ ").split("│") for line in lines if line.startswith(("│", "┃"))]
 
@@ -44,7 +44,7 @@ def test_many_metrics_stand_below_each_other(shown):
 
 def test_parameters_left_out_are_said(shown, capsys):
     result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
-    console.result(JOB, result)
+    console.show_result(JOB, result)
     assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
 
 
@@ -53,7 +53,7 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
     check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
     file.write_text(f'check,passed,detail\nfirst,True,"0.5, 0.4"\n"{check}",False,"{detail}"\n')
     monkeypatch.setattr(console.out, "width", 80)
-    console.checks(file, replicates=3)
+    console.show_checks(file, replicates=3)
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "checks of the security evaluation, first of 3 replicates: 1 of 2 failed"
     assert [words(line.split("  "))[0] for line in lines[1:]] == ["passed", "FAILED"]
@@ -61,5 +61,5 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
     assert "0.5, 0.4" in lines[1]
     assert lines[2].count("…") == 2
     assert max(len(line.rstrip()) for line in lines[1:]) <= 80
-    console.checks(tmp_path / "none.csv", 1)
+    console.show_checks(tmp_path / "none.csv", 1)
     assert capsys.readouterr().out == ""
