@@ -17,8 +17,8 @@ import yaml
 
 from components import registry
 from runner import CONF
-from runner.catalogue.declarations import SETTINGS, component_class, declared
-from runner.catalogue.list_and_show import GROUPS, chosen, options
+from runner.catalogue.declarations import SETTINGS, Declared, declared
+from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file
 
@@ -102,66 +102,89 @@ def _choices(words: list[str]) -> dict[str, str]:
     return picked | {role: given[role] for role in registry.CHOSEN if role in given}
 
 
-def _types(role: str, name: str) -> dict[str, str]:
-    """Type of every key of a component, or of the run-level keys (role "")."""
+def _own(role: str, name: str) -> Declared:
+    """What the class of a component declares, or that of the run-level keys (role "")."""
     if not role:
-        return declared("Settings", SETTINGS).fields
-    entry = next((e for e in registry.catalogue(role) if e.name == name), None)
-    class_name = component_class(role, name, entry.file) if entry else None
-    return declared(class_name, entry.file).fields if entry and class_name else {}
+        return declared("Settings", SETTINGS)
+    return describe(role, name)[1] if name in registry.names(role) else Declared()
+
+
+def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
+    """The role that a dotted path leads to, through parts of parts, and the components that may be there: the one that the
+    command line or a YAML names, or else all of the role.  Role "": the path leads nowhere."""
+    role, *rest = path
+    if role not in registry.CHOSEN:
+        return "", []
+    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
+    name, reached = _choices(words).get(role), role
+    while True:
+        names = [name] if name in options(role) else options(role)
+        if not rest:
+            return role, names
+        key, *rest = rest
+        holder = next((n for n in names if key in _own(role, n).holds), None)
+        if holder is None:
+            return "", []
+        reached = f"{reached}.{key}"
+        content = yaml.safe_load((CONF / role / f"{holder}.yaml").read_text(encoding="utf-8"))
+        role, name = _own(role, holder).holds[key], given.get(reached, content.get(key))
 
 
 def _keys(word: str, words: list[str]) -> list[Candidate]:
-    """Groups, run-level keys and, once a role is begun, the keys of its component."""
-    role, dot, _ = word.partition(".")
-    if dot and role in registry.CHOSEN:
-        name = _choices(words).get(role)
-        files = [name] if name in options(role) else options(role)
+    """Groups, run-level keys and, once a role is begun, the keys of its component and of its parts."""
+    before, dot, _ = word.rpartition(".")
+    role, names = _at(before.split("."), words) if dot else ("", [])
+    if role:
         found: dict[str, str] = {}
-        for file in files:
-            for key in read_file(CONF / role / f"{file}.yaml")[0]:
+        for name in names:
+            own = _own(role, name)
+            for key in explained(read_file(CONF / role / f"{name}.yaml")[0], own):
                 if key.path != "name":
-                    found.setdefault(f"{role}.{key.path}{'.' if key.nested else '='}", f"{key.text}  {key.comment}")
+                    ends = "=." if key.path in own.holds else "." if key.nested else "="
+                    for end in ends:
+                        found.setdefault(f"{before}.{key.path}{end}", f"{key.text}  {key.comment}")
         return list(found.items())
     out = [("+experiment=", "a whole experiment"), ("hydra/launcher=", "where jobs run"), ("hydra/sweeper=", "how a "
             "sweep chooses values")]  # fmt: skip
     for group in registry.CHOSEN:
         out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
-    types = _types("", "")
+    types = _own("", "").fields
     out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
     return out
+
+
+def _named(role: str) -> list[Candidate]:
+    """The components of a role, each with its sentence."""
+    about = {entry.name: entry.sentence for entry in registry.catalogue(role)}
+    return [(name, about.get(name, "")) for name in options(role)]
 
 
 def _values(key: str, words: list[str]) -> list[Candidate]:
     """Values of ``key=``: names of a group, the members of a choice, true and false."""
     plain = key.lstrip("+~")
     if plain in registry.CHOSEN:
-        about = {entry.name: entry.sentence for entry in registry.catalogue(plain)}
-        return [(name, about.get(name, "")) for name in options(plain)]
+        return _named(plain)
     if plain in ("experiment", "published"):
         return [(name, "") for name in options(plain)]
     if plain in ("hydra/launcher", "hydra/sweeper"):
         installed = [n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)]
-        names = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
-        return [(name, "") for name in sorted(names)]
+        known = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
+        return [(name, "") for name in sorted(known)]
     if plain == "device":
         return [("cpu", ""), ("cuda", "the GPU")]
-    role, dot, rest = plain.partition(".")
-    if not dot:
-        role, rest = "", plain
-    kind = _kind(role, rest, words)
+    before, dot, last = plain.rpartition(".")
+    role, names = _at(before.split("."), words) if dot else ("", [""])
+    # Of the component chosen, or, before one is, of the first that has such a key.
+    own = next((own for name in names if last in (own := _own(role, name)).fields), None) if role or not dot else None
+    if own is None:
+        return []
+    kind = own.fields[last]
+    none = [("null", "")] if kind.endswith(" or null") else []
+    if last in own.holds:
+        return _named(own.holds[last]) + none
     members = kind.removesuffix(" or null")
     out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
-    return [(value, "") for value in out + (["null"] if kind.endswith(" or null") else [])]
-
-
-def _kind(role: str, key: str, words: list[str]) -> str:
-    """Type of a key of the component chosen, or, before one is, of the first component that has such a key."""
-    if role not in ("", *registry.ROLES):
-        return ""
-    name = _choices(words).get(role)
-    names = [name] if name in options(role) else options(role) if role else [""]
-    return next((types[key] for types in (_types(role, n or "") for n in names) if key in types), "")
+    return [(value, "") for value in out] + none
 
 
 def _override(word: str, words: list[str]) -> list[Candidate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tokenize
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,7 @@ class Declared:
     fields: dict[str, str] = field(default_factory=dict)
     holds: dict[str, str] = field(default_factory=dict)  # of the fields, those that hold components: their role
     facts: dict[str, Any] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)  # beside or above the fields, of those that have one
     methods: set[str] = field(default_factory=set)  # its own and those of bases that are not its role's
     docstring: str = ""
 
@@ -50,6 +52,31 @@ class Declared:
 @cache
 def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _comments(path: Path) -> dict[int, tuple[str, bool]]:
+    """Comment of each line of a file, and whether it has the line to itself."""
+    found = {}
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT:
+                text = token.string.lstrip("#").strip()
+                found[token.start[0]] = (text, not token.line[: token.start[1]].strip())
+    return found
+
+
+def _comment(node: ast.stmt, path: Path) -> str:
+    """What stands beside a field, and directly above it."""
+    comments = _comments(path)
+    words: list[str] = []
+    line = node.lineno - 1
+    while line in comments and comments[line][1]:
+        words.insert(0, comments[line][0])
+        line -= 1
+    if node.end_lineno in comments:
+        words.append(comments[node.end_lineno][0])
+    return " ".join(words)
 
 
 def _module_file(name: str) -> Path | None:
@@ -200,6 +227,8 @@ def _gather(name: str, path: Path, into: Declared) -> None:
                 into.facts[item.target.id] = _fact(item.value)
         elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
             into.fields[item.target.id] = words(annotation, path)
+            if comment := _comment(item, path):
+                into.comments[item.target.id] = comment
             if role := _held(annotation, path):
                 into.holds[item.target.id] = role
 

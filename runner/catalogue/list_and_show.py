@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,12 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
             print(f"  {name:<9} {value}")
 
 
+def explained(keys: list[Key], own: Declared) -> list[Key]:
+    """Keys of a component's YAML, each with its comment: its own there, or the one beside its declaration in a class that
+    several components share."""
+    return [key if key.comment else replace(key, comment=own.comments.get(key.path, "")) for key in keys]
+
+
 def _typed(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
     return [
         (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
@@ -174,7 +181,7 @@ def _show_component(role: str, name: str) -> None:
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
     keys, _ = read_file(path)
-    print_table("", ("key", "default", "type", "meaning"), _typed(keys, own.fields, f"{role}."))
+    print_table("", ("key", "default", "type", "meaning"), _typed(explained(keys, own), own.fields, f"{role}."))
 
 
 def _show_file(group: str, name: str) -> None:

@@ -1,4 +1,8 @@
-"""What the name of a data set's data depends on beside its config, told without torch."""
+"""What the name of a run's data depends on.
+
+A run's identity is its config and the name of its data, and only the data set itself can say which data it would load now.
+Where it has no files the name is its own; otherwise it is the one recorded, as long as nothing that it depends on has changed
+since: the files, the code that looks at them, and whether a download may be tried."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Whether a run is done already, found without torch: from its config, the records on disk and the data files as they lie.
-
-A run's identity is its config and the name of its data, and only the data set itself can say which data it would load now.
-Where it has no files the name is its own; otherwise it is the one recorded, as long as nothing that it depends on has changed
-since: the files, the code that looks at them, and whether a download may be tried."""
+"""Whether a run is done already, found without torch: from its config, the records on disk and the data files as they lie."""
 
 from __future__ import annotations
 

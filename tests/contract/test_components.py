@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,10 @@ from omegaconf import OmegaConf
 from components import registry
 from components.contracts import roles
 from components.contracts.capabilities import CAPABILITIES
+from runner.catalogue.list_and_show import describe, explained
 from runner.compose.build import built
 from runner.compose.parts import filled
+from runner.yaml_comments import read_file
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -42,11 +43,9 @@ def test_yaml_and_class_agree(role, name):
 @pytest.mark.parametrize(("role", "path"), [(r, p) for r in registry.ROLES for p in (ROOT / "conf" / r).glob("*.yaml")])
 def test_every_yaml_has_its_class_and_comments(role, path):
     assert path.stem in registry.names(role)
-    lines = path.read_text().splitlines()
-    for i, line in enumerate(lines):
-        if re.match(r"\w+:", line) and not line.startswith(("name:", "defaults:")):
-            above = i > 0 and lines[i - 1].lstrip().startswith("#")
-            assert "#" in line or above, f"{path.name}: {line} has no comment"
+    # Its own, or that of a class which several components share.
+    for key in explained(read_file(path)[0], describe(role, path.stem)[1]):
+        assert key.comment or key.path == "name", f"{path.name}: {key.path} has no comment"
 
 
 @pytest.mark.parametrize("role", registry.ROLES)

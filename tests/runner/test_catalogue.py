@@ -12,7 +12,7 @@ import yaml
 from components import registry
 from runner import CONF
 from runner.catalogue.declarations import declared
-from runner.catalogue.list_and_show import chosen, describe, main, options
+from runner.catalogue.list_and_show import chosen, describe, explained, main, options
 from runner.compose.parts import held_roles
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file, read_keys
@@ -53,10 +53,33 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
     if not path.exists():
         pytest.skip("the contract test says that it has no YAML")
     own = describe(role, name)[1]
-    for key in read_file(path)[0]:
+    for key in explained(read_file(path)[0], own):
         if key.path != "name":
             assert key.comment, f"{role}.{key.path} has no comment"
             assert own.fields.get(key.path.split(".")[0]), f"{role}.{key.path} has no type"
+
+
+def test_what_a_shared_key_means_is_said_once():
+    """Where a class that several components share declares a key, its comment stands there; a YAML has one of its own only
+    where it has more to say."""
+    for role, name in COMPONENTS:
+        own = describe(role, name)[1]
+        shared = {key for base in registry.get(role, name).__mro__[1:] for key in vars(base).get("__annotations__", ())}
+        for key in read_file(CONF / role / f"{name}.yaml")[0]:
+            if key.path in shared and key.comment:
+                assert key.comment != own.comments.get(key.path), f"{role}.{key.path} of {name} says it again"
+
+
+def test_the_comment_beside_a_declaration_is_shown(capsys):
+    assert main(["show", "inference/sgld"]) == 0
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line}
+    assert rows["inference.schedule"][3].startswith("of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical")
+    assert rows["inference.burn_in"][1:] == [
+        "500",
+        "integer ≥ 0",
+        "steps before any state is kept; Gallego (2021) section 2.3.3",
+    ]
+    assert rows["inference.step_size"][3].startswith("ε: drift ε ∇log p")
 
 
 def test_comments_inline_above_and_going_on_below():

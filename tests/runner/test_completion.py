@@ -183,3 +183,18 @@ def test_in_zsh(tmp_path):
         _runner_complete
     """
     assert shell("zsh", script, tmp_path) == ["+experiment=friend_or_foe", "+experiment=", "files"]
+
+
+def test_parts_complete_to_their_names_and_keys():
+    vae = "runner +experiment=vae_digits "
+    assert words(vae + "inference.gradient=rep") == ["inference.gradient=reparam"]
+    assert words(vae + "inference.grad") == ["inference.gradient=", "inference.gradient."]
+    assert "inference.gradient.n_samples=" in words(vae + "inference.gradient.")
+    defence = "runner +experiment=digits_fgsm inference=adversarial_training inference.training_attacker=pgd "
+    assert words(defence + "inference.training_attacker.steps") == ["inference.training_attacker.steps="]
+    assert words("runner +experiment=digits_fgsm attacker=transfer attacker.attack.random") == [
+        "attacker.attack.random_start="
+    ]
+    assert words(defence + "inference.training_attacker.random_start=t") == [
+        "inference.training_attacker.random_start=true"
+    ]

@@ -16,9 +16,14 @@ from components.contracts.victim import Criterion, Expectation, NormName, Victim
 class GradientAscent(BaseModel):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
-    norm: NormName
+    norm: NormName  # ball of the perturbation: linf, l2 or l1
+    # What is lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) | margin (between
+    # logits) | dlr (the margin over the spread of the three largest logits, Croce and Hein 2020: the gradient of a
+    # very confident network does not vanish in it).
     criterion: Criterion
-    target: NonNegativeInt | None
+    target: NonNegativeInt | None  # class that the attack wants to be predicted; null: any but the true one
+    # of what draws of a Bayesian victim the gradient is: predictive (all), fresh_draws (a few new ones a step),
+    # single_draw
     expectation: Expectation
 
     def ascent(self) -> Ascent:
@@ -46,6 +51,8 @@ class Steps(BaseModel):
 
     steps: PositiveInt
     step_size: PositiveFloat
+    # leave an image where it is first misclassified (never where predictions are random); false goes on raising its
+    # loss
     stop_when_broken: bool
 
     def relentless(self) -> Self:

@@ -141,10 +141,10 @@ class ImageDataset(Dataset):
     target: ClassVar[Target | None] = "classes"
     title: ClassVar[str]  # as people call the set
     task: ClassVar[str]
-    n_train: Annotated[int, Field(ge=1, le=60_000)] | None
-    n_test: Annotated[int, Field(ge=1, le=10_000)]
+    n_train: Annotated[int, Field(ge=1, le=60_000)] | None  # training images, 1 to 60000, drawn at random; null: all
+    n_test: Annotated[int, Field(ge=1, le=10_000)]  # test images, 1 to 10000: the first of the test split
     offline: Offline
-    batch_size: PositiveInt | None
+    batch_size: PositiveInt | None  # images per step, >= 1; null: the whole training set
 
     @property
     def files(self) -> ImageFiles:

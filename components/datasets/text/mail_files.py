@@ -111,7 +111,7 @@ class MailDataset(Dataset):
     test_share: Annotated[float, Field(gt=0, lt=1)]
     n_train: PositiveInt | None
     simulated: bool
-    offline: Offline
+    offline: Offline  # when the file cannot be had: simulate (the same, with a warning) | error
     batch_size: PositiveInt | None
 
     @property

@@ -46,10 +46,10 @@ class WarmUp(BaseModel):
 
     chains: PositiveInt
     warmup: NonNegativeInt
-    thinning: PositiveInt
-    step_size: PositiveFloat
+    thinning: PositiveInt  # one state in so many is kept
+    step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
-    mass: Shape
+    mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
 
     def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""

@@ -34,11 +34,13 @@ class AdaptedProposal(BaseModel):
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
+    # Σ learnt in warm-up: identity (not learnt) | diagonal | dense (a Cholesky factor of P × P a step)
     covariance: Literal["identity", "diagonal", "dense"]
     adapt_step_size: bool
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     gain: PositiveFloat
-    decay: Annotated[float, Field(gt=0.5, le=1)]
+    decay: Annotated[float, Field(gt=0.5, le=1)]  # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
+    # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section 2
     covariance_delay: Annotated[float, Field(ge=0, lt=1)]
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat

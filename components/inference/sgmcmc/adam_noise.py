@@ -65,7 +65,6 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
     chains: PositiveInt
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
         state = started(model, problem, self.sees, self.chains, rng)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -52,7 +52,6 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNRState:
         state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)

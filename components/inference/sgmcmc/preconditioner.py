@@ -17,7 +17,7 @@ class Preconditioning(BaseModel):
 
     damping: PositiveFloat  # λ
     adapt: Literal["always", "burn_in"]
-    burn_in: NonNegativeInt
+    burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
     def _somewhen(self) -> Preconditioning:

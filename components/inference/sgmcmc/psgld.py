@@ -81,7 +81,6 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
     chains: PositiveInt
     averaging: Annotated[float, Field(ge=0, lt=1)]
     correction: bool
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> PSGLDState:
         state = started(model, problem, self.sees, self.chains, rng)

@@ -156,8 +156,12 @@ class Repulsion(BaseModel):
 
     Source: Gallego (2021), section 2.3.3."""
 
-    chains: PositiveInt
+    chains: PositiveInt  # L, particles, at least 2; Gallego (2021) section 2.3.3 (20 for the mixture of Gaussians)
+    # h of k = exp(−‖z − z′‖²/h), > 0; a good fixed one is 2σ² of a mode of the target; median: med²/log L at every
+    # step, Liu & Wang (2016)
     bandwidth: Bandwidth
+    # steps >= 0 after which particles no longer see each other (half the run costs nothing in Gallego 2.3.3); null:
+    # they always do
     repulsion_until: NonNegativeInt | None
 
     @model_validator(mode="after")

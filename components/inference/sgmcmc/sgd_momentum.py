@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -61,8 +61,6 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     resample_every: PositiveInt
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMomentumState:
         state = started(model, problem, self.sees, self.chains, rng)

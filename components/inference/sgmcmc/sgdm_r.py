@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -49,8 +49,6 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
     gives: ClassVar[frozenset[str]] = OF_DRAWS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     friction: NonNegativeFloat
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     @model_validator(mode="after")
     def _damped(self) -> SGDMR:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -68,8 +68,6 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     friction: PositiveFloat
     noise_estimate: bool
     noise_window: PositiveInt
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     @model_validator(mode="after")
     def _stable(self) -> SGHMC:

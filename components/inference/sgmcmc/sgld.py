@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
@@ -52,8 +52,6 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
     gives: ClassVar[frozenset[str]] = OF_DRAWS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGLDState:
         state = started(model, problem, self.sees, self.chains, rng)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference, Info
@@ -38,8 +38,6 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
     gives: ClassVar[frozenset[str]] = OF_DRAWS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     jitter: PositiveFloat
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Chains:
         return scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)

@@ -1,11 +1,11 @@
-"""Step sizes of stochastic gradient MCMC: the keys that every method has under the same names, and ε_t."""
+"""Step sizes of stochastic gradient MCMC, ε_t, and which states are kept: keys that every method has under the same names."""
 
 from __future__ import annotations
 
 import math
 from typing import Literal
 
-from pydantic import BaseModel, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 
 class StepSizes(BaseModel):
@@ -21,11 +21,14 @@ class StepSizes(BaseModel):
 
     Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
 
-    step_size: PositiveFloat
+    step_size: PositiveFloat  # ε > 0, of the first step
+    # of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical ε/2 (cos(π (t mod T)/T) + 1), Zhang et al. (2020)
     schedule: Literal["constant", "polynomial", "cyclical"]
-    decay: PositiveFloat
-    decay_scale: PositiveFloat
-    cycle_length: PositiveInt
+    decay: PositiveFloat  # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
+    decay_scale: PositiveFloat  # b of a polynomial schedule, > 0: steps until the decay sets in
+    cycle_length: PositiveInt  # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
+    burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
+    thinning: PositiveInt  # one state in so many is kept; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
     def _robbins_monro(self) -> StepSizes:

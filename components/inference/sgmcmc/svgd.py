@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -48,8 +48,6 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat
-    burn_in: NonNegativeInt
-    thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SVGDState:
         state = scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)

@@ -13,25 +13,33 @@ class DeepGPSettings(BaseModel):
     """Fields of smdgp, mmdgp, cmdgp and idgp; meanings and defaults stand in their YAML."""
 
     inner_dim: PositiveInt
-    depth: Annotated[int, Field(ge=0)]
+    depth: Annotated[int, Field(ge=0)]  # inner layers under the top one, >= 0 (0: a shallow sparse GP for each task)
+    # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each has its own
     tied: bool
-    inner_kernel: Shape
-    inner_ard: bool
+    inner_kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential, inner layers
+    inner_ard: bool  # true: a lengthscale for each input of an inner layer
+    # initial value, > 0, in units of the layer's inputs; null: sqrt(number of inputs)
     inner_lengthscale: PositiveFloat | None
-    inner_variance: PositiveFloat
+    inner_variance: PositiveFloat  # initial signal variance of the inner processes, > 0
+    # zero | linear: fixed identity or principal axes (Salimbeni and Deisenroth 2017)
     inner_mean: Literal["zero", "linear"]
+    # initial sd of q(v), whitened inducing values, inner layers, > 0 (Salimbeni and Deisenroth: 1e-5)
     inner_q_scale: PositiveFloat
+    # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start apart; 1: a prior draw
     inner_q_mean: NonNegativeFloat
-    top_kernel: Shape
-    top_lengthscale: PositiveFloat | None
-    top_variance: PositiveFloat
-    top_mean: Literal["zero", "linear"]
-    top_q_scale: PositiveFloat
-    pass_inputs: bool
-    n_inducing: PositiveInt
+    top_kernel: Shape  # kernel of the top layer, always ARD, Boustati eq. (3.15)
+    top_lengthscale: PositiveFloat | None  # initial value, > 0; null: sqrt(number of features)
+    top_variance: PositiveFloat  # initial signal variance of the top layer, > 0
+    top_mean: Literal["zero", "linear"]  # zero | linear: a learned linear function of the features, from 0
+    top_q_scale: PositiveFloat  # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
+    pass_inputs: bool  # true: the top layer sees the inputs beside the latent features
+    n_inducing: PositiveInt  # inducing inputs of each process, at most the number of training rows (A.1.2: 100)
+    # rows: training rows drawn at random | kmeans: centroids (A.1.1); higher layers propagate them
     inducing: Literal["rows", "kmeans"]
+    # true: those of a task's own processes start in its own rows; false: one set for all (A.1.2)
     inducing_by_task: bool
+    # real labels: initial noise variance, > 0, in units of the standardised labels (A.1.2: 1e-6)
     noise_variance: PositiveFloat
-    link: Literal["probit", "logit"]
-    quadrature_nodes: PositiveInt
-    jitter: PositiveFloat
+    link: Literal["probit", "logit"]  # binary labels: probit | logit
+    quadrature_nodes: PositiveInt  # binary labels: Gauss-Hermite nodes, >= 1
+    jitter: PositiveFloat  # added to the diagonal of K_zz, in units of the signal variance, > 0

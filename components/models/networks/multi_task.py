@@ -16,10 +16,13 @@ class Dropped(BaseModel):
     """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0, 1/(2λN))."""
 
     widths: list[PositiveInt]
-    dropout: DropoutRate
+    dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
+    # λ > 0 of λ Σ θ² beside the mean of -log p(y|x, θ) over rows (A.1: "L2 regularisation", value not given)
     l2: PositiveFloat
+    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
+    # given; about 0.005 gives NLPPs as large as those printed)
     noise: Literal["learned"] | PositiveFloat
-    noise_init: PositiveFloat
+    noise_init: PositiveFloat  # initial noise variance when learned, > 0
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:
         return _network(self, problem, rng, self.dropout, math.sqrt(1 / (2 * self.l2 * problem.n)), None)
@@ -29,9 +32,12 @@ class NormalPrior(BaseModel):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
 
     widths: list[PositiveInt]
-    prior_std: PositiveFloat
+    prior_std: PositiveFloat  # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)
+    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
+    # given)
     noise: Literal["learned"] | PositiveFloat
-    noise_init: PositiveFloat
+    noise_init: PositiveFloat  # initial noise variance when learned, > 0; also the median of its prior
+    # standard deviation of log σ² under its prior, > 0; null: flat (maximum likelihood)
     noise_spread: PositiveFloat | None
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:

@@ -25,16 +25,23 @@ class ShallowGPSettings(BaseModel):
     """Fields of igp and cgp; meanings and defaults stand in their YAML."""
 
     posterior: Literal["exact", "sparse"]
-    kernel: Shape
+    kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential; Boustati (2021), A.1.2: matern52
+    # initial lengthscale, in units of the (standardised) inputs; > 0; Boustati (2021), A.1.2: 10
     lengthscale: PositiveFloat
     variance: PositiveFloat
+    # initial noise variance, in squared units of the labels; > 0; Boustati (2021), A.1.2: 1e-6
     noise_variance: PositiveFloat
-    mean: Mean
+    mean: Mean  # prior mean function: zero | constant | linear (coefficients are point estimates)
+    # s.d. τ > 0 of the normal prior of each log hyper-parameter around its initial value (coefficients of the mean:
+    # around 0); null: none, maximum likelihood, Boustati (2021), A.1.2
     hyperprior: PositiveFloat | None
     n_inducing: PositiveInt
+    # sparse: initial inducing inputs: rows (random training rows, the task's own first) | kmeans
     inducing: Literal["rows", "kmeans"]
-    link: Literal["probit", "logit"]
-    quadrature_nodes: PositiveInt
+    link: Literal["probit", "logit"]  # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit)
+    quadrature_nodes: PositiveInt  # binary labels: Gauss–Hermite nodes; integer ≥ 1
+    # added to the diagonal of K (exact; beside the noise) or of K_zz (sparse) before a Cholesky, in squared units of
+    # the labels; > 0
     jitter: PositiveFloat
 
 
