@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
     "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
-    "checkpoint_every", "tracking", "hydra", "experiment",
+    "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment",
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class Settings(BaseModel):
     fresh: bool
     offline: bool
     tracking: bool
+    tracking_checkpoints: bool = False  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
     data_dir: str

@@ -134,9 +134,7 @@ class Mirror:
             run = client.create_run(experiment, run_name=name)
             self.pushed = {"uri": self.uri, "run_id": run.info.run_id, "lines": 0, "state": None}
             self._save()
-            from omegaconf import OmegaConf
-
-            config: Any = OmegaConf.to_container(OmegaConf.load(self.folder / "config.yaml"))
+            config = self._config()
             params = [Param(_key(k), v) for k, v in _flat(config)]
             for i in range(0, len(params), 100):
                 client.log_batch(self.pushed["run_id"], params=params[i : i + 100])
@@ -159,6 +157,12 @@ class Mirror:
         elif facts["state"] == "running" and self.pushed["state"] in ENDED.values():
             client.update_run(run_id, status="RUNNING")
         self._save()
+
+    def _config(self) -> dict[str, Any]:
+        from omegaconf import OmegaConf
+
+        config: Any = OmegaConf.to_container(OmegaConf.load(self.folder / "config.yaml"))
+        return config
 
     def _lineage(self, client: Any, facts: dict[str, Any]) -> None:
         """Which data the run used, as MLflow's dataset input."""
@@ -185,7 +189,8 @@ class Mirror:
         for name in ("config.yaml", "run.json", "metrics.jsonl", "references.bib", *facts.get("artefacts", [])):
             if (self.folder / name).exists():
                 client.log_artifact(run_id, str(self.folder / name))
-        for name in ("figures", "tables", "checkpoints"):
+        checkpoints = ["checkpoints"] if self._config().get("tracking_checkpoints") else []
+        for name in ("figures", "tables", *checkpoints):
             if (self.folder / name).is_dir():
                 client.log_artifacts(run_id, str(self.folder / name), artifact_path=name)
         client.set_tag(run_id, "state", facts["state"])

@@ -40,8 +40,18 @@ def test_a_run_is_mirrored(make_job):
     lines = [line for line in record.read_lines(job.folder) if line["phase"] == "final"]
     assert len(client.get_metric_history(mirrored.info.run_id, "final/reward")) == len(lines)
     names = {a.path for a in client.list_artifacts(mirrored.info.run_id)}
-    assert {"config.yaml", "run.json", "metrics.jsonl", "figures", "checkpoints"} <= names
+    assert {"config.yaml", "run.json", "metrics.jsonl", "figures"} <= names
+    assert "checkpoints" not in names
     assert mirrored.inputs.dataset_inputs[0].dataset.name == "friend_or_foe"
+
+
+def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job):
+    job = make_job(*GAME, "tracking_checkpoints=true")
+    assert job.signature == make_job(*GAME).signature
+    going, _ = run(job)
+    client = _client(Path(job.settings.output_dir))
+    (path,) = {a.path for a in client.list_artifacts(going.mirror.pushed["run_id"])} & {"checkpoints"}
+    assert client.list_artifacts(going.mirror.pushed["run_id"], path)
 
 
 def test_pushing_again_adds_nothing(make_job):
