@@ -40,6 +40,9 @@ PACKAGES = (
     "scikit-learn",
 )
 
+# What a folder that cannot be written answers; any other error has another cause.
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG)
+
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -84,13 +87,20 @@ def _hardware(device: str) -> dict[str, Any]:
 
 
 def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
-    """What an OSError while writing the record means to the user."""
+    """What an OSError of a run means to the user: only one that is about its record is called a failure to write there."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunFailure(
             f"disk full: {folder} cannot be written; free some space, then give the same command to go on"
         )
-    return ConfigError(
-        f"output_dir: cannot write to {folder} ({error.strerror}); set output_dir=… to a folder you can write"
+    why, about = error.strerror or str(error), str(error.filename or "")
+    named, ours = Path(about).absolute(), folder.absolute()
+    if about and not (named.is_relative_to(ours) or ours.is_relative_to(named)):
+        return RunFailure(f"{type(error).__name__}: {about} ({why}); mend that, then give the same command to go on")
+    if error.errno in _REFUSALS:
+        return ConfigError(f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write")
+    return RunFailure(
+        f"{type(error).__name__}: {f'{about} ({why})' if about else why}; "
+        f"what was done is in {folder}: give the same command to go on"
     )
 
 

@@ -203,3 +203,18 @@ def test_output_folder_that_cannot_be_made(tmp_path, monkeypatch, capfd):
     error = capfd.readouterr().err.strip()
     assert error.startswith("output_dir: cannot write to")
     assert "set output_dir=… to a folder you can write" in error
+
+
+def test_an_error_is_called_by_its_own_name(tmp_path):
+    from runner.mistakes import RunFailure
+    from runner.record.record import disk_failure
+
+    folder = tmp_path / "outputs" / "run"
+    missing = disk_failure(FileNotFoundError(2, "No such file or directory", "/elsewhere/references.bib"), folder)
+    assert isinstance(missing, RunFailure)
+    assert str(missing).startswith("FileNotFoundError: /elsewhere/references.bib (No such file or directory);")
+    broken = disk_failure(OSError(5, "Input/output error"), folder)
+    assert str(broken).startswith("OSError: Input/output error;")
+    for name in (folder / "run.json", folder.parent, None):
+        refused = disk_failure(PermissionError(13, "Permission denied", name and str(name)), folder)
+        assert str(refused).startswith(f"output_dir: cannot write to {folder} (Permission denied)")
