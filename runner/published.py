@@ -1,4 +1,8 @@
-"""Numbers printed in papers: ``conf/published/*.yaml``, each table with where it is printed, its data, its protocol."""
+"""Numbers printed in papers: ``conf/published/*.yaml``, each table with where it is printed, its data, its protocol.
+
+What stands in parentheses behind a mean is a standard error, a standard deviation or an interquartile range over runs, as
+the table's ``spread`` says; verdicts take the standard error that follows from it.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,60 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from runner import CONF
 from runner.mistakes import ConfigError, nearest
 
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
+Spread = Literal["se", "sd", "iqr"]
+SPREADS: dict[Spread, str] = {
+    "se": "standard errors",
+    "sd": "standard deviations",
+    "iqr": "interquartile ranges",
+}
+IQR_IN_SD = 2 * NormalDist().inv_cdf(0.75)  # 1.349 standard deviations, of a Gaussian
 
 
 @dataclass(frozen=True)
 class Number:
-    """``0.15(0.1)`` as printed: mean, standard error (None where none is printed), half a unit of the last digit."""
+    """``0.15(0.1)`` as printed: mean, spread over runs (None where none is printed), half a unit of the last digit."""
 
     text: str
     mean: float
-    se: float | None
+    spread: float | None
     rounding: float
+    in_se: float = 1.0  # standard errors in a unit of the spread
 
     @classmethod
-    def parse(cls, text: str) -> Number:
-        """Reads ``mean`` or ``mean(standard error)``.
+    def parse(cls, text: str, in_se: float = 1.0) -> Number:
+        """Reads ``mean`` or ``mean(spread)``.
 
         Raises:
             ValueError: the text is neither.
         """
         found = _PRINTED.match(text)
         if found is None:
-            raise ValueError(f"{text!r} is not a number printed as mean(standard error)")
-        mean, decimals, se = found.group(1), len(found.group(2) or ""), found.group(3)
-        return cls(text, float(mean), None if se is None else float(se), 0.5 * 10.0**-decimals)
+            raise ValueError(f"{text!r} is not a number printed as mean(spread)")
+        mean, decimals, spread = found.group(1), len(found.group(2) or ""), found.group(3)
+        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se)
+
+    @property
+    def se(self) -> float | None:
+        """The standard error of the mean; None where no spread is printed."""
+        return None if self.spread is None else self.spread * self.in_se
 
     @property
     def uncertainty(self) -> float:
@@ -56,8 +82,8 @@ class Published(BaseModel):
     metric: str
     better: Literal["lower", "higher"]
     data: str  # a result on data of another name is shown beside, never compared
-    runs: int | None
-    spread: str
+    runs: PositiveInt | None  # that the means and the spreads are over; null: not said
+    spread: Spread | None  # what stands in parentheses; null: nothing does
     rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
     columns: str | dict[str, str]  # the same for a column; or {column as printed: metric of one run}
     protocol: str
@@ -68,8 +94,32 @@ class Published(BaseModel):
 
     @field_validator("values", mode="before")
     @classmethod
-    def _parsed(cls, values: dict[str, dict[Any, Any]]) -> dict[str, dict[str, Number]]:
-        return {m: {str(c): Number.parse(str(v)) for c, v in row.items()} for m, row in values.items()}
+    def _parsed(cls, values: dict[str, dict[Any, Any]], info: ValidationInfo) -> dict[str, dict[str, Number]]:
+        spread, runs = info.data.get("spread"), info.data.get("runs")
+        in_se = 1.0
+        if spread in ("sd", "iqr") and runs:
+            in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
+        return {m: {str(c): Number.parse(str(v), in_se) for c, v in row.items()} for m, row in values.items()}
+
+    @model_validator(mode="after")
+    def _told(self) -> Published:
+        printed = {n.spread is not None for row in self.values.values() for n in row.values()}
+        if self.spread in ("sd", "iqr") and self.runs is None:
+            raise ValueError(f"spread: {self.spread} is of one run; say with runs of how many, for a standard error")
+        if printed == {True} and self.spread is None:
+            raise ValueError("spread: something is printed in parentheses; say se, sd or iqr")
+        if printed == {False} and self.spread is not None:
+            raise ValueError(f"spread: {self.spread}, but nothing is printed in parentheses; write null")
+        return self
+
+    @property
+    def parentheses(self) -> str:
+        """What stands in parentheses, in words; empty where nothing does."""
+        if self.spread is None:
+            return ""
+        over = f" of {self.runs} runs" if self.runs else ""
+        taken = "" if self.spread == "se" else ", from which verdicts take the standard error of the mean"
+        return f"{SPREADS[self.spread]}{over}{taken}"
 
     def number(self, row: object, column: object) -> Number | None:
         """What is printed in a row and a column (None: nothing)."""

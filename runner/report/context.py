@@ -37,7 +37,7 @@ def _view(cell: Cell, digits: int) -> dict[str, Any]:
     }
     if pair is not None and pair.n > 1 and pair.se is not None:
         view["difference"] = f"{_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
-        p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g}"
+        p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
         view["difference_in_se"] = f"{_signed(pair.in_se, 1)} SE{p}"
     return view
 
@@ -62,6 +62,7 @@ def table_view(laid: Laid) -> dict[str, Any]:
         "bold": any(c.bold for _, cells in laid.rows for c in cells),
         "against": any(row["compared"] for row in rows),
         "printed": f"{published.source}, {published.where}" if published else "",
+        "parentheses": published.parentheses if published else "",
         "protocol": published.protocol if published else "",
         "note": published.note if published else None,
         "open": len(laid.rows) * len(laid.columns) <= 40,

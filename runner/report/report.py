@@ -72,7 +72,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
         writer.writerow(
             ["table", "model", "published row", "settings", "column", "metric", "published", "published mean",
              "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
-             "paired difference", "its SE", "p worse", "runs"]
+             "paired difference", "its SE", "p worse", "p worse, Holm", "runs"]
         )  # fmt: skip
         for laid in tables:
             spec = laid.spec
@@ -84,7 +84,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                         [spec.name, row.model, row.printed, row.preset, c.column, metric,
                          *((n.text, n.mean, n.se) if n else ("",) * 3),
                          *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
-                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse) if pair else ("",) * 3),
+                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
                          " ".join(f"{f.parent.name}/{f.name}" for f in c.folders)]
                     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any
 from runner.published import Number, Published, load_published
 from runner.record.record import read_lines
 from runner.report.earlier_scores import EarlierScores
-from runner.report.verdicts import Paired, Summary, Verdict, best, compare, judge, summarise
+from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, summarise
 from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -167,9 +167,9 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
             for name in best(scored, table.better) if same_data else ():
                 cells[name].bold = True
             base = cells[study.reference].values if study.reference else {}
-            for name, cell in cells.items():
-                if base and cell.values and name != study.reference:
-                    cell.against = compare(cell.values, base, table.better)
+            others = {n: c.values for n, c in cells.items() if base and c.values and n != study.reference}
+            for name, pair in holm({n: compare(v, base, table.better) for n, v in others.items()}).items():
+                cells[name].against = pair
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(Laid(table, published, columns, rows, data))
     return laid

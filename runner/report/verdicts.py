@@ -1,13 +1,14 @@
 """Mean and standard error over replicates, paired comparisons, and the verdict on a published number.
 
 Replicates are paired when they share seed and index: they then saw the same training rows and the same random streams.
+Rows of a column that are tested together are corrected for their number by Holm (1979): each p beside its corrected value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -50,6 +51,7 @@ class Paired:
     se: float | None
     n: int
     p_worse: float  # NaN with fewer than 5 pairs
+    p_holm: float = math.nan  # corrected for all that it was tested with; NaN as above, or not corrected yet
 
     @property
     def in_se(self) -> float:
@@ -76,20 +78,37 @@ def compare(a: Values, b: Values, better: Better) -> Paired:
     return Paired(summary.mean, summary.se, summary.n, p)
 
 
+def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
+    """The same comparisons with p corrected for how many they are, those that have a p: the i-th smallest of m,
+    i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
+
+    Source: Holm (1979)."""
+    tested = sorted((pair.p_worse, name) for name, pair in pairs.items() if not math.isnan(pair.p_worse))
+    corrected, largest = dict(pairs), 0.0
+    for i, (p, name) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - i)))
+        corrected[name] = replace(pairs[name], p_holm=largest)
+    return corrected
+
+
 def best(rows: Mapping[str, Values], better: Better, level: float = LEVEL) -> set[str]:
     """The row with the best mean and every row not significantly worse than it: what the papers print in bold.
 
-    Rows of fewer than 5 replicates, which nothing can be told apart from, stay out of it.  Empty when fewer than two
-    rows are left, or when one of them shares too few replicates with the best."""
+    The tests of a column are corrected for their number (Holm): of m rows none is told from the best by chance in more
+    than ``level`` of all columns.  Rows of fewer than 5 replicates, which nothing can be told apart from, stay out of it.
+    Empty when fewer than two rows are left, when one of them shares too few replicates with the best, and when none has
+    enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best, not two)."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
     means = {name: s.mean for name, s in summaries.items() if s.n >= FEWEST_PAIRS}
     if len(means) < 2:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
-    against = {name: compare(rows[name], rows[top], better) for name in means if name != top}
+    against = holm({name: compare(rows[name], rows[top], better) for name in means if name != top})
     if any(math.isnan(pair.p_worse) for pair in against.values()):
         return set()
-    return {top} | {name for name, pair in against.items() if pair.p_worse > level}
+    if all(len(against) * 0.5**pair.n > level for pair in against.values()):
+        return set()
+    return {top} | {name for name, pair in against.items() if pair.p_holm > level}
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from runner import CONF
 from runner.mistakes import ConfigError
-from runner.published import Number, load_published, shown
-from runner.report.verdicts import Summary, best, compare, judge, summarise
+from runner.published import Number, Published, load_published, shown
+from runner.report.verdicts import Paired, Summary, best, compare, holm, judge, summarise
 
 
 def keyed(values):
@@ -72,6 +72,29 @@ def test_best_is_the_top_and_all_not_significantly_worse():
     assert best({k: {i: -x for i, x in v.items()} for k, v in rows.items()}, "higher") == {"top", "level"}
 
 
+def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
+    p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}  # four tests: d has too few pairs
+    found = holm({name: Paired(1.0, 0.1, 6, value) for name, value in p.items()})
+    corrected = {name: pair.p_holm for name, pair in found.items() if name != "d"}
+    assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "e": 0.5})  # by hand; b is held up by c
+    assert math.isnan(found["d"].p_holm)
+    assert {name: pair.p_worse for name, pair in found.items() if name != "d"} == {k: p[k] for k in "abce"}
+
+
+def test_a_row_that_is_worse_by_chance_alone_stays_bold_among_many():
+    rng = np.random.default_rng(3)
+    alike = {f"row {i}": keyed(rng.normal(size=10)) for i in range(12)}
+    top = min(alike, key=lambda name: sum(alike[name].values()))
+    assert min(compare(v, alike[top], "lower").p_worse for k, v in alike.items() if k != top) < 0.05
+    assert best(alike, "lower") == set(alike)
+
+
+def test_nothing_is_bold_where_too_few_pairs_are_tested_too_often():
+    base = np.arange(5.0)
+    assert best({"top": keyed(base), "worse": keyed(base + 9)}, "lower") == {"top"}
+    assert best({"top": keyed(base), "worse": keyed(base + 9), "worst": keyed(base + 99)}, "lower") == set()
+
+
 def test_nothing_is_bold_with_four_pairs():
     assert best({"a": keyed([1, 2, 3, 4]), "b": keyed([11, 12, 13, 14])}, "lower") == set()
 
@@ -120,6 +143,47 @@ def test_a_standard_error_printed_as_zero_counts_as_the_rounding():
     assert Number.parse("0.89(0.00)").uncertainty == pytest.approx(0.005)
     assert Number.parse("0.15(0.1)").uncertainty == pytest.approx(0.1)
     assert judge(Number.parse("0.89(0.00)"), Summary(0.893, 0.0, 5), "higher").word == "agrees"
+
+
+def table(text, **facts):
+    told = {"name": "t", "source": "s", "where": "w", "caption": "c", "metric": "m", "better": "higher", "data": "d",
+            "columns": "dataset", "protocol": "p", "values": {"a": {"x": text}}}  # fmt: skip
+    return Published(**told | facts)
+
+
+@pytest.mark.parametrize(("spread", "runs", "se"), [("se", 10, 0.03), ("sd", 9, 0.01), ("iqr", 9, 0.01 / 1.3490)])
+def test_a_spread_is_read_as_what_the_table_says(spread, runs, se):
+    number = table("0.891(0.03)", spread=spread, runs=runs).number("a", "x")
+    assert number is not None
+    assert number.se == pytest.approx(se, rel=1e-4)
+    assert number.uncertainty == pytest.approx(se, rel=1e-4)
+    far = Summary(0.891 + 2.5 * math.hypot(se, 0.001), 0.001, 10)
+    assert judge(number, far, "higher").word == "better"
+    assert judge(number, Summary(0.891 + 1.9 * se, 0.0, 10), "higher").word == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("text", "spread", "runs", "said"),
+    [
+        ("0.8(0.1)", "sd", None, "runs"),
+        ("0.8(0.1)", None, 5, "printed in parentheses"),
+        ("0.8", "se", 5, "nothing is printed"),
+        ("0.8(0.1)", "standard error", 5, "se"),
+    ],
+)
+def test_a_spread_that_cannot_be_read_is_refused(text, spread, runs, said):
+    with pytest.raises(ValueError, match=said):
+        table(text, spread=spread, runs=runs)
+
+
+def test_gallegos_tables_of_spam_print_standard_deviations_of_ten_runs():
+    for name in ("gallego_table_3_1", "gallego_table_3_2"):
+        found = load_published(name)
+        assert (found.spread, found.runs) == ("sd", 10)
+        assert "standard deviations of 10 runs" in found.parentheses
+    tainted = load_published("gallego_table_3_2").number("mlp", "tainted")  # 0.636(0.009); ours 0.66148(0.00791)
+    verdict = judge(tainted, Summary(0.66148, 0.00791, 10), "higher")
+    assert verdict.in_se == pytest.approx((0.66148 - 0.636) / math.hypot(0.009 / math.sqrt(10), 0.00791))
 
 
 def test_printed_digits_are_kept():
