@@ -91,3 +91,9 @@ def test_nothing_without_images_or_inducing_inputs():
     problem, module = built()
     assert inducing_images(real(), SimpleNamespace(module=module), Streams(0)) == {}
     assert inducing_images(problem, SimpleNamespace(), Streams(0)) == {}
+
+
+def test_tasks_with_fewer_inducing_images_than_the_shared_processes():
+    problem, module = built(inducing_by_task="dealt")
+    titles, _, _ = shown(problem, module)
+    assert len(titles) == 6, "before and after, of the shared and of each task's own"

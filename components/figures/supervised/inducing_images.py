@@ -52,24 +52,23 @@ def inducing_images(problem: Labelled, posterior: Predicts, rng: Rng, n_images: 
             owners.append((title, start["specific 1"][group], now["specific 1"][group]))
     if not owners:
         return {}
-    change = torch.stack(
-        [(after - before).square().mean(-1).sqrt() for _, before, after in owners]
-    ).cpu()  # [owners, M]
+    change = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]  # [M] each
     together = all(torch.equal(before, owners[0][1]) for _, before, _ in owners)
     if together:
-        change_for_order = change.mean(0).expand_as(change)
+        change_for_order = [torch.stack(change).mean(0)] * len(owners)
         columns = [("before", owners[0][1], 0, False), *((n, after, i, True) for i, (n, _, after) in enumerate(owners))]
     else:
         change_for_order = change
         columns = [
             c for i, (n, b, a) in enumerate(owners) for c in ((f"{n}\nbefore", b, i, False), ("after", a, i, True))
         ]
-    order = change_for_order.argsort(descending=True, stable=True)[:, :n_images]  # [owners, rows]
+    order = [moved.argsort(descending=True, stable=True) for moved in change_for_order]
+    rows = min(n_images, *(len(z) for _, _, z in owners))  # a task may have fewer than the shared processes
 
-    figure, axes = new_figure(order.shape[1], len(columns), width=1.45, height=1.6)
-    for row in range(order.shape[1]):
+    figure, axes = new_figure(rows, len(columns), width=1.45, height=1.6)
+    for row in range(rows):
         for column, (title, z, owner, moved) in enumerate(columns):
-            ax, m = axes[row * len(columns) + column], int(order[owner, row])
+            ax, m = axes[row * len(columns) + column], int(order[owner][row])
             image = z[m].reshape(problem.image_shape).cpu().double()
             low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
             ax.imshow(image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest")
@@ -79,5 +78,5 @@ def inducing_images(problem: Labelled, posterior: Predicts, rng: Rng, n_images: 
             if row == 0:
                 ax.set_title(title, fontsize=9)
             if moved:
-                ax.set_xlabel(f"changed by {float(change[owner, m]):.2f}", fontsize=7, color="0.35", labelpad=2)
+                ax.set_xlabel(f"changed by {float(change[owner][m]):.2f}", fontsize=7, color="0.35", labelpad=2)
     return {"inducing_images": figure}

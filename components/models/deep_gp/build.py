@@ -46,21 +46,23 @@ def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) ->
 def choose_initial_inputs(
     problem: Supervised, settings: DeepGPSettings, generator: torch.Generator
 ) -> tuple[Tensor, Layout]:
-    """Where inducing inputs start: M for the shared processes, then M for each task, and which of them a task has.
+    """Where inducing inputs start: M for the shared processes, then m for each task, and which of them a task has.
 
-    With ``inducing_by_task`` a task's are chosen among its own rows, then, where those are too few, among the others."""
+    With ``inducing_by_task`` a task's are chosen among its own rows, then, where those are too few, among the others; m = M,
+    or M dealt to the T tasks, m = max(⌊M/T⌋, 1)."""
     x = problem.train.x
     shared = choose_inputs(x, settings.n_inducing, settings.inducing, generator)
     M = shared.shape[0]
     if not settings.inducing_by_task:
         rows = torch.arange(M, device=x.device).expand(problem.n_tasks, M)
         return shared, Layout(problem.n_tasks, M, rows, None, None)
+    m = max(M // problem.n_tasks, 1) if settings.inducing_by_task == "dealt" else M
     own = []
     for observed in problem.train.mask.T:
-        mine = choose_inputs(x[observed], M, settings.inducing, generator)
-        own.append(torch.cat([mine, choose_inputs(x[~observed], M - mine.shape[0], "rows", generator)]))
-    rows = M + torch.arange(problem.n_tasks * M, device=x.device).view(-1, M)
-    return torch.cat([shared, *own]), Layout(problem.n_tasks, M, rows, None, None)
+        mine = choose_inputs(x[observed], m, settings.inducing, generator)
+        own.append(torch.cat([mine, choose_inputs(x[~observed], m - mine.shape[0], "rows", generator)]))
+    rows = M + torch.arange(problem.n_tasks * m, device=x.device).view(-1, m)
+    return torch.cat([shared, *own]), Layout(problem.n_tasks, m, rows, None, None)
 
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
@@ -82,8 +84,8 @@ class _Builder:
         self.settings, self.problem, self.generator = settings, problem, rng.init
         self.T = problem.n_tasks
         self.likelihood = make_likelihood(settings, problem)
-        self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)  # [M + T · M or M, D]
-        self.M, self.D = self.layout.n_rows, self.inputs.shape[1]
+        self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)  # [M + T · m or M, D]
+        self.M, self.D = min(settings.n_inducing, problem.train.x.shape[0]), self.inputs.shape[1]
         self.features: Features = (self.inputs.unsqueeze(0), None)
         self.pass_inputs = settings.pass_inputs and settings.depth > 0  # at depth 0 the top layer sees them anyway
 
@@ -92,7 +94,7 @@ class _Builder:
     ) -> GPLayer:
         """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless they are tied."""
         s = self.settings
-        M, D = self.M, Z.shape[2]
+        M, D = Z.shape[1:]
         per_group = dim if s.tied else 1
         if not s.tied:
             Z = Z.repeat_interleave(dim, 0)
@@ -113,11 +115,14 @@ class _Builder:
         )
 
     def by_task(self) -> Tensor:
-        """Λ^t at each task's initial inputs, [T, M, D]."""
+        """Λ^t at each task's initial inputs, [T, m, D]."""
         return join_features(self.features, self.layout)[0]
 
     def in_turn(self, Z: Tensor) -> Tensor:
-        """One set for all tasks, [1, M, D]: the first from the first task, the second from the second, and so on."""
+        """One set for all tasks from Z [T, m, D], [1, min(M, T · m), D]: the first from the first task, the second from the
+        second, and so on; where M are dealt to the tasks all that they have."""
+        if Z.shape[1] < self.M:
+            return Z.flatten(0, 1)[: self.M].unsqueeze(0)
         places = torch.arange(self.M, device=Z.device)
         return Z[places % self.T, places].unsqueeze(0)
 

@@ -33,11 +33,13 @@ class DeepGPSettings(BaseModel):
     top_mean: Literal["zero", "linear"]  # zero | linear: a learned linear function of the features, from 0
     top_q_scale: PositiveFloat  # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
     pass_inputs: bool  # true: the top layer sees the inputs beside the latent features
-    n_inducing: PositiveInt  # inducing inputs of each process, at most the number of training rows (A.1.2: 100)
+    # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see inducing_by_task
+    n_inducing: PositiveInt
     # rows: training rows drawn at random | kmeans: centroids (A.1.1); higher layers propagate them
     inducing: Literal["rows", "kmeans"]
-    # true: those of a task's own processes start in its own rows; false: one set for all (A.1.2)
-    inducing_by_task: bool
+    # true: a task's own processes have n_inducing, which start in its own rows; dealt: n_inducing in all, 1/T of them for
+    # each task (A.1: "distributed per task"), in its own rows; false: one set for all
+    inducing_by_task: bool | Literal["dealt"]
     # real labels: initial noise variance, > 0, in units of the standardised labels (A.1.2: 1e-6)
     noise_variance: PositiveFloat
     link: Literal["probit", "logit"]  # binary labels: probit | logit

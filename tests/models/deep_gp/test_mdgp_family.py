@@ -236,6 +236,26 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
     assert torch.equal(Z["specific 1"], Z["shared 1"][:1].expand(3, -1, -1))
 
 
+@pytest.mark.parametrize(("name", "shared", "own", "top"), [
+    ("mmdgp", [10, 13], [3, 4], [3, 4]), ("smdgp", [10, 13], None, [3, 4]), ("idgp", None, [3, 4], [3, 4]),
+    ("cmdgp", [10, 13], None, [1, 12]),
+])  # fmt: skip
+def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
+    """13 in all: every shared process has them, each of three tasks 4 that start in its own rows."""
+    problem = real(n=60, n_tasks=3)
+    module = component("model", name, n_inducing=13, inducing_by_task="dealt").build(problem, Streams(0))
+    Z = module.inducing_inputs()
+    assert shared is None or list(Z["shared 1"].shape[:2]) == shared
+    assert list(module.layers()["top"].inducing.shape[:2]) == top
+    if own is not None:
+        groups = Z["specific 1"].unflatten(0, (3, -1))[:, 0]  # of the first process of each task [T, 4, D]
+        assert groups.shape[1] == own[1]
+        for t in range(3):
+            rows = problem.train.x[problem.train.mask[:, t]]
+            assert (groups[t][:, None] == rows).all(-1).any(-1).all()
+    assert torch.isfinite(bound(module, problem.train))
+
+
 def test_linear_mean_functions():
     g = torch.Generator().manual_seed(0)
     x = torch.randn(50, 4, generator=g, dtype=torch.float64) * torch.tensor([0.1, 3.0, 0.2, 1.0])
