@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 # What cannot change a number: paths, logging, and what only says what to do with a result.
 NOT_SIGNED = {
     "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
-    "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment",
+    "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment", "keep_diff",
 }  # fmt: skip
 
 
@@ -46,6 +46,7 @@ class Settings(BaseModel):
     offline: bool
     tracking: bool
     tracking_checkpoints: bool = False  # records from before the key have none
+    keep_diff: bool = False  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
     data_dir: str

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from runner.mistakes import ConfigError
+from runner.record.code import has_changes
 from runner.record.record import find, read, read_lines
 from runner.standard_error import mean_se
 from runner.tables import print_table
@@ -83,7 +84,7 @@ def load(folder: Path) -> Compared:
 # ---- what differs -----------------------------------------------------------------------------------------------------
 def _code(facts: dict[str, Any]) -> str:
     git = facts.get("git") or {}
-    return git.get("sha", "")[:8] + (" + changes" if git.get("diff") else "")
+    return git.get("sha", "")[:8] + (" + changes" if has_changes(git) else "")
 
 
 def _duration(facts: dict[str, Any]) -> str:

@@ -12,33 +12,21 @@ import fcntl
 import json
 import os
 import platform
-import subprocess
 import sys
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from omegaconf import OmegaConf
 
 from runner.mistakes import ConfigError, RunFailure
+from runner.record import code
 from runner.record.atomic import write_text
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted"]
-PACKAGES = (
-    "torch",
-    "gpytorch",
-    "linear_operator",
-    "hydra-core",
-    "omegaconf",
-    "mlflow",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-)
 
 # What a folder that cannot be written answers; any other error has another cause.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG)
@@ -46,30 +34,6 @@ _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def code_version() -> dict[str, Any]:
-    """Commit and uncommitted change of the code that runs (empty outside a checkout)."""
-    root = Path(__file__).parent.parent.parent
-
-    def ask(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10).stdout
-
-    try:
-        sha = ask("rev-parse", "HEAD").strip()
-        return {"sha": sha, "diff": ask("diff", "HEAD", "--", "*.py", "*.yaml", "*.toml")} if sha else {}
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _hardware(device: str) -> dict[str, Any]:
@@ -163,9 +127,11 @@ class Record:
                 }
             record._lock = lock
             if record.state != "done":
+                if record.facts.get("git") is not None and "code" not in record.facts:  # a record of before
+                    record.facts["code"] = [{"replicate": 0, "step": 0, **record.code}]
                 record.facts |= {
-                    "git": code_version(),
-                    "versions": _versions(),
+                    "git": code.commit(job.settings.keep_diff),
+                    "versions": code.versions(),
                     "hardware": _hardware(job.settings.device),
                     "threads": job.settings.threads,
                     "command": sys.argv[1:],
@@ -175,6 +141,25 @@ class Record:
         except OSError as error:
             raise disk_failure(error, folder) from None
         return record
+
+    @property
+    def code(self) -> dict[str, Any]:
+        """What is at work now."""
+        return code.identity(self.facts["git"], self.facts["versions"])
+
+    def works_from(self, replicate: int, step: int) -> str | None:
+        """Lists the code that works from here on in the record; returns how it differs from the one that worked before.
+
+        What was listed from a place that is not behind this one did nothing that is left."""
+        here = {"replicate": replicate, "step": step}
+        before = [e for e in self.facts.get("code", []) if (e["replicate"], e["step"]) < (replicate, step)]
+        last = {k: v for k, v in before[-1].items() if k not in here} if before else None
+        changed = code.difference(last, self.code) if last else None
+        if changed or not before:
+            before.append(here | self.code)
+        if before != self.facts.get("code"):
+            self.save(code=before)
+        return changed
 
     @property
     def state(self) -> RunState:
@@ -195,6 +180,12 @@ class Record:
     def flush(self) -> None:
         if self._lines is not None:
             self._lines.flush()
+
+    def sync(self) -> None:
+        """Puts the lines on the disk itself, where a power cut leaves them."""
+        if self._lines is not None:
+            self._lines.flush()
+            os.fsync(self._lines.fileno())
 
     def rewind(self, replicate: int, step: int) -> None:
         """Drops the lines after a checkpoint: the resumed run writes them again."""

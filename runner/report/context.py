@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from runner.published import shown
+from runner.record.code import has_changes
 from runner.report.results import Cell, Laid, pooled
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
@@ -101,7 +102,7 @@ def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dic
     for run in runs:
         states[run["state"]] = states.get(run["state"], 0) + 1
     hours = sum(f.get("seconds") or 0 for f in done) / 3600
-    shas = (f["git"].get("sha", "")[:10] + (" with uncommitted changes" if f["git"].get("diff") else "") for f in done)
+    shas = (f["git"].get("sha", "")[:10] + (" with uncommitted changes" if has_changes(f["git"]) else "") for f in done)
     versions = ({k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in done)
     return [
         ("data", each(f["data"] for f in done)),

@@ -1,7 +1,8 @@
 """Checkpoints: one safetensors file of tensors and one JSON sidecar with its checksum; never pickle.
 
 A file is written under a temporary name, flushed and renamed; its sidecar, written last, makes it exist.  The last two
-are kept, so that one that is damaged falls back to the one before.
+are kept, so that one that is damaged falls back to the one before.  A sidecar holds the checksum of the tensors and one
+of all else that it says itself; those of before have the first alone, and are known by what they hold.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ from components.contracts.states import REBUILT, Keepable
 from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
+OF_BEFORE = {
+    "step",
+    "replicate",
+    "seconds",
+    "signature",
+    "sha256",
+    "skeleton",
+}  # all that sidecars had without a checksum
 
 
 class CorruptCheckpoint(Exception):
@@ -100,28 +109,55 @@ def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts:
     skeleton = {"state": pack(state, tensors), "streams": pack(streams, tensors, "streams")}
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
     content = save(tensors)
-    stem = f"r{facts['replicate']:04d}-s{facts['step']:09d}"
+    stem = _stem(facts)
     path = folder / f"{stem}.safetensors"
     write_bytes(path, content)
     sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton}
-    write_text(folder / f"{stem}.json", json.dumps(sidecar))
+    write_text(folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)}))
     for old in sorted(folder.glob("r*.json"))[:-KEPT]:
         old.unlink()
         old.with_suffix(".safetensors").unlink(missing_ok=True)
     return path
 
 
+def _checksum(sidecar: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(sidecar, sort_keys=True).encode()).hexdigest()
+
+
+def _facts(sidecar: Path) -> dict[str, Any]:
+    """What a sidecar says, once it is known to be what was written.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not."""
+    facts: dict[str, Any] = json.loads(sidecar.read_bytes())
+    if (written := facts.pop("sidecar_sha256", None)) is None:
+        if facts.keys() != OF_BEFORE:
+            raise ValueError("something is missing from it")
+    elif written != _checksum(facts):
+        raise ValueError("its checksum is not the one written with it")
+    if sidecar.stem != _stem(facts):
+        raise ValueError("it says another step than its name")
+    return facts
+
+
+def _stem(facts: dict[str, Any]) -> str:
+    return f"r{facts['replicate']:04d}-s{facts['step']:09d}"
+
+
 def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    file = sidecar
     try:
-        facts = json.loads(sidecar.read_text())
+        facts = _facts(sidecar)
         file = sidecar.with_suffix(".safetensors")
         if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
-            raise CorruptCheckpoint(f"{file.name}: its checksum is not the one written with it")
+            raise ValueError("its checksum is not the one written with it")
         with safe_open(file, "pt") as opened:
             # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
             return facts, {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise CorruptCheckpoint(f"{sidecar.stem}: {error}") from None
+    except OSError as error:
+        raise CorruptCheckpoint(f"{file.name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+        raise CorruptCheckpoint(f"{file.name}: damaged ({error})") from None
 
 
 def load_newest(folder: Path, signature: str) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:

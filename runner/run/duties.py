@@ -57,16 +57,18 @@ class Course:
             self.on_evaluation(step, means(scores))
 
 
-def record_information(course: Course, kept: Callable[[Step], bool]) -> Duty:
-    """A line every ``record_every`` steps, at the first, and at each that is ``kept``: it is looked at before.
+def record_information(course: Course) -> Duty:
+    """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.  Not where a signal
+    came: a run that was stopped has the lines of one that was not.
 
     Raises:
         NumericalTrouble: what it says is not finite.
     """
     every, inference, replicate = course.job.settings.record_every, course.job.inference, course.rng.replicate
+    keep = course.job.settings.checkpoint_every
 
     def record(step: Step) -> None:
-        if not (step.number % every == 0 or step.number == 1 or kept(step)):
+        if not (step.number % every == 0 or step.number % keep == 0 or step.number == 1 or step.last):
             return
         shown = plain(step.info)
         with naming_step(step.number, replicate):
@@ -102,7 +104,7 @@ def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
     """Keeps the state that the next step needs.
 
     Raises:
-        NumericalTrouble: a signal came during the evaluation, and nobody had looked at this step, which is not finite.
+        NumericalTrouble: a signal came, nobody had looked at this step, and it is not finite.
     """
     folder, job, replicate = course.record.folder / "checkpoints", course.job, course.rng.replicate
 
@@ -113,8 +115,8 @@ def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
             with naming_step(step.number, replicate):
                 check_finite(plain(step.info), job.inference)
         facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature}
-        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), facts)
-        course.record.flush()
+        course.record.sync()  # first: a run that goes on from here does not write the lines before it again
+        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), {**facts, "code": course.record.code})
 
     return save
 
@@ -168,7 +170,7 @@ def duties(course: Course) -> Iterator[list[Duty]]:
     keeps = kept(course)
     with profile(course.job.settings.debug == "profile", course.record) as profiling:
         yield [
-            record_information(course, keeps),
+            record_information(course),
             evaluate(course),
             save_checkpoint(course, keeps),
             stop_when_asked(course.received),

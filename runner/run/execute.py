@@ -48,19 +48,33 @@ class Run:
 
     # -- one replicate -------------------------------------------------------------------------------------------------
     def _resume(self, state: S, rng: Streams) -> tuple[S, int, float]:
-        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds)."""
+        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds).
+
+        Raises:
+            RunFailure: it is whole, and the code of today has another state to pour it into.
+        """
         found = checkpoint.load_newest(self.record.folder / "checkpoints", self.job.signature)
         facts, tensors, complaints = found or ({}, {}, [])
         for complaint in complaints:
             console.announce("Corrupt checkpoint", f"{complaint}\nThe one before it is used.")
-        if not facts or facts["replicate"] != rng.replicate:
+        step = facts["step"] if facts and facts["replicate"] == rng.replicate else 0
+        changed = self.record.works_from(rng.replicate, step)
+        if changed:
+            console.out.print(f"note     the code is not the one that this run began with: {changed}", markup=False)
+        if not step:
             self.record.rewind(rng.replicate, -1)
             return state, 0, 0.0
-        state, streams = checkpoint.restore(facts, tensors, state)
-        rng.restore(streams)
-        self.record.rewind(rng.replicate, facts["step"])
-        console.out.print(f"resumed at step {facts['step']} of replicate {rng.replicate + 1}", markup=False)
-        return state, facts["step"], facts["seconds"]
+        try:
+            state, streams = checkpoint.restore(facts, tensors, state)
+            rng.restore(streams)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise RunFailure(
+                f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
+                f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
+            ) from error
+        self.record.rewind(rng.replicate, step)
+        console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
+        return state, step, facts["seconds"]
 
     def _shown(self, total: int, replicate: int, live: list[console.Live]) -> console.Live:
         """The display of the whole run, which each replicate starts again."""

@@ -99,12 +99,12 @@ def take(
     Raises:
         ConfigError: no run at all can be composed.
     """
-    from runner.record.record import code_version
+    from runner.record.code import commit
 
     runs = [_frozen(planned, study.name, output_dir) for planned in watch(list(plan(study, extra)))]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
-    return Snapshot(name, study, now(), code_version().get("sha", ""), extra, runs, output_dir)
+    return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
 
 
 def save(snapshot: Snapshot) -> None:

@@ -102,6 +102,48 @@ def test_damaged_falls_back_to_the_one_before(tmp_path, damage):
     assert torch.equal(state["x"], torch.ones(100))
 
 
+def _step(sidecar):
+    sidecar["step"] = 17
+
+
+def _without_checksum(sidecar):
+    del sidecar["sidecar_sha256"]
+
+
+def _other_name(sidecar):
+    sidecar["sidecar_sha255"] = sidecar.pop("sidecar_sha256")
+
+
+def _skeleton(sidecar):
+    sidecar["skeleton"]["state"]["d"][0][1] = {"v": 3}
+
+
+def _no_skeleton(sidecar):
+    del sidecar["skeleton"]
+
+
+@pytest.mark.parametrize("change", [_step, _without_checksum, _other_name, _skeleton, _no_skeleton])
+def test_a_sidecar_that_was_changed_falls_back_to_the_one_before(tmp_path, change):
+    _save(tmp_path, {"x": torch.ones(3)}, 10)
+    path = _save(tmp_path, {"x": torch.ones(3) * 2}, 20).with_suffix(".json")
+    sidecar = json.loads(path.read_text())
+    change(sidecar)
+    path.write_text(json.dumps(sidecar))
+    facts, _, (complaint,) = checkpoint.load_newest(tmp_path, "abc")
+    assert facts["step"] == 10
+    assert complaint.startswith("r0000-s000000020.json: damaged")
+
+
+def test_a_sidecar_of_before_has_no_checksum_of_its_own(tmp_path):
+    path = _save(tmp_path, {"x": torch.ones(3)}, 10).with_suffix(".json")
+    sidecar = json.loads(path.read_text()) | {"seconds": 0.5}
+    del sidecar["sidecar_sha256"]
+    path.write_text(json.dumps(sidecar))
+    assert checkpoint.load_newest(tmp_path, "abc")[0]["step"] == 10
+    path.write_text(json.dumps(sidecar | {"step": 20}))  # its name still says another
+    assert checkpoint.load_newest(tmp_path, "abc")[0] == {}
+
+
 def test_other_signature_is_not_resumed(tmp_path):
     _save(tmp_path, {"x": torch.ones(1)}, signature="another")
     assert checkpoint.load_newest(tmp_path, "abc") is None

@@ -1,0 +1,91 @@
+"""Which code runs: its commit, a hash of what is not committed, and the versions of the packages that it computes with."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCES = ("*.py", "*.yaml", "*.toml")
+PACKAGES = (
+    "bayes-runner",
+    "torch",
+    "gpytorch",
+    "linear_operator",
+    "hydra-core",
+    "omegaconf",
+    "mlflow",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=10).stdout
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def commit(keep_diff: bool = False) -> dict[str, str]:
+    """``sha`` of the commit, ``diff_sha256`` of what is not committed, if anything, and with ``keep_diff`` the ``diff``
+    itself, which may hold what nobody was meant to see.  Empty outside a checkout."""
+    try:
+        top, sha = _git("rev-parse", "--show-toplevel", "HEAD").split("\n")[:2]
+        if not sha or Path(top) != ROOT.resolve():  # installed in a folder of somebody else's repository
+            return {}
+        diff = _git("diff", "HEAD", "--", *SOURCES)
+        for path in sorted(_git("ls-files", "--others", "--exclude-standard", "--", *SOURCES).splitlines()):
+            diff += f"new file {path}\n{(ROOT / path).read_text(errors='replace')}"
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}
+    changed = {"diff_sha256": _hash(diff)} if diff else {}
+    return {"sha": sha} | changed | ({"diff": diff} if diff and keep_diff else {})
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that matter, those that are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:
+    """What checkpoints and records keep of a code to know it again; records of before hold the change itself."""
+    known: dict[str, Any] = {k: git[k] for k in ("sha", "diff_sha256") if k in git}
+    if git.get("diff") and "diff_sha256" not in known:
+        known["diff_sha256"] = _hash(git["diff"])
+    return {**known, "versions": packages}
+
+
+def has_changes(git: dict[str, Any]) -> bool:
+    """Whether something was not committed."""
+    return bool(git.get("diff_sha256") or git.get("diff"))
+
+
+def _commit(code: dict[str, Any]) -> str:
+    return (code.get("sha", "")[:8] or "unknown") + (" with changes" if has_changes(code) else "")
+
+
+def difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:
+    """How two codes differ, in a line; None: they do not, as far as both are known."""
+    parts = []
+    if any(before.get(key) != now.get(key) for key in ("sha", "diff_sha256")):
+        same = " (other changes)" if _commit(before) == _commit(now) else ""
+        parts.append(f"commit {_commit(before)} before, {_commit(now)} now{same}")
+    old, new = before["versions"], now["versions"]
+    parts += [f"{p} {old[p]} before, {new[p]} now" for p in sorted(old.keys() & new.keys()) if old[p] != new[p]]
+    return "; ".join(parts) or None

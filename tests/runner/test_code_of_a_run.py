@@ -1,0 +1,89 @@
+"""A record says which code made it, from where on, and keeps changes that are not committed only where asked to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from runner.record import code, record
+from runner.run.execute import run
+from runner.run.signals import Pruned
+
+TOY = ["+experiment=friend_or_foe", "smoke=true", "eval_every=20", "checkpoint_every=10"]
+NOW = {"sha": "b" * 40}
+
+
+def _stop(step, _):
+    raise Pruned(f"at {step}")
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit, which takes the place of our own."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"],
+    ):
+        subprocess.run(["git", "-C", str(root), *words], check=True)
+    monkeypatch.setattr(code, "ROOT", root)
+    return root
+
+
+def test_a_change_that_is_not_committed_is_a_hash(checkout):
+    clean = code.commit()
+    assert clean.keys() == {"sha"}
+    (checkout / "walk.py").write_text("step = 1\n")
+    changed = code.commit()
+    assert changed.keys() == {"sha", "diff_sha256"}
+    (checkout / "walk.py").write_text("step = 2\n")
+    assert code.commit()["diff_sha256"] != changed["diff_sha256"]
+    assert "step = 2" in code.commit(keep_diff=True)["diff"]
+
+
+def test_a_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
+    inside = checkout / "site-packages"
+    inside.mkdir()
+    monkeypatch.setattr(code, "ROOT", inside)
+    assert code.commit() == {}
+
+
+def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, capsys):
+    job = make_job(*TOY)
+    monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
+    with pytest.raises(Pruned):
+        run(job, _stop)
+    before = record.read(job.folder)["code"]
+    assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
+    sidecars = [json.loads(path.read_text()) for path in (job.folder / "checkpoints").glob("*.json")]
+    assert {s["code"]["sha"] for s in sidecars} == {"a" * 40}
+    assert "torch" in sidecars[0]["code"]["versions"]
+    monkeypatch.setattr(code, "commit", lambda keep_diff=False: NOW)
+    monkeypatch.setattr(code, "versions", lambda: sidecars[0]["code"]["versions"] | {"numpy": "9.9"})
+    capsys.readouterr()
+    run(job)
+    (line,) = [line for line in capsys.readouterr().out.replace("\n ", " ").splitlines() if "is not the one" in line]
+    assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
+    after = record.read(job.folder)["code"]
+    assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [(0, 0, "a" * 40), (0, 10, NOW["sha"])]
+    assert after[1]["versions"]["numpy"] == "9.9"
+
+
+def test_the_same_code_is_listed_once_and_says_nothing(make_job, capsys):
+    job = make_job(*TOY)
+    with pytest.raises(Pruned):
+        run(job, _stop)
+    run(job)
+    assert len(record.read(job.folder)["code"]) == 1
+    assert "is not the one" not in capsys.readouterr().out
+
+
+def test_keep_diff_is_no_part_of_the_signature(make_job, monkeypatch):
+    assert make_job(*TOY).signature == make_job(*TOY, "keep_diff=true").signature
+    asked = []
+    monkeypatch.setattr(code, "commit", lambda keep_diff=False: asked.append(keep_diff) or NOW)
+    run(make_job(*TOY, "keep_diff=true"))
+    assert asked == [True]
