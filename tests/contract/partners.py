@@ -51,6 +51,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "cmdgp": ["n_inducing=4", "inner_dim=2"],
         "collapsed_mdgp": ["n_inducing=4"],
         "gp_classifier": ["n_inducing=4"],
+        "gpytorch_gp": ["n_inducing=4"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
         "irf": ["trees=2"],
@@ -120,6 +121,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("model", "naive_bayes", "supervised"): {"dataset": "spambase"},
     ("inference", "lbfgs", "supervised"): {"dataset": "multitask_toy"},
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
 }
 

@@ -76,3 +76,9 @@ def test_example_of_a_role(role, tmp_path):
     told = run_as_printed(text, tmp_path)
     name = re.search(r'@register\("\w+", "(\w+)"\)', text).group(1)  # type: ignore[union-attr]
     assert name in told
+
+
+def test_example_of_a_kernel(tmp_path):
+    text = sections()["kernel"]
+    written(text, tmp_path)
+    assert "gpytorch_gp" in run_as_printed(text, tmp_path)

@@ -15,6 +15,7 @@ from components.maths.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pool
 from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.prior import CoregionalisedCovariance, IndependentCovariance
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -149,5 +150,8 @@ class CollapsedMDGP(nn.Module):
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
         """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top has the same for all."""
-        weights = torch.exp(-2 * self.top.covariance.log_lengthscale)
-        return weights.expand(self.top.covariance.n_tasks, -1).clone()
+        covariance = self.top.covariance
+        assert isinstance(
+            covariance, IndependentCovariance | CoregionalisedCovariance
+        )  # which is what it is built with
+        return torch.exp(-2 * covariance.log_lengthscale).expand(covariance.n_tasks, -1).clone()

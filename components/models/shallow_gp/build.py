@@ -1,4 +1,4 @@
-"""Settings that igp and cgp share, and the module that they stand for."""
+"""Settings that Gaussian processes of one layer share, and the module that they stand for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.labels import Labels, group_by_task
-from components.models.shallow_gp.prior import Covariance, IndependentCovariance, Mean, MeanFunction
+from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.trouble import Misfit
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from components.problems.supervised import Supervised
 
 
-class ShallowGPSettings(BaseModel):
-    """Fields of igp and cgp; meanings and defaults stand in their YAML."""
+class StationarySettings(BaseModel):
+    """Fields of igp and cgp alone: their covariance function."""
 
-    posterior: Literal["exact", "sparse"]
     kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential; Boustati (2021), A.1.2: matern52
     # initial lengthscale, in units of the (standardised) inputs; > 0; Boustati (2021), A.1.2: 10
     lengthscale: PositiveFloat
     variance: PositiveFloat
+
+
+class ShallowGPSettings(BaseModel):
+    """Fields of igp, cgp and gpytorch_gp; meanings and defaults stand in their YAML."""
+
+    posterior: Literal["exact", "sparse"]
     # initial noise variance, in squared units of the labels; > 0; Boustati (2021), A.1.2: 1e-6
     noise_variance: PositiveFloat
     mean: Mean  # prior mean function: zero | constant | linear (coefficients are point estimates)
@@ -87,7 +92,7 @@ def build_shallow_gp(
     labels, x = group_by_task(problem.train), problem.train.x
     mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), make_likelihood(settings, problem)
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
-    independent = isinstance(covariance, IndependentCovariance)
+    independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(mean, covariance, likelihood, inducing, *last)

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import CoregionalisedCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -17,7 +17,7 @@ from components.registry import register
 
 
 @register("model", "cgp")
-class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
+class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
     """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance between tasks.
 
     Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0, σ_t²).  Exact over

@@ -147,7 +147,7 @@ class ExactGP(nn.Module):
         K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
         A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*
         mean = (A * known.beta[..., None]).sum(-2) + self.mean(points, tasks)  # eq. (2.25)  [T, B]
-        variance = self.covariance.variance(tasks) - A.square().sum(-2)  # eq. (2.26)
+        variance = self.covariance.variance(points, tasks) - A.square().sum(-2)  # eq. (2.26)
         floor = torch.finfo(variance.dtype).eps
         return self.likelihood.predictive(mean[None, ..., None], variance.clamp_min(floor)[None, ..., None], None)
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
+from components.models.shallow_gp.build import ShallowGPSettings, StationarySettings, build_shallow_gp
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import ARD, IndependentCovariance
 from components.models.shallow_gp.sparse import SparseGP
@@ -15,7 +15,7 @@ from components.registry import register
 
 
 @register("model", "igp")
-class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
+class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
     """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing points.
 
     y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t); exact: the bound is log p(y); sparse: q(u_t) = N(m, C Cᵀ), whitened.

@@ -7,13 +7,36 @@ Points come in G groups: x [G, n, D] and task [G, n].  ``IndependentCovariance``
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from components.maths.kernels import Shape, kernel
+
+
+class Covariance(Protocol):
+    """Cov[f_t(x), f_t'(x')], with its hyper-parameters."""
+
+    n_tasks: int
+    independent: ClassVar[bool]  # tasks have no covariance: a group for each of them
+
+    def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
+        """Covariance of points with points, [G, n, m]."""
+        ...
+
+    def variance(self, x: Tensor, task: Tensor) -> Tensor:
+        """Prior variance at points, [G, n], or what broadcasts to it."""
+        ...
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """Log density of the hyper-parameters around where they started; up to a constant."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
 
 Mean = Literal["zero", "constant", "linear"]
 ARD = Literal["none", "own", "shared"]
@@ -54,6 +77,8 @@ class IndependentCovariance(nn.Module):
 
     ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td = ℓ_d."""
 
+    independent: ClassVar[bool] = True
+
     def __init__(self, shape: Shape, ard: ARD, lengthscale: float, variance: float, n_tasks: int, like: Tensor):
         super().__init__()
         self.shape, self.n_tasks, self.initial = shape, n_tasks, (lengthscale, variance)
@@ -67,8 +92,8 @@ class IndependentCovariance(nn.Module):
         z = z.expand(self.n_tasks, -1, -1)
         return kernel(x, z, lengthscale, self.log_variance.exp(), self.shape)
 
-    def variance(self, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]."""
+    def variance(self, x: Tensor, task: Tensor) -> Tensor:
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
         return self.log_variance.exp()[task]
 
     def log_hyperprior(self, scale: float) -> Tensor:
@@ -83,6 +108,8 @@ class CoregionalisedCovariance(nn.Module):
     W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient vanishes.
 
     Source: Bonilla, Chai and Williams (2007), eq. (1); Goovaerts (1997)."""
+
+    independent: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -116,8 +143,8 @@ class CoregionalisedCovariance(nn.Module):
         unit = coefficient.new_ones(z.shape[0])
         return coefficient * kernel(x, z, self.log_lengthscale.exp().expand(z.shape[0], -1), unit, self.shape)
 
-    def variance(self, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]."""
+    def variance(self, x: Tensor, task: Tensor) -> Tensor:
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
         return self.coregionalisation.diagonal()[task]
 
     def log_hyperprior(self, scale: float) -> Tensor:
@@ -127,6 +154,3 @@ class CoregionalisedCovariance(nn.Module):
         return (
             W + _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(self.log_kappa, variance / 2, scale)
         )
-
-
-Covariance = IndependentCovariance | CoregionalisedCovariance

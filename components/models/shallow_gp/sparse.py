@@ -66,7 +66,7 @@ class SparseGP(nn.Module):
         A = triangular_inverse(L) @ self.covariance.matrix(Z, z_task, x, task)  # [T, M, n]
         mean = (self.q_mean @ A).mT + _column(self.mean(x, task))  # [T, n, C]
         CA = self.q_tril.tril().mT @ A[:, None]  # [T, C, M, n]
-        prior = self.covariance.variance(task) - A.square().sum(-2)  # [T, n]
+        prior = self.covariance.variance(x, task) - A.square().sum(-2)  # [T, n]
         variance = (prior[:, None] + CA.square().sum(-2)).mT  # [T, n, C]
         return mean[None], variance.clamp_min(torch.finfo(variance.dtype).eps)[None], jitter
 

@@ -1,0 +1,46 @@
+"""Gaussian processes, one for each task, whose kernel is GPyTorch's or a user's own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp
+from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.gpytorch_kernel import GPyTorchCovariance, parsed
+from components.models.shallow_gp.sparse import SparseGP
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("model", "gpytorch_gp")
+class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
+    """Gaussian processes with any kernel of GPyTorch, one for each task, exact or with variational inducing points.
+
+    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t), k_t what ``kernel`` says, with hyper-parameters of the task's own; the
+    rest is igp's.  ``hyperprior`` τ adds Σ log N(ρ | ρ₀, τ²) over GPyTorch's raw (unconstrained) parameters ρ of k and over
+    ln σ².  A kernel of a user's own is a subclass of ``gpytorch.kernels.Kernel`` in a module that ``plugins`` names.
+
+    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006), chapters 2 and 4.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "hyperparameters"})
+    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
+
+    kernel: str
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
+        """``ExactGP`` or ``SparseGP`` on the training labels.
+
+        Raises:
+            Misfit: no such kernel, or an exact posterior of labels that are not real.
+        """
+        kernel = parsed(self.kernel, problem.train.x.shape[-1])
+        covariance = GPyTorchCovariance(kernel, problem.n_tasks, problem.train.x)
+        return build_shallow_gp(self, problem, covariance, rng)

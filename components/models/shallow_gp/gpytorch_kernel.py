@@ -1,0 +1,128 @@
+"""Kernels of GPyTorch, and of users, from what they are called: ``ScaleKernel(RBFKernel + PeriodicKernel)``."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from copy import deepcopy
+from difflib import get_close_matches
+from typing import ClassVar
+
+import gpytorch
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor, nn
+
+from components.trouble import Misfit
+
+KEY = "model.kernel"
+
+
+def _known() -> dict[str, type[Kernel]]:
+    """Classes by name: GPyTorch's own, and those that modules of the user's, imported by ``plugins``, have added."""
+    found: dict[str, type[Kernel]] = {}
+    todo: list[type[Kernel]] = [Kernel]
+    while todo:
+        cls = todo.pop()
+        found.setdefault(cls.__name__, cls)
+        todo += cls.__subclasses__()
+    own = {name: value for name, value in vars(gpytorch.kernels).items() if isinstance(value, type)}
+    return found | {name: value for name, value in own.items() if issubclass(value, Kernel)}
+
+
+def _arguments(cls: type[Kernel]) -> set[str]:
+    """What its constructor takes, by itself or for those it is derived from."""
+    own = (vars(c)["__init__"] for c in cls.__mro__ if issubclass(c, Kernel) and "__init__" in vars(c))
+    return {name for constructor in own for name in inspect.signature(constructor).parameters}
+
+
+def parsed(text: str, n_inputs: int) -> Kernel:
+    """The kernel that a text stands for: names of classes, called with literals or kernels, joined by + and *.
+
+    Keywords that no constructor takes are hyper-parameters, and where they start: ``RBFKernel(lengthscale=2.0)``.  ``D``
+    stands for the number of inputs.  Nothing is evaluated: a text can name kernels, numbers and strings alone.
+
+    Raises:
+        Misfit: it is no such text, names no kernel, or GPyTorch refuses the arguments.
+    """
+    known = _known()
+
+    def kernel(node: ast.expr) -> Kernel:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return kernel(node.left) + kernel(node.right)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            return kernel(node.left) * kernel(node.right)
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        if not isinstance(call.func, ast.Name):
+            raise Misfit(
+                f"{KEY}={text}: {ast.unparse(node)} is not the name of a kernel, a sum or a product of kernels"
+            )
+        name = call.func.id
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            mend = f"did you mean {near[0]}?" if near else "a kernel of your own is found once plugins=[…] imports it"
+            raise Misfit(f"{KEY}={text}: no kernel {name}; {mend}")
+        positional, options = (
+            [argument(a) for a in call.args],
+            {k.arg: argument(k.value) for k in call.keywords if k.arg},
+        )
+        starts = options.keys() - _arguments(known[name])
+        try:
+            made = known[name](*positional, **{k: v for k, v in options.items() if k not in starts})
+            return made.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
+        except (AttributeError, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+            raise Misfit(f"{KEY}={text}: {name}: {str(error).splitlines()[0]}") from None
+
+    def argument(node: ast.expr) -> object:
+        if isinstance(node, ast.Name):
+            return n_inputs if node.id == "D" else kernel(node)
+        if isinstance(node, ast.Call | ast.BinOp):
+            return kernel(node)
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            raise Misfit(f"{KEY}={text}: {ast.unparse(node)} is neither a kernel nor a literal") from None
+
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise Misfit(f"{KEY}={text}: {error.msg}") from None
+    return kernel(tree)
+
+
+class GPyTorchCovariance(nn.Module):
+    """Cov[f_t(x), f_t'(x')] = δ_tt' k_t(x, x'), k_t a copy of one kernel of GPyTorch for each task.
+
+    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018)."""
+
+    independent: ClassVar[bool] = True
+
+    def __init__(self, kernel: Kernel, n_tasks: int, like: Tensor):
+        super().__init__()
+        if kernel.batch_shape:
+            raise Misfit(f"{KEY}: a batch of kernels; give one, of which each task gets a copy")
+        if next(kernel.named_priors(), None):
+            raise Misfit(f"{KEY}: has priors of its own, which are not read; set model.hyperprior")
+        kernel = kernel.to(like)
+        self.n_tasks = n_tasks
+        self.kernels = nn.ModuleList(deepcopy(kernel) for _ in range(n_tasks))
+        self.initial = [p.detach().clone() for p in kernel.parameters()]
+
+    def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
+        """Covariance of points with points of the same task, [T, n, m]."""
+        x, z = x.expand(self.n_tasks, -1, -1), z.expand(self.n_tasks, -1, -1)
+        return torch.stack([k(a, b).to_dense() for k, a, b in zip(self.kernels, x, z, strict=True)])
+
+    def variance(self, x: Tensor, task: Tensor) -> Tensor:
+        """Prior variance at points, [T, n]."""
+        x = x.expand(self.n_tasks, -1, -1)
+        return torch.stack([k(a, diag=True) for k, a in zip(self.kernels, x, strict=True)])
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """GPyTorch's raw parameters are normal around where they started; up to a constant."""
+        squares = [
+            ((p - start) / scale).square().sum()
+            for kernel in self.kernels
+            for p, start in zip(kernel.parameters(), self.initial, strict=True)
+        ]
+        return -0.5 * torch.stack(squares).sum()

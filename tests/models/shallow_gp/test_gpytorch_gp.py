@@ -1,0 +1,123 @@
+"""gpytorch_gp: igp where the kernel is the same, other kernels by loops, and what it says of texts that name none."""
+
+from __future__ import annotations
+
+import gpytorch
+import pytest
+import torch
+from shallow_gp_problems import problem, scatter_parameters, streams
+from small_problems import component
+
+from components.models.shallow_gp.gpytorch_kernel import parsed
+from components.trouble import Misfit
+
+OURS = {
+    "matern52": "ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=D))",
+    "squared_exponential": "ScaleKernel(RBFKernel(ard_num_dims=D))",
+}
+PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "linear"}
+
+
+def pair(p, shape: str, posterior: str):
+    """igp and the same model with GPyTorch's kernel, with the same parameters, each off its start."""
+    ours = component("model", "igp", kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN).build(
+        p, streams()
+    )
+    scatter_parameters(ours)
+    changes = {"kernel": OURS[shape], "posterior": posterior, "n_inducing": 5, **PLAIN}
+    theirs = component("model", "gpytorch_gp", **changes).build(p, streams())
+    shared = {k: v for k, v in ours.state_dict().items() if not k.startswith("covariance")}
+    theirs.load_state_dict(shared, strict=False)
+    for t, kernel in enumerate(theirs.covariance.kernels):
+        kernel.outputscale = ours.covariance.log_variance[t].exp().detach()
+        kernel.base_kernel.lengthscale = ours.covariance.log_lengthscale[t].exp().detach()
+    return ours, theirs
+
+
+@pytest.mark.parametrize("posterior", ["exact", "sparse"])
+@pytest.mark.parametrize("shape", OURS)
+def test_it_is_igp_where_the_kernel_is_ours(shape, posterior):
+    p = problem()
+    ours, theirs = pair(p, shape, posterior)
+    bounds = [m.elbo(p.train, None)["elbo"] for m in (ours, theirs)]
+    assert bounds[0].item() == pytest.approx(bounds[1].item(), abs=1e-8)
+    # d/d ln v = v/(1 − e⁻ᵛ)⁻¹ d/dρ for v = softplus(ρ), GPyTorch's transform
+    mine, raw = (
+        torch.autograd.grad(b, list(m.covariance.parameters()), retain_graph=True)
+        for b, m in zip(bounds, (ours, theirs), strict=True)
+    )
+    for t, kernel in enumerate(theirs.covariance.kernels):
+        by_name = {name: raw[2 * t + i] for i, (name, _) in enumerate(kernel.named_parameters())}
+        for name, value, wanted in (
+            ("raw_outputscale", kernel.outputscale, mine[1][t]),
+            ("base_kernel.raw_lengthscale", kernel.base_kernel.lengthscale[0], mine[0][t]),
+        ):
+            slope = by_name[name].reshape(wanted.shape) * value / -torch.expm1(-value)
+            torch.testing.assert_close(slope, wanted, rtol=1e-7, atol=1e-8)
+    at = p.test.x.clone().requires_grad_()
+    found = [m.sample_predictive(at, 1, torch.Generator()) for m in (ours, theirs)]
+    for one, other in ((found[0].mean, found[1].mean), (found[0].variance, found[1].variance)):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-8)
+        slopes = [torch.autograd.grad(v.sum(), at, retain_graph=True)[0] for v in (one, other)]
+        torch.testing.assert_close(*slopes, rtol=0, atol=1e-7)
+
+
+def test_the_variance_of_a_kernel_that_is_not_stationary_is_that_of_the_point():
+    p = problem()
+    module = component("model", "gpytorch_gp", kernel="LinearKernel + ScaleKernel(RBFKernel)", **PLAIN).build(
+        p, streams()
+    )
+    task = torch.arange(3)[:, None]
+    K = module.covariance.matrix(p.test.x[None], task, p.test.x[None], task)
+    torch.testing.assert_close(module.covariance.variance(p.test.x[None], task), K.diagonal(dim1=1, dim2=2))
+    assert K[0].diagonal().std() > 0.1
+    literal = module.covariance.kernels[0].kernels[0].variance.squeeze() * p.test.x @ p.test.x.T
+    literal = literal + module.covariance.kernels[0].kernels[1](p.test.x).to_dense()
+    torch.testing.assert_close(K[0], literal)
+
+
+def test_the_hyperprior_is_normal_around_the_start():
+    p = problem()
+    module = component("model", "gpytorch_gp", kernel="RBFKernel(lengthscale=3.0)", hyperprior=0.5).build(p, streams())
+    assert module.covariance.kernels[2].lengthscale.item() == pytest.approx(3.0)
+    assert module.covariance.log_hyperprior(0.5).item() == 0.0
+    with torch.no_grad():
+        module.covariance.kernels[1].raw_lengthscale += 0.2
+    assert module.covariance.log_hyperprior(0.5).item() == pytest.approx(-0.5 * (0.2 / 0.5) ** 2)
+
+
+def test_hyper_parameters_start_where_keywords_say():
+    kernel = parsed("ScaleKernel(RBFKernel(ard_num_dims=D, lengthscale=[1.0, 2.0]), outputscale=3.0)", 2)
+    torch.testing.assert_close(kernel.base_kernel.lengthscale, torch.tensor([[1.0, 2.0]]))
+    assert kernel.outputscale.item() == pytest.approx(3.0)
+
+
+def test_kernels_of_users_are_found_by_name():
+    class Doubled(gpytorch.kernels.RBFKernel):
+        def forward(self, x1, x2, diag=False, **params):
+            return 2 * super().forward(x1, x2, diag=diag, **params)
+
+    x = torch.randn(4, 2)
+    doubled, plain = parsed("Doubled()", 2)(x).to_dense(), parsed("RBFKernel", 2)(x).to_dense()
+    torch.testing.assert_close(doubled, 2 * plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("RBFKernal", r"model.kernel=RBFKernal: no kernel RBFKernal; did you mean RBFKernel\?"),
+        ("Seasonal()", "no kernel Seasonal; a kernel of your own is found once plugins="),
+        ("RBFKernel(", "model.kernel=RBFKernel\\(: "),
+        ("RBFKernel - RBFKernel", "RBFKernel - RBFKernel is not the name of a kernel"),
+        ("RBFKernel(ard_num_dims=print(1))", "no kernel print"),
+        ("__import__('os').system('true')", "is not the name of a kernel"),
+        ("RBFKernel(ard_num_dims=[].append)", r"\[\].append is neither a kernel nor a literal"),
+        ("MaternKernel(nu=3)", "MaternKernel: "),
+        ("ScaleKernel()", "ScaleKernel: "),
+        ("RBFKernel(lengthscales=2.0)", "RBFKernel: .*lengthscales"),
+    ],
+)
+def test_a_text_that_names_no_kernel_is_one_line(text, told):
+    with pytest.raises(Misfit, match=told) as error:
+        parsed(text, 2)
+    assert "\n" not in str(error.value)
