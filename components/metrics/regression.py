@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture
@@ -11,7 +12,8 @@ def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: lis
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval; y, mask [B, T].
 
     A task's score is over its own observed labels; the score without a task's name is the mean over tasks."""
-    observed = mask.to(y.dtype)
+    # A missing label may be anything, NaN included, and 0 · NaN is no mask.
+    y, observed = torch.where(mask, y, 0.0), mask.to(y.dtype)
     count = observed.sum(0)  # [T]
     log_prob = (predictive.log_prob(y) * observed).sum(0) / count
     mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count

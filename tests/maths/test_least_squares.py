@@ -190,3 +190,37 @@ def test_too_few_rows_are_said():
     with pytest.raises(NumericalTrouble, match="no row"):
         least_squares(X[:D], y[:D])
     assert math.isfinite(float(least_squares(X[: D + 1], y[: D + 1]).noise))
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
+    """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set by data set."""
+    g = torch.Generator().manual_seed(3)
+    X = torch.randn(14, 5, generator=g, dtype=torch.float64)
+    y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(200, 14, generator=g, dtype=torch.float64)
+    fit = least_squares(X, y)
+    found, factors = james_stein(fit, fit.gram, positive), []
+    for r in range(200):
+        beta = torch.linalg.lstsq(X, y[r]).solution
+        rss = float((y[r] - X @ beta).square().sum())
+        factors.append(1 - (5 - 2) / (14 - 5 + 2) * rss / float((X @ beta).square().sum()))
+        torch.testing.assert_close(found[r], (max(factors[-1], 0.0) if positive else factors[-1]) * beta)
+    assert min(factors) < 0 < max(factors)
+
+
+def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
+    """At β = 0 the risk of 1 − k rss/β̂ᵀGβ̂ is least at k = (D − 2)/(N − D + 2), by more than its error."""
+    g = torch.Generator().manual_seed(4)
+    X = torch.randn(12, 6, generator=g, dtype=torch.float64)
+    fit = least_squares(X, torch.randn(20_000, 12, generator=g, dtype=torch.float64))
+    size = (fit.beta @ fit.gram * fit.beta).sum(-1)
+    k = 4 / (12 - 6 + 2)
+
+    def risk(k: float) -> torch.Tensor:
+        return (1 - k * fit.rss / size).square() * size
+
+    ours = james_stein(fit, fit.gram, False)
+    torch.testing.assert_close((ours @ fit.gram * ours).sum(-1), risk(k))
+    for other in (0.5 * k, 1.5 * k):
+        worse = risk(other) - risk(k)
+        assert float(worse.mean() / worse.std() * 20_000**0.5) > 4

@@ -141,11 +141,13 @@ def test_deepfool_finds_the_exact_distance_to_the_planes_of_a_linear_classifier(
             assert float(NORMS[norm].size((moved - x)[b : b + 1])) == pytest.approx(exact, rel=1e-3)
 
 
-def test_one_step_of_carlini_and_wagner_written_out():
+@pytest.mark.parametrize("kappa", [0.0, 0.8])
+def test_one_step_of_carlini_and_wagner_written_out(kappa):
     """Two steps of Adam on ‖x'(w) − x‖² + c max(Z_y − max Z_i, −κ), differentiated as a whole."""
     model = Softmax()
     x, y = images(model, 12)
-    attacker = component("attacker", "cw", searches=1, steps=2, lr=0.05, c=0.7, shrink=0.999)
+    y[6:] = (y[6:] + 1) % 3  # misjudged already: only κ > 0 asks for more of these
+    attacker = component("attacker", "cw", searches=1, steps=2, lr=0.05, c=0.7, shrink=0.999, kappa=kappa)
     _, _, last = attacker._descend(Attacked(model, UNIT), x, y, torch.full((12,), 0.7, dtype=F64), generator(), 0.0)
     w = torch.atanh(0.999 * (2 * x - 1)).requires_grad_(True)
     adam = torch.optim.Adam([w], lr=0.05)
@@ -155,9 +157,29 @@ def test_one_step_of_carlini_and_wagner_written_out():
         f = model.predict(moved, generator()).logits[0, :, 0]
         own = f.gather(1, y)[:, 0]
         rest = f.scatter(1, y, -torch.inf).amax(1)
-        ((moved - x).square().sum() + 0.7 * (own - rest).clamp_min(0).sum()).backward()
+        ((moved - x).square().sum() + 0.7 * (own - rest).clamp_min(-kappa).sum()).backward()
         adam.step()
     torch.testing.assert_close(last, (w.detach().tanh() + 1) / 2)
+
+
+@pytest.mark.parametrize("target", [None, 1])
+def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
+    """The shortest perturbation found with κ has the margin, and is longer than what would do without."""
+    model = Softmax()
+    x, y = images(model, 30)
+    labels = y if target is None else torch.full_like(y, target)
+    length = {}
+    for kappa in (0.0, 0.6):
+        attacker = component("attacker", "cw", steps=60, lr=0.05, c=20.0, kappa=kappa, target=target)
+        descent = (Attacked(model, UNIT), x, labels, torch.full((30,), 20.0, dtype=F64), generator(), 0.0)
+        found, length[kappa], _ = attacker._descend(*descent)
+        won = length[kappa].isfinite()
+        assert int(won.sum()) > 20
+        margin = margins(model.predict(found[won], generator()), labels[won])
+        margin = margin if target is None else -margin
+        assert float(margin.max()) <= -kappa
+    both = length[0.0].isfinite() & length[0.6].isfinite()
+    assert float((length[0.6] - length[0.0])[both].mean()) > 0.01
 
 
 @pytest.mark.slow

@@ -50,6 +50,28 @@ def test_filtering_distributions_are_those_of_kalman(resample_below):
         assert z_score(getattr(got, name), getattr(exact, name)[0]).abs().max() < 4.5, name
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
+    """Σ_n w_{t−1}^n E[y_t | x_t^n] where nothing was resampled, which the same draws without weights do not give."""
+    problem = sequence(system(), 3, replicates=4)
+    if missing:
+        problem.observations[1, 1] = float("nan")
+    model = LinearGaussianModule(problem.system)
+    inference, rng = component("inference", "bootstrap_filter", particles=30, resample_below=0.0), Streams(3)
+    state = inference.init(model, problem, rng)
+    for t, batch in problem.batches("observation", rng, 0, 3):
+        before, log_w = state.particles, state.log_w
+        drawn = rng.noise.get_state()
+        now = model.transition(before, t, rng.noise)
+        rng.noise.set_state(drawn)
+        state, _ = inference.step(state, batch, rng)
+        for r in range(4):
+            literal = sum(log_w[r, n].exp() * (model.H @ now[r, n]) for n in range(30))
+            torch.testing.assert_close(state.filtered.predicted[r, t - 1], literal)
+            if t > 1 and not (missing and t == 2):
+                assert float((literal - now[r].mean(0) @ model.H.T).abs().max()) > 1e-3
+
+
 def test_a_filter_without_its_weights_is_not_kalman():
     problem = sequence(system(), 8, replicates=60)
     blind = replace(problem.system, Sigma=100 * problem.system.Sigma)
