@@ -106,7 +106,7 @@ class SmoothedStates(Protocol):
 
 @runtime_checkable
 class FilteredStates(SmoothedStates, Protocol):
-    """The same summaries, of p(x_t | y_1:t) for t = 1 … ``t``."""
+    """The same summaries, of p(x_t | y_1:t), for the times so far: T is ``t``."""
 
     @property
     def t(self) -> int: ...  # times filtered so far
@@ -119,8 +119,6 @@ class FilteredStates(SmoothedStates, Protocol):
 
     @property
     def evidence(self) -> bool: ...  # whether the potentials G are likelihoods, and the normaliser the evidence
-
-    def so_far(self) -> FilteredStates: ...
 
 
 @runtime_checkable

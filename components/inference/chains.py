@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -15,6 +16,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Problem
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.contracts.traces import Trace
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.posteriors.draws import Draws
 from components.problems.density import Density
@@ -37,8 +39,10 @@ class Chains:
     t: int = 0  # steps done
     start: Tensor  # where they began [C, P]
     theta: Tensor  # where they are now [C, P]
-    kept: list[Tensor] = field(default_factory=list)  # [C, P] each, on the CPU
-    stats: dict[str, list[Tensor]] = field(default_factory=dict)  # name -> [C] of each kept state, on the CPU
+    kept: Trace = field(default_factory=Trace)  # rows [C, P], on the CPU
+    stats: defaultdict[str, Trace] = field(  # name -> rows [C], one for each state that is kept, on the CPU
+        default_factory=lambda: defaultdict(Trace)
+    )
 
 
 C = TypeVar("C", bound=Chains)
@@ -114,15 +118,15 @@ def moved(
     if t > burn_in and (t - burn_in) % thinning == 0:
         state.kept.append(theta.cpu())  # collected draws would fill an accelerator
         for name, value in (stats or {}).items():
-            state.stats.setdefault(name, []).append(value.detach().cpu())
+            state.stats[name].append(value.detach().cpu())
     return replace(state, t=t, theta=theta)
 
 
 def collected(state: Chains) -> Draws:
     """What the chains have kept so far."""
     theta, kept = state.theta, state.kept
-    draws = torch.stack(kept, 1).to(theta.device) if kept else theta.unsqueeze(1)[:, :0]  # [C, N, P]
-    stats = {name: torch.stack(values, 1).to(theta.device) for name, values in state.stats.items()}
+    draws = kept.stacked(1).to(theta.device) if len(kept) else theta.unsqueeze(1)[:, :0]  # [C, N, P]
+    stats = {name: values.stacked(1).to(theta.device) for name, values in state.stats.items()}
     return Draws(draws, state.start, list(state.model.names), state.model, stats, theta, replicates=state.replicates)
 
 

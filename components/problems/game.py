@@ -16,6 +16,7 @@ from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Opponent
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.contracts.traces import Trace
 from components.maths.policies import draw_action
 from components.metrics import games
 from components.trouble import Misfit
@@ -54,14 +55,20 @@ class Standing:
     game: Game = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
     adversary: object  # what the first opponent remembers
-    rewards: Tensor  # hers by episode [R, episodes], filled from the left
+    rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
     episodes: int = 0  # played so far
     others: list[object] = field(default_factory=list)  # what each further opponent remembers
+
+    def __post_init__(self) -> None:
+        self.rewards.cut(self.episodes)
 
     @property
     def earned(self) -> Tensor:
         """Rewards of the episodes played so far [R, t]."""
-        return self.rewards[:, : self.episodes]
+        environment = self.game.environment
+        if not self.episodes:
+            return torch.empty(self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+        return self.rewards.stacked(1).to(environment.device)
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class Episode:
                     break
         assert total is not None
         standing.s = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
-        standing.rewards[:, standing.episodes] = total
+        standing.rewards.append(total)
         standing.episodes += 1
         return total
 
@@ -164,8 +171,7 @@ class Game:
             player.reset(Seat(r, own, self.n_actions, targets, numbered, environment.device, environment.dtype), rng)
             for player, own in zip(self.opponents(), environment.n_threats, strict=True)
         ]
-        rewards = torch.zeros(r, self.episodes, device=environment.device, dtype=environment.dtype)
-        return Standing(game=self, s=s, adversary=first, rewards=rewards, others=others)
+        return Standing(game=self, s=s, adversary=first, others=others)
 
     def move(self, standing: Standing, s: Tensor, a: Tensor, live: Tensor | None, rng: Rng) -> Transition:
         """One move from s: she has chosen a [R], each opponent chooses without seeing it, and remembers what he saw."""

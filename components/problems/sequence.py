@@ -25,7 +25,7 @@ Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 def _known(posterior: SmoothedStates) -> SmoothedStates | None:
     """What is known of the states so far; None: a filter has seen nothing yet, a sampler kept no draw."""
     if isinstance(posterior, FilteredStates):
-        return posterior.so_far() if posterior.t else None
+        return posterior if posterior.t else None
     if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
         return None
     return posterior

@@ -2,7 +2,8 @@
 
 A file is written under a temporary name, flushed and renamed; its sidecar, written last, makes it exist.  The last two
 are kept, so that one that is damaged falls back to the one before.  A sidecar holds the checksum of the tensors and one
-of all else that it says itself; those of before have the first alone, and are known by what they hold.
+of all else that it says itself; those of before have the first alone, and are known by what they hold.  What only grows
+(draws) lies in ``blocks`` beside them, which both may refer to.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from components.contracts.states import REBUILT, Keepable
+from components.contracts.traces import Trace
 from runner.record.atomic import write_bytes, write_text
+from runner.run.blocks import PREFIX, BlockFile, RowBlocks
 
 KEPT = 2
 OF_BEFORE = {
@@ -35,8 +40,8 @@ class CorruptCheckpoint(Exception):
     """A checkpoint whose bytes are not those that were written."""
 
 
-def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
-    """The JSON skeleton of a state; its tensors go to ``tensors``.
+def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") -> Any:
+    """The JSON skeleton of a state; its tensors and traces go to ``tensors``.
 
     Raises:
         TypeError: the state holds something that is not a tensor, number, string, container, module or optimizer.
@@ -44,6 +49,9 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
     if isinstance(value, Tensor):
         tensors[path] = value.detach().to("cpu").contiguous().clone()
         return {"t": path}
+    if isinstance(value, Trace):
+        tensors[path] = value
+        return {"r": path}
     if value is None or isinstance(value, bool | int | str):
         return {"v": value}
     if isinstance(value, float):
@@ -64,6 +72,10 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "state") -> Any:
 def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
     """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place."""
     ((kind, content),) = skeleton.items()
+    if kind == "r":
+        return Trace(tensors.get(content))  # not there: it had no row
+    if isinstance(template, Trace):
+        return _trace(kind, content, tensors)
     if kind == "t":
         device = template.device if isinstance(template, Tensor) else None
         return tensors[content].to(device) if device else tensors[content]
@@ -76,7 +88,9 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
     if kind == "d":
         of = template if isinstance(template, dict) else {}
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
-        return {k: unpack(v, tensors, of.get(k)) for k, v in pairs}
+        if not isinstance(of, defaultdict) or of.default_factory is None:
+            return {k: unpack(v, tensors, of.get(k)) for k, v in pairs}
+        return defaultdict(of.default_factory, {k: unpack(v, tensors, of.default_factory()) for k, v in pairs})
     if kind in "lu":
         like = template if isinstance(template, list | tuple) else []
         # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
@@ -86,6 +100,13 @@ def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
         return _typed(dict(content), tensors, template)
     template.load_state_dict(unpack(content, tensors, None))
     return template
+
+
+def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
+    """A trace of the records of before, whose histories were lists of rows, or tensors [R, T, …] of rows [R, …]."""
+    if kind == "t":
+        return Trace(tensors[content].transpose(0, 1))
+    return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
 
 
 def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> Any:
@@ -102,21 +123,29 @@ def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> 
     return dataclasses.replace(template, **values)
 
 
-def save_checkpoint(folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> Path:
-    """Writes state, random streams and facts ({step, replicate, signature, …}); keeps the newest ``KEPT``."""
+def save_checkpoint(
+    folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any], blocks: RowBlocks | None = None
+) -> Path:
+    """Writes state, random streams and facts ({step, replicate, signature, …}); keeps the newest ``KEPT``.
+
+    ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors: dict[str, Tensor] = {}
+    blocks = RowBlocks() if blocks is None else blocks
+    tensors: dict[str, Tensor | Trace] = {}
     skeleton = {"state": pack(state, tensors), "streams": pack(streams, tensors, "streams")}
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
-    content = save(tensors)
     stem = _stem(facts)
+    traces = {at: value for at, value in tensors.items() if isinstance(value, Trace)}
+    rest = blocks.rest(traces, folder, f"{PREFIX}{stem}.safetensors")
+    content = save({at: value for at, value in tensors.items() if isinstance(value, Tensor)} | rest)
     path = folder / f"{stem}.safetensors"
     write_bytes(path, content)
-    sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton}
+    sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton, "block": blocks.newest}
     write_text(folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)}))
     for old in sorted(folder.glob("r*.json"))[:-KEPT]:
         old.unlink()
         old.with_suffix(".safetensors").unlink(missing_ok=True)
+    blocks.sweep(folder, f"r{facts['replicate']:04d}")
     return path
 
 
@@ -145,6 +174,7 @@ def _stem(facts: dict[str, Any]) -> str:
 
 
 def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The facts, the blocks that they refer to among them, and all tensors."""
     file = sidecar
     try:
         facts = _facts(sidecar)
@@ -153,7 +183,10 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             raise ValueError("its checksum is not the one written with it")
         with safe_open(file, "pt") as opened:
             # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
-            return facts, {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
+            tensors = {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
+        newest = facts.get("block")  # records of before have none
+        facts["blocks"], earlier = RowBlocks.read(sidecar.parent, BlockFile(*newest) if newest else None)
+        return facts, tensors | {at: torch.cat([rows, tensors.get(at, rows[:0])]) for at, rows in earlier.items()}
     except OSError as error:
         raise CorruptCheckpoint(f"{file.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:

@@ -14,6 +14,7 @@ from runner.record.record import Record
 from runner.record.tracking import Mirror
 from runner.run import checkpoint
 from runner.run.announcements import Announcements
+from runner.run.blocks import RowBlocks
 from runner.run.divergence import check_finite, naming_step
 from runner.run.loop import Duty, Step
 from runner.run.rng import Streams
@@ -37,6 +38,7 @@ class Course:
     received: Received
     on_evaluation: Callable[[int, Scores], None] | None
     before: float  # seconds that it took until it was stopped the last time
+    blocks: RowBlocks  # of draws, that are on disk
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -116,7 +118,8 @@ def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
                 check_finite(plain(step.info), job.inference)
         facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature}
         course.record.sync()  # first: a run that goes on from here does not write the lines before it again
-        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), {**facts, "code": course.record.code})
+        facts["code"] = course.record.code
+        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), facts, course.blocks)
 
     return save
 

@@ -20,6 +20,7 @@ from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
 from runner.run.artefacts import write_artefacts
 from runner.run.assembly import load_problem, total_steps
+from runner.run.blocks import RowBlocks
 from runner.run.duties import Course, duties
 from runner.run.loop import S, steps, train
 from runner.run.rng import Streams
@@ -47,8 +48,8 @@ class Run:
             self.record.save(data_state=job.data_state)
 
     # -- one replicate -------------------------------------------------------------------------------------------------
-    def _resume(self, state: S, rng: Streams) -> tuple[S, int, float]:
-        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds).
+    def _resume(self, state: S, rng: Streams) -> tuple[S, int, float, RowBlocks]:
+        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds, blocks).
 
         Raises:
             RunFailure: it is whole, and the code of today has another state to pour it into.
@@ -63,7 +64,7 @@ class Run:
             console.out.print(f"note     the code is not the one that this run began with: {changed}", markup=False)
         if not step:
             self.record.rewind(rng.replicate, -1)
-            return state, 0, 0.0
+            return state, 0, 0.0, RowBlocks()
         try:
             state, streams = checkpoint.restore(facts, tensors, state)
             rng.restore(streams)
@@ -74,7 +75,7 @@ class Run:
             ) from error
         self.record.rewind(rng.replicate, step)
         console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
-        return state, step, facts["seconds"]
+        return state, step, facts["seconds"], facts["blocks"]
 
     def _shown(self, total: int, replicate: int, live: list[console.Live]) -> console.Live:
         """The display of the whole run, which each replicate starts again."""
@@ -96,11 +97,11 @@ class Run:
             state = inference.init(model, problem, rng)
         except NumericalTrouble as error:  # nothing has diverged: where it starts was a mistake in what was asked for
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
-        state, start, before = self._resume(state, rng)
+        state, start, before, blocks = self._resume(state, rng)
         if replicate == 0:
             console.show_facts(problem.describe())
         course = Course(job, self.record, self.mirror, problem, rng, self._shown(total, replicate, live),
-                        self.announcements, received, self.on_evaluation, before)  # fmt: skip
+                        self.announcements, received, self.on_evaluation, before, blocks)  # fmt: skip
         with duties(course) as beside:
             state = train(steps(inference, problem, state, rng, start, total), beside, state)
         posterior = inference.posterior(state)

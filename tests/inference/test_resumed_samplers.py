@@ -6,7 +6,7 @@ import pytest
 import torch
 from configured import component, load
 
-from runner.run import checkpoint
+from runner.run import blocks, checkpoint
 
 SEQUENCE = ("wiener_velocity", {"n_steps": 30, "replicates": 3}, "linear_gaussian_ssm")
 DENSITY = ("mixture_of_gaussians_2d", {}, "target_density")
@@ -45,13 +45,17 @@ def go(problem, rng, method, state, start, stop):
     ],
 )
 @pytest.mark.parametrize("stopped", [3, 17])
-def test_resumed_is_bit_identical(tmp_path, what, inference, options, stopped):
+def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, options, stopped):
     problem, rng, method, state = setup(*what, inference, options)
     whole = problem.score(method.posterior(go(problem, rng, method, state, 0, 30)), rng)
 
+    monkeypatch.setattr(blocks, "FULL", 600)  # bytes: what is kept fills several
     problem, rng, method, state = setup(*what, inference, options)
-    state = go(problem, rng, method, state, 0, stopped)
-    checkpoint.save_checkpoint(tmp_path, state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"})
+    held, done = blocks.RowBlocks(), 0
+    for step in (stopped // 2, stopped - 1, stopped):
+        state, done = go(problem, rng, method, state, done, step), step
+        facts = {"step": step, "replicate": 0, "signature": "s"}
+        checkpoint.save_checkpoint(tmp_path, state, rng.state(), facts, held)
 
     problem, rng, method, state = setup(*what, inference, options)
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")

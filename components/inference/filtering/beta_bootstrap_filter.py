@@ -65,4 +65,4 @@ class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, FilterSta
         return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
 
     def posterior(self, state: FilterState[Integrable]) -> Filtered:
-        return state.filtered
+        return state.filtered.so_far()

@@ -50,4 +50,4 @@ class BootstrapFilter(Inference[StateSpace, Sequence, Observation, FilterState[S
         return advance(state, batch, rng, log_likelihood, self.resample_below)
 
     def posterior(self, state: FilterState[StateSpace]) -> Filtered:
-        return state.filtered
+        return state.filtered.so_far()

@@ -22,7 +22,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import effective_sample_size, systematic_ancestors
-from components.posteriors.filtered import Filtered
+from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble
 
@@ -37,14 +37,14 @@ class FilterState(Generic[M]):
     model: M = rebuilt()
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
-    filtered: Filtered
+    filtered: Filtering
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
     """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
-    filtered = Filtered.allocate(problem.observations, x.shape[-1], evidence)
+    filtered = Filtering(log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence)
     return FilterState(model=model, particles=x, log_w=log_w, filtered=filtered)
 
 
@@ -85,12 +85,9 @@ def advance(
         stay = (ess > resample_below * n).unsqueeze(1)  # [R, 1]
         resampled, equal = torch.where(stay.unsqueeze(2), x, resampled), torch.where(stay, log_w, equal)
 
-    now = batch.t - 1
-    filtered.mean[:, now], filtered.variance[:, now] = mean.squeeze(1), variance.squeeze(1)
-    filtered.lower[:, now], filtered.upper[:, now] = lower, upper
-    filtered.predicted[:, now] = predicted
+    summaries = {"mean": mean.squeeze(1), "variance": variance.squeeze(1), "lower": lower, "upper": upper}
+    filtered.add(batch.t, **summaries, predicted=predicted)
     filtered.log_normaliser += log_normaliser
-    filtered.t = batch.t
     return replace(state, particles=resampled, log_w=equal), {"log_normaliser": log_normaliser, "ess": ess}
 
 

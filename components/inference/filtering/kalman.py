@@ -15,7 +15,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.posteriors.filtered import Filtered
+from components.posteriors.filtered import Filtered, Filtering
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -30,7 +30,7 @@ class Gaussians:
     model: LinearGaussian = rebuilt()
     m: Tensor  # [R, dx]
     P: Tensor  # [dx, dx], that of all replicates; [R, dx, dx] where they miss different observations
-    filtered: Filtered
+    filtered: Filtering
 
 
 @register("inference", "kalman")
@@ -58,7 +58,7 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians]):
             model=model,
             m=model.m0.expand(problem.replicates, -1).clone(),
             P=model.P0.expand(problem.replicates, -1, -1).clone() if apart else model.P0.clone(),
-            filtered=Filtered.allocate(problem.observations, len(model.m0)),
+            filtered=Filtering(log_normaliser=problem.observations.new_zeros(problem.replicates)),
         )
 
     def step(self, state: Gaussians, batch: Observation, rng: Rng) -> tuple[Gaussians, Info]:
@@ -91,16 +91,12 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians]):
             P = torch.where(batch.missing.view(-1, 1, 1) if P.dim() == 3 else batch.missing[0], prior_P, P)
             innovation = innovation.masked_fill(batch.missing.unsqueeze(1), 0)
 
-        variance, now = P.diagonal(dim1=-2, dim2=-1), batch.t - 1
-        filtered.mean[:, now] = m
-        filtered.variance[:, now] = variance
-        filtered.lower[:, now] = m - Z90 * variance.sqrt()
-        filtered.upper[:, now] = m + Z90 * variance.sqrt()
-        filtered.predicted[:, now] = predicted
+        variance = P.diagonal(dim1=-2, dim2=-1)  # [dx], or [R, dx]
+        z = Z90 * variance.sqrt()
+        filtered.add(batch.t, mean=m, variance=variance.expand_as(m), lower=m - z, upper=m + z, predicted=predicted)
         filtered.log_normaliser += log_evidence
-        filtered.t = batch.t
         state.m, state.P = m, P
         return state, {"log_normaliser": log_evidence, "innovation": innovation.norm(dim=1)}
 
     def posterior(self, state: Gaussians) -> Filtered:
-        return state.filtered
+        return state.filtered.so_far()

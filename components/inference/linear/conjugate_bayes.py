@@ -15,6 +15,7 @@ from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.contracts.traces import Trace
 from components.inference.linear.known_data import LinearData, read_linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
@@ -132,7 +133,7 @@ class ConjugateState:
     n: int = 0  # imagined data sets
     over_prior: int = 0  # of those with β from the prior: regions that held it
     at_beta: int = 0  # of those with the β at hand
-    draws: list[Tensor] = field(default_factory=list)  # [draws, P] of each step, on the CPU
+    draws: Trace = field(default_factory=Trace)  # rows [draws, P], one a step, on the CPU
 
 
 @register("inference", "conjugate_bayes")
@@ -209,8 +210,8 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
             n=state.n + R,
             over_prior=state.over_prior + over_prior,
             at_beta=state.at_beta + at_beta,
-            draws=[*state.draws, self._drawn(model, batch, rng).cpu()],
         )
+        state.draws.append(self._drawn(model, batch, rng).cpu())
         return state, {"credible_coverage": state.over_prior / state.n}
 
     def _drawn(self, model: Conjugate, batch: Batch, rng: Rng) -> Tensor:
@@ -229,7 +230,11 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
         data, model = state.data, state.model
         X, y, penalty = data.X, data.y, model.penalty
         known = coefficients(X, y, penalty)
-        theta = torch.cat(state.draws)[None].to(X) if state.draws else known.m.new_zeros(1, 0, len(model.names))
+        theta = (
+            state.draws.rows.flatten(0, 1)[None].to(X)
+            if len(state.draws)
+            else known.m.new_zeros(1, 0, len(model.names))
+        )
         noise = known.noise_posterior(*model.noise) if isinstance(model.noise, tuple) else float(model.noise)
         free = int(model.intercept)
         D = X.shape[1]

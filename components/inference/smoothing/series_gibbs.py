@@ -15,6 +15,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.contracts.traces import Trace
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -31,8 +32,8 @@ class Sweeps:
     begun: Tensor  # parameters where the chains began [R, C, P]
     theta: Tensor  # and where they are now [R, C, P]
     t: int = 0  # sweeps done
-    kept: list[Tensor] = field(default_factory=list)  # parameters [R, C, P] each, on the CPU
-    kept_states: list[Tensor] = field(default_factory=list)  # x_1 … x_T [R, C, T, dx] each, on the CPU
+    kept: Trace = field(default_factory=Trace)  # rows of parameters [R, C, P], on the CPU
+    kept_states: Trace = field(default_factory=Trace)  # rows of x_1 … x_T [R, C, T, dx], on the CPU
 
 
 @register("inference", "series_gibbs")
@@ -78,10 +79,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     def posterior(self, state: Sweeps) -> SampledSeries:
         like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
         if n:
-            states, theta = (
-                torch.stack(state.kept_states, 2).to(like.device),
-                torch.stack(state.kept, 2).to(like.device),
-            )
+            states, theta = state.kept_states.stacked(2).to(like.device), state.kept.stacked(2).to(like.device)
         else:
             states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
             theta = like.new_empty(r, c, 0, p)

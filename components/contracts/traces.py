@@ -1,0 +1,60 @@
+"""Traces: what a state gains row by row (draws, what a sampler says of them, filtered states, rewards)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Trace:
+    """Rows of one shape and type, added at the end, one at a time, and never changed or taken away.
+
+    N rows lie in one tensor, where the first of them lay, which doubles when it is full: N additions copy O(N), and take
+    room for at most 2 N rows (3 N while it grows).  A checkpoint counts on rows that never change: those that it has
+    written once, in blocks, it does not write again.  A state therefore keeps the traces that it began with."""
+
+    def __init__(self, rows: Tensor | None = None) -> None:
+        self._room = None if rows is None else rows.contiguous()  # [room, …], of which the first N are rows
+        self._n = 0 if rows is None else len(rows)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, row: Tensor) -> None:
+        """Adds a copy of a row [...].
+
+        Raises:
+            ValueError: it has not the shape and type of those before.
+        """
+        room, n = self._room, self._n
+        if room is None:
+            room = self._room = row.new_empty(1, *row.shape)
+        if row.shape != room.shape[1:] or row.dtype != room.dtype:
+            raise ValueError(
+                f"a row {list(row.shape)} of {row.dtype} after rows {list(room.shape[1:])} of {room.dtype}"
+            )
+        if n == len(room) or room.device != row.device:  # a checkpoint brings rows of an accelerator to the CPU
+            grown = row.new_empty(max(2 * n, 1), *row.shape)
+            grown[:n] = room[:n]
+            room = self._room = grown
+        room[n] = row.detach()
+        self._n = n + 1
+
+    @property
+    def rows(self) -> Tensor:
+        """All rows [N, …], a view.
+
+        Raises:
+            ValueError: there is none, and with it no shape.
+        """
+        if self._room is None:
+            raise ValueError("a trace without a row has no shape")
+        return self._room[: self._n]
+
+    def stacked(self, dim: int) -> Tensor:
+        """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of a list of them."""
+        return self.rows.movedim(0, dim).clone(memory_format=torch.contiguous_format)
+
+    def cut(self, n: int) -> None:
+        """Leaves out what lies behind the first n rows: records of before held room for rows to come."""
+        self._n = min(self._n, n)

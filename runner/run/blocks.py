@@ -1,0 +1,99 @@
+"""RowBlocks: rows of a state's traces that are on disk for good, in files beside the checkpoints.
+
+A checkpoint holds the rows of its traces that are in no block yet.  Once these are ``FULL`` bytes they are made a block of
+their own, before the checkpoint that refers to it, and no checkpoint after holds them again.  A checkpoint refers to the
+newest block alone, which names the one before, each with the checksum of the file: to believe one is to have checked all.
+Over T rows that writes O(T) bytes (each row once, and at most ``FULL`` a checkpoint, which costs no more than flushing it
+does) in files of at least ``FULL`` bytes, so that there is no need to merge them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from components.contracts.traces import Trace
+from runner.record.atomic import write_bytes
+
+FULL = 2**20  # bytes
+PREFIX = "block-"
+
+
+class BlockFile(NamedTuple):
+    """A block's file and the checksum of all its bytes."""
+
+    file: str
+    sha256: str
+
+
+class RowBlocks:
+    """Those of one replicate, in the order of their rows."""
+
+    def __init__(self) -> None:
+        self.written: list[BlockFile] = []
+        self.rows: Counter[str] = Counter()  # in all of them, of each trace by its place in the state
+
+    @property
+    def newest(self) -> BlockFile | None:
+        return self.written[-1] if self.written else None
+
+    def rest(self, traces: Mapping[str, Trace], folder: Path, name: str) -> dict[str, Tensor]:
+        """What a checkpoint has to hold itself: the rows [N, …] of each trace that are in no block.
+
+        Where they are ``FULL`` bytes they become the block of this name, and nothing is left."""
+        rest = {at: trace.rows[self.rows[at] :].cpu() for at, trace in traces.items() if len(trace) > self.rows[at]}
+        if sum(rows.nbytes for rows in rest.values()) < FULL:
+            return rest
+        content = save(rest, self.newest._asdict() if self.newest else {})
+        write_bytes(folder / name, content)
+        self._add(BlockFile(name, hashlib.sha256(content).hexdigest()), rest)
+        return {}
+
+    def _add(self, reference: BlockFile, rows: Mapping[str, Tensor]) -> None:
+        self.written.append(reference)
+        self.rows.update({at: len(of) for at, of in rows.items()})
+
+    def sweep(self, folder: Path, of: str) -> None:
+        """Deletes blocks of replicate ``of`` that are none of these, which a run left that was killed before their
+        checkpoint was written, and those of replicates that have no checkpoint any more."""
+        own = {reference.file for reference in self.written}
+        replicates = {sidecar.name.split("-")[0] for sidecar in folder.glob("r*.json")}
+        for file in folder.glob(f"{PREFIX}*.safetensors"):
+            replicate = file.name.split("-")[1]
+            if replicate not in replicates or (replicate == of and file.name not in own):
+                file.unlink()
+
+    @classmethod
+    def read(cls, folder: Path, newest: BlockFile | None) -> tuple[RowBlocks, dict[str, Tensor]]:
+        """The newest block with all before it, and the rows [N, …] of each trace that they hold.
+
+        Raises:
+            ValueError, SafetensorError: one is damaged or not there.
+        """
+        found: list[tuple[BlockFile, dict[str, Tensor]]] = []
+        while newest is not None:
+            file = folder / Path(newest.file).name
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                raise ValueError(f"{file.name}: {error.strerror}") from None
+            if hashlib.sha256(content).hexdigest() != newest.sha256:
+                raise ValueError(f"{file.name}: its checksum is not the one written with it")
+            with safe_open(file, "pt") as opened:
+                found.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
+                before = opened.metadata() or {}
+            newest = BlockFile(before["file"], before["sha256"]) if before else None
+        blocks, parts = cls(), dict[str, list[Tensor]]()
+        for reference, rows in reversed(found):
+            blocks._add(reference, rows)
+            for at, of in rows.items():
+                parts.setdefault(at, []).append(of)
+        return blocks, {at: torch.cat(of) for at, of in parts.items()}

@@ -1,0 +1,65 @@
+"""A trace holds what was added, as a list of tensors would, in memory of the order of its rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.contracts.traces import Trace
+
+
+@pytest.mark.parametrize("begun", [0, 1, 5])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4)])
+def test_it_is_what_a_list_was(begun, shape):
+    rows = [torch.randn(shape, dtype=torch.float64) for _ in range(37)]
+    whole = [row.clone() for row in rows]
+    trace = Trace(torch.stack(rows[:begun]) if begun else None)
+    for row in rows[begun:]:
+        trace.append(row)
+        row += 1  # a trace keeps copies
+    assert len(trace) == 37
+    assert torch.equal(trace.rows, torch.stack(whole))
+    for dim in range(len(shape) + 1):
+        found = trace.stacked(dim)
+        assert torch.equal(found, torch.stack(whole, dim))
+        assert found.is_contiguous()
+
+
+def test_memory_is_of_the_order_of_the_rows():
+    trace, largest = Trace(), 0.0
+    for n in range(1, 1000):
+        trace.append(torch.zeros(10))
+        largest = max(largest, trace.rows.untyped_storage().nbytes() / (n * 40))
+    assert largest <= 2
+
+
+def test_rows_seen_stay_what_they_were():
+    trace = Trace()
+    trace.append(torch.zeros(2))
+    seen = trace.rows
+    for _ in range(5):
+        trace.append(torch.ones(2))
+    assert seen.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("row", [torch.zeros(3), torch.zeros(()), torch.zeros(2, dtype=torch.float64)])
+def test_a_row_unlike_the_others_is_refused(row):
+    trace = Trace()
+    trace.append(torch.zeros(2))
+    with pytest.raises(ValueError, match="after rows"):
+        trace.append(row)
+    assert len(trace) == 1
+
+
+def test_without_a_row_there_is_no_shape():
+    with pytest.raises(ValueError, match="no shape"):
+        _ = Trace().rows
+
+
+def test_what_lies_behind_is_left_out():
+    trace = Trace(torch.arange(6))
+    trace.cut(4)
+    trace.cut(9)
+    assert trace.rows.tolist() == [0, 1, 2, 3]
+    trace.append(torch.tensor(7))
+    assert trace.rows.tolist() == [0, 1, 2, 3, 7]
