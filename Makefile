@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow smoke bench lint contracts format types clean
+.PHONY: help setup run test test-slow smoke mutants bench lint contracts format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test-slow: setup ## the statistical and end-to-end tests too (an hour)
 
 smoke: setup ## every experiment in seconds, on built-in data
 	$(BIN)/python -m pytest -n 2 tests/experiments
+
+mutants: setup ## wrong science in a copy of the tree: do the tests notice? (part of test-slow)
+	$(BIN)/python -m scripts.mutants
 
 bench: setup ## speed against named peers, as ratios
 	$(BIN)/python -m scripts.bench
