@@ -18,6 +18,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF, console
+from runner.compose import guard
+from runner.compose.command_line import needs_sweep
 from runner.compose.done import find_done
 from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
@@ -28,7 +30,9 @@ from runner.sweep.trial import VARIABLE, report_to_trial
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-reach_into_parts()  # on import: a sweep's jobs, in whatever process, import this module before they compose
+# On import: a sweep's jobs, in whatever process, import this module before they compose.
+reach_into_parts()
+guard.install()
 
 
 def objective(result: dict[str, list[float]], name: str | None) -> float:
@@ -143,12 +147,14 @@ def run_once(argv: list[str]) -> int | None:
     try:
         cfg = compose_in_full(argv)
         own = cfg.hydra
-        if own.mode == RunMode.MULTIRUN or own.callbacks or own.job.env_set or own.job.chdir or own.run.dir != ".":
+        if own.mode == RunMode.MULTIRUN or own.job.env_set or own.job.chdir:
             return None
         HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
         given = without_hydra(cfg)
     except (HydraException, OmegaConfBaseException, ValueError):
         return None
+    if told := needs_sweep(argv):
+        raise ConfigError(told)
     code, _, message = attempt(*given, explicit_keys(argv))
     if message:
         console.complain(message)

@@ -11,6 +11,10 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 COMMANDS = {
     "list": (
@@ -66,8 +70,11 @@ def run(argv: list[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises instead of printing, and the message is ours
     gc.disable()  # what is imported stays; looking through it again and again is a tenth of the time that importing takes
     try:
+        from runner import conf_folders
         from runner.app import run_once
 
+        argv, folder = conf_folders.taken_from(argv)
+        conf_folders.use(folder)
         code = run_once(argv)
         return _by_hydra(argv) if code is None else code
     finally:
@@ -79,36 +86,32 @@ def _by_hydra(argv: list[str]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from runner import conf_folders
     from runner.app import main
+    from runner.compose.command_line import is_sweep
+    from runner.compose.errors import explain, late_choice
+    from runner.compose.overrides import compose_sweep
     from runner.mistakes import FAILURES, ConfigError
     from runner.sweep.optuna_sweeper import register
 
     register()
-    sweeping = any(a in ("-m", "--multirun") for a in argv)
+    sweeping = is_sweep(argv)
     failures = Path(tempfile.mkdtemp(prefix="runner-")) / "failures.jsonl" if sweeping else None
-    if failures:
-        from runner.compose.errors import late_choice
-
-        complaint = late_choice(argv)
-        if complaint:
-            print(complaint, file=sys.stderr)
-            return 2
-        os.environ[FAILURES] = str(failures)
-        if "tracking=false" not in argv:
-            _prepare_store(argv)
-    before, sys.argv = sys.argv, ["runner", *argv]
+    own = conf_folders.added()
+    before, sys.argv = sys.argv, ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
     try:
+        if failures:
+            if complaint := late_choice(argv):
+                raise ConfigError(complaint)
+            os.environ[FAILURES] = str(failures)
+            flags = [word for word in argv if word.startswith("-")]
+            if set(flags) <= {"-m", "--multirun"}:
+                _prepare_store(compose_sweep([word for word in argv if word not in flags]))
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if isinstance(error, ValueError) and "Config group override" not in str(error):
+        if type(error) is ValueError and "Config group override" not in str(error):
             raise
-        from runner.compose.errors import explain
-
-        print(explain(error, argv), file=sys.stderr)
-        return 2
-    except ConfigError as error:  # of a sweeper; those of a job never come this far
-        print(error, file=sys.stderr)
-        return 2
+        raise ConfigError(explain(error, argv)) from None
     finally:
         sys.argv = before
     if failures and failures.exists():
@@ -121,13 +124,14 @@ def _by_hydra(argv: list[str]) -> int:
     return 0
 
 
-def _prepare_store(argv: list[str]) -> None:
+def _prepare_store(cfg: DictConfig) -> None:
     """Several jobs of one sweep would break the sqlite store by creating it at once: create it first."""
+    if cfg.tracking is not True or not isinstance(cfg.output_dir, str):
+        return
     from runner.record.tracking import create_store
 
-    output_dir = Path(next((a.split("=", 1)[1] for a in reversed(argv) if a.startswith("output_dir=")), "outputs"))
     try:
-        create_store(output_dir)
+        create_store(Path(cfg.output_dir))
     except Exception as error:
         # Each job says so itself when it cannot reach MLflow; a sweep must not die of it.
         print(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
@@ -135,28 +139,34 @@ def _prepare_store(argv: list[str]) -> None:
 
 def main() -> None:
     """Entry point of the ``runner`` command."""
-    argv = sys.argv[1:]
+    # Processes that this one starts, a launcher's too, find no module in the folder that happens to be the present one.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    from runner.conf_folders import of_this_command
+
+    with of_this_command():
+        raise SystemExit(_answer(sys.argv[1:]))
+
+
+def _answer(argv: list[str]) -> int:
+    """Does what a command line asks for; the exit code."""
+    from runner.mistakes import ConfigError, RunFailure, nearest
+
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(HELP.format(commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())))
-        raise SystemExit(0 if argv else 2)
-    if argv[0] in COMMANDS:
-        from runner.mistakes import ConfigError, RunFailure
-
-        try:
-            module = importlib.import_module(COMMANDS[argv[0]][0])
-            raise SystemExit(module.main(argv))
-        except (ConfigError, RunFailure) as error:
-            print(error, file=sys.stderr)
-            raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
-        except BrokenPipeError:  # `runner list | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(0) from None
-    if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
-        from runner.mistakes import nearest
-
-        print(f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}", file=sys.stderr)
-        raise SystemExit(2)
-    raise SystemExit(run(argv))
+        return 0 if argv else 2
+    try:
+        if argv[0] in COMMANDS:
+            return importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+        if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
+            print(f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}", file=sys.stderr)
+            return 2
+        return run(argv)
+    except (ConfigError, RunFailure) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    except BrokenPipeError:  # `runner list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+
+import yaml
 
 FAILURES = "RUNNER_FAILURES"  # names the file to which the jobs of a sweep, in whatever process, add what went wrong
 
@@ -24,3 +28,23 @@ def nearest(word: str, words: Iterable[str]) -> str:
         return f", did you mean {near[0]}?"
     shown = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
     return f"; there are: {shown}" if words else ""
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as a message has it: from the present folder, where it lies below."""
+    within = os.path.relpath(path)
+    return str(path) if within.startswith("..") else within
+
+
+def unreadable(path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError) -> str:
+    """One line for a YAML file that cannot be read, with the line where it breaks."""
+    where = shown_path(path)
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        return f"{where}{line}: this is no YAML ({error.problem or error.context})"
+    if isinstance(error, yaml.YAMLError):
+        return f"{where}: this is no YAML ({str(error).splitlines()[0]})"
+    if isinstance(error, UnicodeDecodeError):
+        return f"{where}: this is no text in UTF-8 (byte {error.start})"
+    return f"{where}: cannot be read ({error.strerror or str(error).splitlines()[0]})"

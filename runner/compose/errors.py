@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, ROLES
-from runner import CONF
-from runner.compose.overrides import open_parts
+from runner import CONF, conf_folders
+from runner.compose.command_line import misunderstood, not_installed, values_of
+from runner.compose.overrides import open_parts, search_path
 from runner.compose.resolve import misplaced
-from runner.mistakes import nearest
+from runner.mistakes import ConfigError, nearest
+from runner.yaml_comments import read_file
 
 
 def _parsed(argv: list[str]) -> list[Override]:
     parser = OverridesParser.create()
     found = []
     for text in argv:
-        if text.startswith("-") or "=" not in text:
+        if text.startswith("-") or not ("=" in text or text.startswith("~")):
             continue
         try:
             found.append(parser.parse_override(text))
         except HydraException:
             continue
     return found
-
-
-def _directories(argv: list[str]) -> list[str]:
-    """Overrides that add the user's config folder to the search path."""
-    for i, text in enumerate(argv):
-        if text in ("--config-dir", "-cd") and i + 1 < len(argv):
-            return [f"hydra.searchpath=[file://{argv[i + 1]}]"]
-        if text.startswith("--config-dir="):
-            return [f"hydra.searchpath=[file://{text.split('=', 1)[1]}]"]
-    return []
 
 
 def _options(group: str) -> list[str]:
@@ -67,25 +58,21 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
-def _choices(override: Override) -> list[Any]:
-    """The values that an override gives in turn; one, where it is no sweep."""
-    value = override.value()
-    return list(value.list) if isinstance(value, ChoiceSweep) else [value]
-
-
 def late_choice(argv: list[str]) -> str | None:
     """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
     by then, and Hydra would ignore it silently."""
     swept = [o for o in _parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
     if not swept:
         return None
-    folders = [CONF, *(Path(d.split("file://")[1].rstrip("]")) for d in _directories(argv))]
-    for name in _choices(swept[0]):
-        for path in (folder / "experiment" / f"{name}.yaml" for folder in folders):
-            found = re.search(r"override /?hydra/(launcher|sweeper)", path.read_text()) if path.exists() else None
-            if found:
-                kind = found.group(1)
-                return f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
+    for name in values_of(swept[0]):
+        path = conf_folders.find("experiment", str(name))
+        text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+        found = re.search(r"override /?hydra/(launcher|sweeper)", text)
+        if found:
+            kind = found.group(1)
+            return (
+                f"hydra/{kind}: experiment={name} chooses it too late for a sweep over experiments; add hydra/{kind}=…"
+            )
     return None
 
 
@@ -104,16 +91,43 @@ def explain(error: Exception, argv: list[str]) -> str:
         wrong = told or next((t for t in argv if "=" in t and not _parsed([t])), "an override")
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
-    overrides, extra = _parsed(argv), _directories(argv)
+    overrides = _parsed(argv)
+    keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
+    try:
+        return (
+            misunderstood(argv, overrides, keys) or _wrong_in_composition(overrides) or _in_our_words(first, overrides)
+        )
+    except ConfigError as wrong:
+        return str(wrong)
+
+
+def _in_our_words(first: str, overrides: list[Override]) -> str:
+    """What Hydra or OmegaConf said of a composition that nothing else explains."""
+    lost = re.search(r"Could not find '([\w/]+)/([\w.-]+)'", first)
+    if lost:
+        group, name = lost.groups()
+        experiment = next((str(o.value()) for o in overrides if o.key_or_group == "experiment"), None)
+        asked = "" if any(str(o.value()) == name for o in overrides) else f", which experiment={experiment} asks for"
+        return f"{group}={name}{asked}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
+    said = re.match(r"Could not override '(.+?)'", first)
+    return f"{said.group(1)}: unknown key" if said else first
+
+
+def _wrong_in_composition(overrides: list[Override]) -> str | None:
+    """The first override of a group, or of a key, that does not exist."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         groups, values = [], []
         for override in overrides:
             key = override.key_or_group
+            if override.is_delete():
+                continue
             if _options(key):
-                options = _options(key)
-                for choice in _choices(override):
-                    if isinstance(choice, str) and choice not in options and not extra:
-                        return f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
+                options = [*_options(key), *conf_folders.names(key)]
+                for choice in values_of(override):
+                    nested = isinstance(choice, str) and ".." not in choice and conf_folders.find(key, choice)
+                    if isinstance(choice, str) and choice not in options and not nested:
+                        told = not_installed(key, choice)
+                        return told or f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
                 groups.append(override)
             elif "/" in key and not key.startswith("hydra"):
                 return f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}"
@@ -124,23 +138,36 @@ def explain(error: Exception, argv: list[str]) -> str:
             return f"experiment={experiment.value()}: write it with a plus sign, +experiment={experiment.value()}"
         try:
             plain = [o.input_line for o in groups if o.input_line and not o.is_sweep_override()]
-            cfg = compose("config", overrides=[*plain, *extra], return_hydra_config=True)
+            cfg = compose("config", overrides=[*search_path(), *plain], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException):
-            return first
+            return None
         OmegaConf.set_struct(cfg, True)
         for override in values:
-            if override.is_add() or override.key_or_group.startswith("hydra.searchpath"):
-                continue
-            key = override.key_or_group
-            for kind in ("launcher", "sweeper"):
-                if key.startswith(f"hydra.{kind}.") and not any(o.key_or_group == f"hydra/{kind}" for o in groups):
-                    return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
-            role, *keys = key.split(".")
-            if role in CHOSEN and isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
-                continue  # of a part: checked where its class is known
-            complaint = _wrong_key(key, cfg)
-            if complaint:
+            if complaint := _wrong_value(override, cfg, groups):
                 return complaint
-            if isinstance(_choices(override)[0], str):  # the name of a part, of which keys may follow
-                OmegaConf.update(cfg, key, _choices(override)[0])
-    return first
+    return None
+
+
+def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) -> str | None:
+    """The complaint about an override of a key; a config that holds it is changed by it."""
+    key = override.key_or_group
+    if key.startswith("hydra.searchpath"):
+        return None
+    if override.is_add():
+        there = OmegaConf.select(cfg, key) is not None and not override.is_force_add()
+        return f"+{key}: is there already; write {key}=…" if there and not key.startswith("hydra") else None
+    for kind in ("launcher", "sweeper"):
+        if key.startswith(f"hydra.{kind}.") and not any(o.key_or_group == f"hydra/{kind}" for o in groups):
+            return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
+    role, *keys = key.split(".")
+    if role in CHOSEN and keys and cfg.get(role) is None:
+        return f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
+    if role in CHOSEN and isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
+        return None  # of a part: checked where its class is known
+    complaint = _wrong_key(key, cfg)
+    if complaint is None and isinstance(values_of(override)[0], str):  # the name of a part, of which keys may follow
+        try:
+            OmegaConf.update(cfg, key, values_of(override)[0])
+        except OmegaConfBaseException as error:
+            return f"{override.input_line}: {str(error).splitlines()[0]}"
+    return complaint

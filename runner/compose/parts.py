@@ -13,13 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from omegaconf import OmegaConf
 from pydantic import BaseModel
 
 from components import registry
-from runner import CONF
+from runner import conf_folders
 from runner.catalogue import declarations
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError, nearest, shown_path, unreadable
 
 CONTRACT = "components.contracts.roles"  # where the roles' bases are
 
@@ -43,6 +44,10 @@ def known(role: str, values: Any, where: str) -> Known:
         raise ConfigError(f"{where}: must be chosen by name{nearest(str(values), registry.names(role))}")
     name = str(values["name"])
     if not registry.exists(role, name):
+        if file := conf_folders.find(role, name):
+            raise ConfigError(
+                f"{where}={name}: {shown_path(file)} is there, its class is not; name the module that registers it, plugins=[…]"
+            )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
     file = registry.file(role, name)
     if file is not None:
@@ -95,9 +100,14 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _defaults(role: str, name: str) -> dict[str, Any]:
-    file = CONF / role / f"{name}.yaml"
-    values: Any = OmegaConf.to_container(OmegaConf.load(file)) if file.exists() else {}
-    return values
+    file = conf_folders.find(role, name)
+    if file is None:
+        return {}
+    try:
+        values: Any = OmegaConf.to_container(OmegaConf.load(file))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(unreadable(file, error)) from None
+    return values if isinstance(values, dict) else {}
 
 
 def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:

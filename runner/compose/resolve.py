@@ -4,7 +4,6 @@ No component is built here and torch is not imported, so that a run that is done
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.compose.draws_kept import shortened
+from runner.compose.guard import refuse_foreign_code
 from runner.compose.parts import filled, known
 from runner.compose.settings import Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
+from runner.plugins import import_plugins
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,6 @@ def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[
     return filled(role, values, role)
 
 
-def _import_plugins(modules: Any) -> None:
-    for module in modules if isinstance(modules, list) else ():
-        try:
-            importlib.import_module(str(module))
-        except ModuleNotFoundError as error:
-            raise ConfigError(f"plugins: no module {module!r} ({error}); is its folder on PYTHONPATH?") from None
-        except ValueError as error:
-            raise ConfigError(f"plugins: {module}: {error}") from None
-
-
 def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Resolved:
     """A composed config in full.
 
@@ -100,10 +91,13 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     try:
         config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{error.full_key or 'config'}: {str(error).splitlines()[0]}") from None
+        said = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
+        raise ConfigError(f"{error.full_key or 'config'}: {said[2] or said[0]}") from None
+    refuse_foreign_code(cfg)
     config.pop("hydra", None)
     config["experiment"] = experiment or "custom"
-    _import_plugins(config.get("plugins"))
+    if isinstance(config.get("plugins"), list):
+        import_plugins(config["plugins"])
     if explicit is not None and config.get("smoke") is True:
         config = shortened(_smoke(config, explicit), explicit)
     for role in ROLES:

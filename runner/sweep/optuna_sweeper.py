@@ -34,6 +34,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from runner.compose.guard import OWN_SWEEPER
 from runner.mistakes import ConfigError
 from runner.sweep.search_space import PRUNERS, SAMPLERS, distribution, pruner, sampler, storage, written
 from runner.sweep.trial import VARIABLE, failure, note_failure
@@ -42,18 +43,17 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-# Hydra instantiates only what is named inside hydra_plugins; the class is registered under this name.
-TARGET = "hydra_plugins.runner.OptunaSweeper"
 HOPELESS = 3  # trials that all break on the user's own mistake before the sweep is given up
 
 
 def register() -> None:
-    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep starts)."""
+    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep starts), which builds only what
+    bears a name inside hydra_plugins."""
     from hydra.core.plugins import Plugins
 
     plugins = Plugins.instance()
     plugins.register(OptunaSweeper)
-    plugins.class_name_to_class[TARGET] = OptunaSweeper
+    plugins.class_name_to_class[OWN_SWEEPER] = OptunaSweeper
 
 
 class OptunaSweeper(Sweeper):

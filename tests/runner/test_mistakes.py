@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from components import registry
+
 GAME = "+experiment=friend_or_foe"
 MOG = "+experiment=mog"
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case"]
@@ -48,6 +50,8 @@ MISTAKES = [
      "learn from; lower it"),
     ([GAME, "replicates=0"], "replicates=0: out of range, must be > 0"),
     ([GAME, "steps=6000"], "steps=6000: dataset=friend_or_foe has only 5000"),
+    ([GAME, "plugins=[3]"], "plugins: 3 is no module's name, such as my_module"),
+    ([GAME, "plugins=[walk.py]"], "plugins: 'walk.py' is a file; write the module's name, walk"),
     ([GAME, "seed=???"], "seed: Missing mandatory value: seed"),
     ([GAME, "output_dir=${nowhere}"], "output_dir: Interpolation key 'nowhere' not found"),
     # parts that do not fit
@@ -108,6 +112,50 @@ MISTAKES = [
      "finite where chains [0, 1, "),
     (["+experiment=sarcos_irf", "inference=sgld"], "inference=sgld needs log_joint, which model=irf lacks; inference that "
      "fits model=irf: fit"),
+    # well written, and not what can be meant
+    ([GAME, "seed=0,1"], "seed=0,1: several values are a sweep; add -m to run one after the other; a list is written "
+     "'seed=[…]'"),
+    ([GAME, "inference=q_learning,level_k"], "inference=q_learning,level_k: several values are a sweep; add -m to run one "
+     "after the other"),
+    ([GAME, "inference=[q_learning,level_k]"], "inference=[q_learning,level_k]: a run has one inference; "
+     "-m inference=q_learning,level_k runs one after the other"),
+    ([GAME, MOG], "experiment: given twice (friend_or_foe, mog), a run has one; -m +experiment=friend_or_foe,mog runs one "
+     "after the other"),
+    ([GAME, "hydra/launcher=joblib"], "hydra/launcher=joblib: serves a sweep, and this is one run; add -m, or leave it out"),
+    ([GAME, "hydra/sweeper=optuna", "hydra.sweeper.n_trials=3"], "hydra/sweeper=optuna: serves a sweep, and this is one run; "
+     "add -m, or leave it out"),
+    ([GAME, "hydra/launcher=ray"], "hydra/launcher=ray: not installed; pip install -e '.[ray]'"),
+    (["-m", GAME, "hydra/launcher=ray", "seed=0,1"], "hydra/launcher=ray: not installed; pip install -e '.[ray]'"),
+    (["-m", GAME, "seed=0,1", "inference=nonsuch"], "inference=nonsuch: no such inference; there are: "),
+    ([MOG, "attacker.eps=[0.1]"], "attacker.eps: no attacker is chosen; choose one too, attacker=… (runner list attacker names "
+     "them)"),
+    ([GAME, "~modle"], "~modle: there is nothing of that name to leave out, did you mean ~model?"),
+    ([GAME, "~seed"], "seed: missing; give it a value"),
+    ([GAME, "=3"], "=3: no key before the equals sign; write key=value"),
+    ([GAME, "+seed=1"], "+seed: is there already; write seed=…"),
+    ([GAME, "seed="], "seed=: must be an integer"),
+    ([GAME, "steps=1e400"], "steps=inf: must be an integer"),
+    (["+experiment=../mog"], "experiment=../mog: no such experiment, did you mean mog?"),
+    (["--config-dir", "nodir", GAME], "--config-dir nodir: no such folder"),
+    (["--config-dir=nodir", GAME], "--config-dir nodir: no such folder"),
+    ([GAME, "--config-dir"], "--config-dir: give it a folder of YAML files, --config-dir conf"),
+    # code of others, and what a config may not read
+    ([GAME, "+hydra.callbacks.x._target_=os.getcwd"], "hydra.callbacks.x: the runner calls nothing that a config names; "
+     "register a component of yours with plugins=[…]"),
+    (["-m", GAME, "seed=0,1", "+hydra.callbacks.x._target_=os.getcwd"], "hydra.callbacks.x: the runner calls nothing that a "),
+    (["-m", GAME, "seed=0,1", "hydra.launcher._target_=os.getcwd"], "hydra.launcher._target_=os.getcwd: not of an installed "
+     "plug-in of Hydra; choose one with hydra/launcher=…"),
+    (["-m", GAME, "seed=0,1", "hydra.sweeper._target_=os.getcwd"], "hydra.sweeper._target_=os.getcwd: not of an installed "
+     "plug-in of Hydra; choose one with hydra/sweeper=…"),
+    ([GAME, "+hydra.job_logging.handlers.x.class=os.system"], "hydra.job_logging.handlers.x.class=os.system: logging is built "
+     "from Python's own classes alone; leave it out"),
+    ([GAME, "+model._target_=os.getcwd"], "model._target_=os.getcwd: nothing is built from a _target_; choose a component by "
+     "name, register yours with plugins=[…]"),
+    ([GAME, "output_dir=${oc.env:HOME}"], "output_dir: oc.env:HOME: a config may read variables named RUNNER_… alone; set "
+     "RUNNER_HOME and read that"),
+    ([GAME, "output_dir=${oc.env:RUNNER_NONSUCH}"], "output_dir: oc.env:RUNNER_NONSUCH: not set in the environment"),
+    ([GAME, "hydra.run.dir=elsewhere"], "hydra.run.dir=elsewhere: runs are recorded under output_dir; set output_dir=…"),
+    ([GAME, "hydra.mode=FOO"], "hydra.mode=FOO: Invalid value 'FOO', expected one of [RUN, MULTIRUN]"),
     # Hydra's own
     ([GAME, "hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs: the basic launcher has no such key; choose one with "
      "hydra/launcher="),
@@ -118,9 +166,58 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("argv", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
-def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
-    """In this process, so that torch is imported once for all of them."""
+OWN = ["--config-dir", "conf", MOG]
+FILES = {
+    "conf/inference/walk.yaml": "name: walk\nchains: 10\n",
+    "conf/inference/broken.yaml": "name: mala\nchains: [1\n",
+    "conf/inference/mala.yaml": "name: mala\n",
+    "conf/experiment/list.yaml": "- mog\n",
+    "conf/experiment/latin.yaml": "description: caf\xe9\n",
+    "conf/experiment/lost.yaml": "# @package _global_\ndefaults:\n  - mog\n  - override /inference: malla\n",
+    "conf/experiment/calls.yaml": "# @package _global_\nhydra:\n  callbacks:\n    x: {_target_: os.getcwd}\n",
+    "misspelt.py": "import os\n\ndef f(:\n",
+    "raising.py": "import os\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n",
+    "lacking.py": "import nonsuch_package\n",
+    "leaving.py": "raise SystemExit('bye')\n",
+    "taken.py": "from components.registry import register\n\n\n@register('inference', 'twice')\nclass A: ...\n\n\n"
+    "@register('inference', 'twice')\nclass B: ...\n",
+}  # fmt: skip
+# In a folder with these files, which is on the path.
+WITH_FILES = [
+    ([*OWN, "inference=walk"], "inference=walk: conf/inference/walk.yaml is there, its class is not; name the module that "
+     "registers it, plugins=[…]"),
+    ([*OWN, "inference=wolk"], "inference=wolk: no such inference, did you mean walk?"),
+    ([*OWN, "inference=broken"], "conf/inference/broken.yaml, line 3: this is no YAML (expected ',' or ']', but got "),
+    (["--config-dir", "conf", "+experiment=list"], "conf/experiment/list.yaml: must hold keys and their values"),
+    (["--config-dir", "conf", "+experiment=latin"], "conf/experiment/latin.yaml: this is no text in UTF-8 (byte 16)"),
+    (["--config-dir", "conf", "+experiment=lost"], "inference=malla, which experiment=lost asks for: no such inference, did "
+     "you mean mala?"),
+    (["--config-dir", "conf", "+experiment=calls"], "hydra.callbacks.x: the runner calls nothing that a config names; "),
+    ([*OWN, "inference=walk", "inference.chains=many", "seeed=1"], "seeed: unknown key, did you mean seed?"),
+    ([MOG, "plugins=[misspelt]"], "plugins: misspelt.py, line 3: SyntaxError: invalid syntax"),
+    ([MOG, "plugins=[raising]"], "plugins: raising.py, line 5: ZeroDivisionError: division by zero"),
+    ([MOG, "plugins=[lacking]"], "plugins: lacking.py, line 1: No module named 'nonsuch_package'; install it, or put its "
+     "folder on PYTHONPATH"),
+    ([MOG, "plugins=[leaving]"], "plugins: leaving.py, line 1: SystemExit: bye"),
+    ([MOG, "plugins=[taken]"], "plugins: taken.py, line 8: ValueError: inference=twice is already taken.A"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def own_files(tmp_path, monkeypatch):
+    """A user's own YAML and modules."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="latin-1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in FILES:  # another test has other modules of these names
+        sys.modules.pop(Path(name).stem, None)
+    registry._registered.pop(("inference", "twice"), None)
+
+
+def told(argv, tmp_path, monkeypatch, capfd):
+    """What a mistake is answered by, in this process, so that torch is imported once for all of them."""
     from runner import cli
 
     monkeypatch.chdir(tmp_path)
@@ -131,8 +228,27 @@ def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
     assert exit_.value.code == 2
     assert "Traceback" not in error
     assert len(error.splitlines()) <= 2
-    assert error == message or (message in error and not message.endswith("?")), error
     assert not list(tmp_path.glob("outputs/*/*/checkpoints"))
+    return error
+
+
+def matches(error, message):
+    """Whole, or the beginning of a list."""
+    return error == message or (message in error and not message.endswith("?"))
+
+
+@pytest.mark.parametrize(("argv", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+def test_one_clear_line(argv, message, tmp_path, monkeypatch, capfd):
+    assert matches(error := told(argv, tmp_path, monkeypatch, capfd), message), error
+
+
+@pytest.mark.parametrize(("argv", "message"), WITH_FILES, ids=[" ".join(a) for a, _ in WITH_FILES])
+def test_one_clear_line_about_files(argv, message, tmp_path, monkeypatch, capfd, own_files):
+    error = told(argv, tmp_path, monkeypatch, capfd)
+    hidden = "conf/inference/mala.yaml: not read, the runner has one of that name; call yours otherwise"
+    first, _, rest = error.rpartition("\n")
+    assert ("--config-dir" in argv) == first.endswith(hidden), error
+    assert matches(rest, message), error
 
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):

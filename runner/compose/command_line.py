@@ -1,0 +1,66 @@
+"""Mistakes that show in the words of a command line: Hydra would misunderstand them, or call them by names of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hydra.core.override_parser.types import ChoiceSweep, Override
+
+from components.registry import CHOSEN, REQUIRED
+from runner.mistakes import nearest
+
+CHOICES = (*CHOSEN, "experiment")  # of which a run has one each
+# Launchers and sweepers that are plug-ins of Hydra, and what brings them.
+OPTIONAL = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
+
+
+def is_sweep(argv: Iterable[str]) -> bool:
+    """Whether a command line asks for more than one run."""
+    return any(word in ("-m", "--multirun", "hydra.mode=MULTIRUN") for word in argv)
+
+
+def values_of(override: Override) -> list[object]:
+    """The values that an override gives in turn; one, where it is no sweep."""
+    value = override.value()
+    return list(value.list) if isinstance(value, ChoiceSweep) else [value]
+
+
+def needs_sweep(argv: list[str]) -> str | None:
+    """The complaint about a launcher or a sweeper that has nothing to launch: without -m there is one run, in this process."""
+    for word in argv:
+        key = word.lstrip("+").partition("=")[0]
+        for part in ("launcher", "sweeper"):
+            if key == f"hydra/{part}" or key.startswith(f"hydra.{part}."):
+                return f"{word}: serves a sweep, and this is one run; add -m, or leave it out"
+    return None
+
+
+def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -> str | None:
+    """The complaint about overrides that are well written and cannot be meant; ``keys`` are those of conf/config.yaml."""
+    for word in argv:
+        if word.startswith("="):
+            return f"{word}: no key before the equals sign; write key=value"
+    experiments = [str(v) for o in overrides if o.key_or_group == "experiment" for v in values_of(o)]
+    if sum(o.key_or_group == "experiment" for o in overrides) > 1:
+        names = ", ".join(experiments)
+        swept = f"-m +experiment={','.join(experiments)}"
+        return f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
+    for override in overrides:
+        key, word = override.key_or_group, override.input_line or ""
+        if override.is_sweep_override() and not is_sweep(argv):
+            listed = "" if key in CHOICES else f"; a list is written '{key}=[…]'"
+            return f"{word}: several values are a sweep; add -m to run one after the other{listed}"
+        if override.is_delete() and "." not in key and "/" not in key:
+            if key in REQUIRED:
+                return f"~{key}: no run can do without; choose another with {key}=…"
+            if key not in (*CHOSEN, *keys):
+                near = nearest(key, CHOSEN)
+                return f"~{key}: there is nothing of that name to leave out" + near.replace("mean ", "mean ~")
+    return None
+
+
+def not_installed(group: str, name: str) -> str | None:
+    """The complaint about a launcher whose plug-in is not there."""
+    if group in ("hydra/launcher", "hydra/sweeper") and name in OPTIONAL:
+        return f"{group}={name}: not installed; {OPTIONAL[name]}"
+    return None

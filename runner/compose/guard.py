@@ -1,0 +1,151 @@
+"""What every composition is held to, in whatever process it happens: files that can be read, one component a role, no code
+that is not ours, no variable of the environment that is not ours.
+
+Hydra builds its launcher, its sweeper, its callbacks and Python's logging from what a config names, and would call any
+function; a config may come from somewhere else.  What others wrote runs through ``plugins`` alone, which the user names.
+Hydra has no hook for this: the one function that composes, and the one that reads a file, are wrapped."""
+
+from __future__ import annotations
+
+import os
+import site
+import sysconfig
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra.core.object_type import ObjectType
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from components.registry import CHOSEN
+from runner.mistakes import ConfigError, shown_path, unreadable
+
+OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
+PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
+_ABSENT = object()
+
+_compose_by_hydra = ConfigLoaderImpl.load_configuration
+_read_by_hydra = ConfigRepository.load_config
+
+
+def install() -> None:
+    """Holds every further composition of this process to it; the second call does nothing."""
+    if ConfigLoaderImpl.load_configuration is _compose:
+        return
+    setattr(ConfigLoaderImpl, "load_configuration", _compose)  # noqa: B010
+    setattr(ConfigRepository, "load_config", _read)  # noqa: B010
+    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+
+
+def environment(key: str, default: Any = _ABSENT) -> str | None:
+    """``${oc.env:RUNNER_X,default}``: records keep what a config resolves to, and a config of somebody else must not copy a
+    password into one.
+
+    Raises:
+        ValueError: of another name, or not set and no default given.
+    """
+    if not key.startswith(PREFIX):
+        raise ValueError(
+            f"oc.env:{key}: a config may read variables named {PREFIX}… alone; set {PREFIX}{key} and read that"
+        )
+    if key in os.environ:
+        return os.environ[key]
+    if default is _ABSENT:
+        raise ValueError(f"oc.env:{key}: not set in the environment")
+    return None if default is None else str(default)
+
+
+def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
+    source = self._find_object_source(config_path, ObjectType.CONFIG)
+    file = Path(source.path if source else "") / f"{config_path.removesuffix('.yaml')}.yaml"
+    try:
+        result = _read_by_hydra(self, config_path)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(unreadable(file, error)) from None
+    if result is not None and not isinstance(result.config, DictConfig):
+        raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
+    return result
+
+
+def _compose(
+    self: ConfigLoaderImpl, config_name: str | None, overrides: list[str], run_mode: RunMode, **how: bool
+) -> DictConfig:
+    for word in overrides:
+        key, _, value = word.partition("=")
+        if key.lstrip("+") in (*CHOSEN, "experiment") and value.startswith("["):
+            swept = f"{key}={value.strip('[]')}"
+            raise ConfigError(f"{word}: a run has one {key.lstrip('+')}; -m {swept} runs one after the other")
+    cfg = _compose_by_hydra(self, config_name, overrides, run_mode, **how)
+    refuse_foreign_code(cfg)
+    return cfg
+
+
+def refuse_foreign_code(cfg: DictConfig) -> None:
+    """Refuses a config that names code to be called, but for the launchers and sweepers that are installed.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    config: Any = OmegaConf.to_container(cfg, resolve=False)
+    own = config.pop("hydra", None) or {}
+    for path, value in _leaves(config, ""):
+        if path.split(".")[-1] == "_target_":
+            raise ConfigError(
+                f"{path}={value}: nothing is built from a _target_; choose a component by name, register yours with plugins=[…]"
+            )
+    if own.get("callbacks"):
+        raise ConfigError(f"hydra.callbacks.{next(iter(own['callbacks']))}: the runner calls nothing that a config names; "
+                          "register a component of yours with plugins=[…]")  # fmt: skip
+    for part in ("launcher", "sweeper"):
+        for path, value in _leaves(own.get(part), f"hydra.{part}"):
+            if path.endswith("._target_") and not _is_installed(str(value)):
+                raise ConfigError(
+                    f"{path}={value}: not of an installed plug-in of Hydra; choose one with hydra/{part}=…"
+                )
+    for part in ("job_logging", "hydra_logging"):
+        for path, value in _leaves(own.get(part), f"hydra.{part}"):
+            if _calls(path.split(".")[-1], str(value)):
+                raise ConfigError(f"{path}={value}: logging is built from Python's own classes alone; leave it out")
+    if own and own["run"]["dir"] != ".":
+        raise ConfigError(f"hydra.run.dir={own['run']['dir']}: runs are recorded under output_dir; set output_dir=…")
+
+
+def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping and no list, with its dotted path."""
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, node
+
+
+def _is_installed(target: str) -> bool:
+    """Whether a class is Hydra's, ours, or of a plug-in of Hydra that is installed: the package hydra_plugins may also lie in
+    a folder that happens to be on the path."""
+    if target == OWN_SWEEPER or target.startswith("hydra._internal.core_plugins."):
+        return True
+    parts = target.split(".")
+    spec = find_spec(".".join(parts[:2])) if len(parts) > 2 and parts[0] == "hydra_plugins" else None
+    if spec is None:
+        return False
+    where = [Path(place) for place in (*(spec.submodule_search_locations or ()), spec.origin) if place]
+    libraries = [
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    ]
+    return any(path.is_relative_to(library) for path in where for library in libraries)
+
+
+def _calls(key: str, value: str) -> bool:
+    """Whether a value of Python's logging config has something called, or imported, that is not logging's own."""
+    if key in ("()", "class"):
+        return not value.startswith(("logging.", "colorlog."))
+    return value.startswith("ext://") and not value.startswith("ext://sys.")

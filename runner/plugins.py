@@ -1,0 +1,81 @@
+"""Modules of users, which register components of their own: imported when they are named, and only then."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from pathlib import Path
+
+from runner.mistakes import ConfigError, shown_path
+
+
+def add_option(parser: ArgumentParser, what: str) -> None:
+    """``--plugin`` of a sub-command, which may be given several times."""
+    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=what)
+
+
+def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
+    """Imports modules, each of which registers what it holds.
+
+    Raises:
+        ConfigError: one cannot be imported; the message says in which file and line it broke.
+    """
+    for module in modules:
+        if isinstance(module, str) and module.endswith(".py"):
+            raise ConfigError(f"{key}: {module!r} is a file; write the module's name, {Path(module).stem}")
+        if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
+            raise ConfigError(f"{key}: {module!r} is no module's name, such as my_module")
+        try:
+            importlib.import_module(module)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: a script that was meant to be run, not imported
+            raise ConfigError(f"{key}: {_why(module, error)}") from None
+
+
+def _why(module: str, error: BaseException) -> str:
+    """What went wrong in importing a module, in one line."""
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        return f"no module {module!r} ({error}); is its folder on PYTHONPATH?"
+    where = ""
+    if isinstance(error, SyntaxError) and error.filename:
+        where = f"{shown_path(error.filename)}, line {error.lineno}: "
+    else:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+        if frames:
+            where = f"{shown_path(frames[-1].filename)}, line {frames[-1].lineno}: "
+    what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
+    if isinstance(error, ModuleNotFoundError):
+        return f"{where}{what}; install it, or put its folder on PYTHONPATH"
+    return f"{where or module + ': '}{type(error).__name__}{': ' + what if what else ''}"
+
+
+def _is_users(file: str) -> bool:
+    """Whether a frame's file may be the user's: not of the import system, of an installed library, or ours."""
+    if file.startswith("<"):
+        return False
+    path, ours = Path(file), Path(__file__).resolve().parent.parent
+    foreign = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(
+        Path(traceback.__file__).parent
+    )
+    return not foreign and not any(path.is_relative_to(ours / package) for package in ("runner", "components"))
+
+
+def ask_whether_known(modules: Iterable[str], whose: str, trusted: bool, mend: str) -> None:
+    """Code that something else than the command line names is imported only when its user says so.
+
+    Raises:
+        ConfigError: nobody says so; with what to say.
+    """
+    named = ", ".join(modules)
+    if not named or trusted:
+        return
+    question = f"{whose} imports {named}, code that is not the runner's"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"{question}; import it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise ConfigError(f"{question}; {mend} if you know it")
