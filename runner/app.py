@@ -24,6 +24,7 @@ from runner.compose.done import find_done
 from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.mistakes import FAILURES, ConfigError, RunFailure, nearest
+from runner.record.checks import combined
 from runner.record.tracking import Mirror
 from runner.sweep.trial import VARIABLE, report_to_trial
 
@@ -112,7 +113,9 @@ def show_done(job: Identified, facts: dict[str, Any]) -> float:
 def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], mirror: Mirror | None) -> float:
     """Shows what a run gave and where it is; its objective."""
     console.show_result(job, result, *printed(job))
-    console.show_checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
+    if rows := combined(facts, "run"):
+        console.show_checks("checks of the run[/bold]", rows)
+    console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
     console.show_whereabouts(job.folder, mirror, facts.get("artefacts", ()))
     return objective(result, job.settings.objective)
 

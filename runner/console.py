@@ -33,6 +33,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 SHOWN = 5  # live metrics beside the bar
 PARTS = 20  # tasks or parameters in the table of results
 WIDE = 8  # columns that can be read beside each other
+VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
 
 def number(value: float) -> str:
@@ -222,25 +223,34 @@ def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
     return table
 
 
-def show_checks(file: Path, replicates: int) -> None:
-    """What a security evaluation checked, from its table ``attack_checks``: a line for each, cut to the terminal's width."""
+def show_attack_checks(file: Path, replicates: int) -> None:
+    """What a security evaluation checked, from its table ``attack_checks``."""
     if not file.exists():
         return
     with file.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    failed = sum(row["passed"] != "True" for row in rows)
-    verdict = f"[red]{failed} of {len(rows)} failed[/red]" if failed else f"all {len(rows)} passed"
+        rows = [row | {"passed": row["passed"] == "True"} for row in csv.DictReader(lines)]
     of = f", first of {replicates} replicates" if replicates > 1 else ""
+    show_checks(f"checks of the security evaluation[/bold]{of}", rows)
+
+
+def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What was checked: a line for each, cut to the terminal's width."""
+    failed = sum(row["passed"] is False for row in rows)
+    unknown = sum(row["passed"] is None for row in rows)
+    verdict = f"[red]{failed} of {len(rows)} failed[/red]" if failed else f"all {len(rows)} passed"
+    if unknown and not failed:
+        verdict = f"{len(rows) - unknown} passed, {unknown} not checked"
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(no_wrap=True, min_width=6)
-    rest = out.width - 10  # beside the verdict
+    words = [VERDICTS[row["passed"]] for row in rows]
+    first = max((len(word) for word, _ in words), default=6)
+    table.add_column(no_wrap=True, min_width=first)
+    rest = out.width - first - 4  # beside the verdict
     check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
     for width in (check, rest - check):
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
-    for row in rows:
-        passed = "[green]passed[/green]" if row["passed"] == "True" else "[bold red]FAILED[/bold red]"
-        table.add_row(passed, escape(row["check"]), escape(row["detail"]))
-    out.print(f"\n[bold]checks of the security evaluation[/bold]{of}: {verdict}")
+    for (word, style), row in zip(words, rows, strict=True):
+        table.add_row(f"[{style}]{word}[/{style}]", escape(row["check"]), escape(row["detail"]))
+    out.print(f"\n[bold]{title}: {verdict}")
     out.print(table)
 
 

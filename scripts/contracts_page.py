@@ -127,6 +127,10 @@ def page() -> str:
         out.append(protocol(node, source, word, [("Given by", users("gives", "inference", word) if word else [])]))
     out.append("## Under attack\n\nWhat an evasion attacker may ask of its victim.")
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "victim.py")]
+    out.append(
+        "## Checks\n\nWhat is said of a run beside its scores, and what that asks of a method that follows the gradient."
+    )
+    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "checks.py")]
     out.append("## Random streams")
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "streams.py")]
     return "\n\n".join(out) + "\n"

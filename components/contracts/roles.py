@@ -169,6 +169,7 @@ class Inference(Component, Generic[M, P, B, S]):
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
     # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
+    mixes: ClassVar[bool] = True  # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
 
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""

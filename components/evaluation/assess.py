@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from components.attackers.input_space import input_space
+from components.contracts.checks import Check
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.roles import Attacker, Evasion, Problem
@@ -34,6 +35,7 @@ class Assessment:
     scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
     figures: dict[str, Figure] = field(default_factory=dict)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)  # of the attack
 
 
 def assess(
@@ -48,7 +50,7 @@ def assess(
     assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
     assert isinstance(posterior, Predicts), "so do the problem's scores"
     attacked = assess_security(problem, posterior, attacker, threat, rng, figures)
-    return Assessment(scores | attacked.scores, drawn | attacked.figures, attacked.tables)
+    return replace(attacked, scores=scores | attacked.scores, figures=drawn | attacked.figures)
 
 
 def assess_security(
@@ -91,7 +93,8 @@ def assess_security(
         warnings.warn(
             Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
         )
-    return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks})
+    checks = [Check(name, bool(passed), detail) for name, passed, detail in curve.checks.itertuples(index=False)]
+    return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks}, checks)
 
 
 def _figures(

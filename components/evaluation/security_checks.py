@@ -18,6 +18,7 @@ from components.attackers.evasion.random_noise import RandomNoise
 from components.attackers.evasion.square import Square
 from components.attackers.evasion.worst_case import WorstCase
 from components.attackers.input_space import BoxSpace, input_space
+from components.contracts.checks import Check
 from components.contracts.roles import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
@@ -32,8 +33,6 @@ ROWS = 128  # test rows that the reference attacks see
 NOISE = 0.02  # share of those rows by which the outcomes of two random attacks may differ the wrong way
 STEPS, QUERIES = 20, 100
 LEAST_GRADIENT = 0.05  # largest share of rows without any gradient
-
-Check = tuple[str, bool, str]  # what should hold, whether it does, the numbers that say so
 
 
 def curve_checks(
@@ -52,22 +51,25 @@ def curve_checks(
     rise = float(rows[hit].diff().max()) if len(rows) > 1 else 0.0
     last, at_zero = rows.iloc[-1], float(rows["accuracy"].iloc[0])
     checks = [
-        ("an attack of size 0 leaves the accuracy as it is", at_zero == clean, f"{at_zero:.4f} against {clean:.4f}"),
-        ("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
-        ("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}{whose}"),
+        Check(
+            "an attack of size 0 leaves the accuracy as it is", at_zero == clean, f"{at_zero:.4f} against {clean:.4f}"
+        ),
+        Check("no input moves by more than ε", excess <= slack, f"largest excess {excess:.2g}"),
+        Check("accuracy falls as ε grows", rise <= SLACK, f"largest rise {rise:+.4f}{whose}"),
     ]
     if attacker.known() != "black box" or not input_space(problem).smooth:
         beats = bool(last["eps"] == 0 or last[hit] <= last[noise])
         told = f"{last[hit]:.4f} against {last[noise]:.4f} at ε = {last['eps']:g}{whose}"
-        checks.append(("the attack beats random signs of the same size", beats, told))
+        checks.append(Check("the attack beats random signs of the same size", beats, told))
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]
     if members:
         excess = float((rows["accuracy"] - rows[members].min(axis=1)).max())
         told = f"above the lowest member by at most {max(excess, 0):.4f}"
-        checks.append(("the worst case is no weaker than any member", excess <= 0, told))
+        checks.append(Check("the worst case is no weaker than any member", excess <= 0, told))
     if problem.bounds is not None:
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]
-        checks.append(("attacked inputs stay in bounds", inside, f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"))
+        told = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
+        checks.append(Check("attacked inputs stay in bounds", inside, told))
     return checks
 
 
@@ -134,7 +136,7 @@ def victim_checks(
         return float(rows.double().mean())
 
     def no_higher(name: str, strong: float, weak: float, tolerance: float = slack) -> Check:
-        return name, strong <= weak + tolerance, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows"
+        return Check(name, strong <= weak + tolerance, f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows")
 
     one = share(standing(reference.climb(1, 1.0)))
     many = standing(reference.climb(STEPS, 2.5 / STEPS, random_start=True))
@@ -154,7 +156,7 @@ def victim_checks(
         no_higher("noise is weaker than the gradient", share(many), noise, 0.0),
         _loss_rises(reference),
         _unbounded(reference, problem),
-        ("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
+        Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero in {silent:.1%} of {n} rows"),
     ]
     if not white_box:
         checks.append(no_higher(f"a white box is no weaker than this {knowledge}", white, share(own)))
@@ -168,7 +170,7 @@ def _loss_rises(reference: References) -> Check:
     many = reference.climb(STEPS, 2.5 / STEPS)
     loss = [-reference.log_prob(x) for x in (reference.x, few, many)]
     rises = loss[0] <= loss[1] <= loss[2]
-    return "the loss rises during the attack", rises, " → ".join(f"{value:.4g}" for value in loss)
+    return Check("the loss rises during the attack", rises, " → ".join(f"{value:.4g}" for value in loss))
 
 
 def _unbounded(reference: References, problem: Supervised) -> Check:
@@ -179,4 +181,5 @@ def _unbounded(reference: References, problem: Supervised) -> Check:
     left = float(reference.standing(reference.climb(STEPS, 2.5 / STEPS, size)).double().mean())
     chance, n = 1 / problem.n_classes, len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)
-    return "an unbounded attack reaches chance", left <= most, f"{left:.4f} against {chance:.4f} at ε = {size:g}"
+    told = f"{left:.4f} against {chance:.4f} at ε = {size:g}"
+    return Check("an unbounded attack reaches chance", left <= most, told)

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from runner.mistakes import ConfigError
+from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
 from runner.record.record import find, read, read_lines
 from runner.standard_error import mean_se
@@ -95,6 +96,7 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "state": lambda f: f["state"],
     "data": lambda f: str(f.get("data")),
     "experiment": lambda f: str(f.get("experiment")),
+    "checks": lambda f: verdict(f) or ABSENT,
     "ended": lambda f: str(f.get("ended") or ABSENT),
     "took": _duration,
     "code": _code,
@@ -169,6 +171,10 @@ def warnings(runs: list[Compared]) -> list[str]:
     if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
         said.append("some are smoke runs (tiny data, few steps): the results do not compare")
     for run in runs:
+        if names := failed(run.facts):
+            said.append(
+                f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
+            )
         if run.facts["state"] != "done":
             shown = "it has no evaluation yet" if run.step is None else f"shown is its evaluation at step {run.step}"
             said.append(f"{run.label} is {run.facts['state']}: {shown}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.record.atomic import write_text
+from runner.record.checks import verdict
 from runner.record.record import read, read_lines
 from runner.standard_error import mean_se
 
@@ -194,6 +195,7 @@ class Mirror:
             if (self.folder / name).is_dir():
                 client.log_artifacts(run_id, str(self.folder / name), artifact_path=name)
         client.set_tag(run_id, "state", facts["state"])
+        client.set_tag(run_id, "checks", verdict(facts))
         client.set_terminated(run_id, status=ENDED[facts["state"]])
 
     def _save(self) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from runner.published import shown
+from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
 from runner.report.results import Cell, Laid, pooled
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
+DOUBTED = "†"  # behind a number whose run failed checks
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse"}
 
 
@@ -20,19 +23,19 @@ def _signed(value: float, digits: int) -> str:
 
 def _view(cell: Cell, digits: int) -> dict[str, Any]:
     """What the template and Markdown show of a cell."""
-    summary, verdict, pair = cell.summary, cell.verdict, cell.against
+    summary, pair, mark = cell.summary, cell.against, DOUBTED if cell.doubted else ""
     view = {
         "column": cell.column,
-        "ours": shown(summary.mean, summary.se, digits) if summary else "",
-        "exact": shown(summary.mean, summary.se, digits + 2) if summary else "",
+        "ours": shown(summary.mean, summary.se, digits) + mark if summary else "",
+        "exact": shown(summary.mean, summary.se, digits + 2) + mark if summary else "",
         "n": summary.n if summary else None,
         "printed": cell.number.text if cell.number else "",
         "bold": cell.bold,
-        "word": verdict.word,
-        "why": verdict.why,
-        "verdict": str(verdict),
-        "colour": COLOURS.get(verdict.word, "grey"),
-        "in_se": _signed(verdict.in_se, 1) if verdict.in_se is not None else "",
+        "word": cell.verdict.word,
+        "why": cell.verdict.why,
+        "verdict": str(cell.verdict),
+        "colour": COLOURS.get(cell.verdict.word, "grey"),
+        "in_se": _signed(cell.verdict.in_se, 1) if cell.verdict.in_se is not None else "",
         "difference": "",
         "difference_in_se": "",
     }
@@ -82,6 +85,7 @@ def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:
                 "seconds": f"{facts['seconds']:.0f}" if facts.get("seconds") else "",
                 "data": facts.get("data", run.data),
                 "record": f"{run.experiment}/{run.signature}" if run.signature else "",
+                "checks": verdict(facts),
                 "why": run.refused or facts.get("error") or "",
                 "facts": facts,
             }
@@ -134,6 +138,14 @@ def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, An
         said.append(
             f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
             "other and not compared."
+        )
+    doubted = [run for run in runs if failed(run["facts"])]
+    if doubted:
+        counts = Counter(name for run in doubted for name in failed(run["facts"]))
+        names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
+        said.append(
+            f"{DOUBTED} {len(doubted)} of {len(runs)} runs failed checks of their own, by which their numbers are not to be "
+            f"trusted as they are: {names}."
         )
     bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]
     if bad:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.published import Number, Published, load_published
+from runner.record.checks import failed
 from runner.record.record import read_lines
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, summarise
@@ -29,6 +30,7 @@ class Cell:
     reason: str = ""  # why it is empty, or cannot be compared
     folders: list[Path] = field(default_factory=list)
     earlier: int = 0  # of the values, those that a file of earlier scores gave
+    doubted: bool = False  # a run behind it failed checks
     number: Number | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
@@ -70,6 +72,11 @@ def step_times(folder: Path) -> dict[int, float]:
     return {r: statistics.median(t) for r, t in times.items()}
 
 
+def _ended(facts: dict[str, Any]) -> bool:
+    """Whether a run came to its end; one whose scores are not finite has diverged there."""
+    return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
+
+
 def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
@@ -84,7 +91,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
         if facts.get("vectorised") and times:  # a step is one of all replicates
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
         return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
-    if facts["state"] == "done":
+    if _ended(facts):
         return {(seed, r): v for r, v in enumerate(facts["result"].get(metric, []))}
     finished = {} if facts.get("vectorised") else facts.get("finished", {})
     return {(seed, int(r)): s[metric] for r, s in finished.items() if metric in s}
@@ -122,7 +129,8 @@ def _cell(
             cell.folders.append(snapshot.folder(run)) if snapshot else None
             smoke = smoke or facts.get("smoke", False)
             asked += facts["replicates"]
-            if facts["state"] != "done":
+            cell.doubted = cell.doubted or bool(failed(facts))
+            if not _ended(facts):
                 reasons[f"{len(found)} of {facts['replicates']} replicates so far"] = None
     known = earlier.get((table.name, row.name, column))
     if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components import registry
+from components.contracts.checks import Check
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
@@ -22,6 +27,13 @@ def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any
         (folder / "tables").mkdir(exist_ok=True)
         table.to_csv(folder / "tables" / f"{name}.csv", index=False)
     (folder / "references.bib").write_text(references(job))
+
+
+def as_table(checks: Sequence[Check]) -> pd.DataFrame:
+    """Checks as a table like that of an attack's: check, passed (empty: not checked), detail."""
+    import pandas as pd
+
+    return pd.DataFrame([tuple(check) for check in checks], columns=["check", "passed", "detail"])
 
 
 def _entries() -> list[tuple[list[str], str, str]]:

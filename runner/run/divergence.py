@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
 from components.contracts.roles import Inference
 from components.trouble import NumericalTrouble
+from runner.record.checks import combined
 from runner.run.scores import Scores
 
 WATCHED = ("elbo", "loss", "log_likelihood", "log_joint")  # information that must stay finite
@@ -30,7 +33,17 @@ def check_finite(info: Scores, inference: Inference) -> None:
         if value is None:
             continue
         if not all(math.isfinite(v) for v in (value if isinstance(value, list) else [value])):
-            keys = dict(inference)
-            rate = next((key for key in RATES if key in keys), None)
-            mend = f"lower inference.{rate} (now {keys[rate]})" if rate else "check the model's scales"
-            raise NumericalTrouble(f"{name} is {value}", mend)
+            raise NumericalTrouble(f"{name} is {value}", _mend(inference))
+
+
+def check_scores(facts: dict[str, Any], inference: Inference) -> None:
+    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks."""
+    lost = [check for check in combined(facts, "run") if check["check"] == FINITE and check["passed"] is False]
+    if lost:
+        raise NumericalTrouble(f"scores are not finite: {lost[0]['detail']}", _mend(inference))
+
+
+def _mend(inference: Inference) -> str:
+    keys = dict(inference)
+    rate = next((key for key in RATES if key in keys), None)
+    return f"lower inference.{rate} (now {keys[rate]})" if rate else "check the model's scales"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from components.contracts.checks import TRACED
 from components.contracts.roles import Problem
 from runner import console
 from runner.compose.config import Job
@@ -40,6 +40,7 @@ class Course:
     on_evaluation: Callable[[int, Scores], None] | None
     before: float  # seconds that it took until it was stopped the last time
     blocks: RowBlocks  # of draws, that are on disk
+    trace: list[tuple[int, Scores]] = field(default_factory=list)  # what checks will ask of the recorded steps
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -78,6 +79,7 @@ def record_information(course: Course) -> Duty:
             check_finite(shown, inference)
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", shown)
+        course.trace.append((step.number, {name: value for name, value in shown.items() if name in TRACED}))
         course.live.update(step.number, replicate, means(shown))
 
     return record
@@ -103,41 +105,26 @@ def kept(course: Course) -> Callable[[Step], bool]:
     return lambda step: step.number % every == 0 or step.last or bool(course.received)
 
 
-@contextmanager
-def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
-    """Keeps the state that the next step needs.  It is copied at once, and written beside the steps that follow: a disk
-    takes as long to say that it has a file as a sampler for ten draws.  Of the last step, and where a signal came, the
-    run waits for it.
+def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
+    """Keeps the state that the next step needs.
 
     Raises:
         NumericalTrouble: a signal came, nobody had looked at this step, and it is not finite.
-        OSError: this checkpoint, or the one before, could not be written.
     """
-    job, record, replicate = course.job, course.record, course.rng.replicate
-    going: Future[None] | None = None
-
-    def write(taken: checkpoint.StateCopy) -> None:
-        record.sync()  # first: a run that goes on from here does not write the lines before it again
-        checkpoint.save_checkpoint(record.folder / "checkpoints", taken, course.blocks)
+    folder, job, replicate = course.record.folder / "checkpoints", course.job, course.rng.replicate
 
     def save(step: Step) -> None:
-        nonlocal going
         if not kept(step):
             return
         if not step.looked_at:
             with naming_step(step.number, replicate):
                 check_finite(plain(step.info), job.inference)
-        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature,
-                 "code": record.code}  # fmt: skip
-        if going is not None:
-            going.result()
-        record.flush()
-        going = beside.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
-        if step.last or course.received:
-            going.result()
+        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature}
+        course.record.sync()  # first: a run that goes on from here does not write the lines before it again
+        facts["code"] = course.record.code
+        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), facts, course.blocks)
 
-    with ThreadPoolExecutor(1) as beside:
-        yield save
+    return save
 
 
 def stop_when_asked(received: Received) -> Duty:
@@ -187,11 +174,11 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 def duties(course: Course) -> Iterator[list[Duty]]:
     """The list, in its order."""
     keeps = kept(course)
-    with profile(course.job.settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
+    with profile(course.job.settings.debug == "profile", course.record) as profiling:
         yield [
             record_information(course),
             evaluate(course),
-            save,
+            save_checkpoint(course, keeps),
             stop_when_asked(course.received),
             *([push(course.record, course.mirror)] if course.mirror else []),
             *profiling,

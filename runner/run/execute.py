@@ -14,13 +14,15 @@ from components.trouble import DataUnavailable, Misfit, NumericalTrouble
 from runner import console
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
-from runner.record.record import Record, disk_failure, now
+from runner.record.checks import Kept, kept
+from runner.record.record import Record, disk_failure, now, read_lines
 from runner.record.tracking import Mirror
 from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
-from runner.run.artefacts import write_artefacts
+from runner.run.artefacts import as_table, write_artefacts
 from runner.run.assembly import load_problem, total_steps
 from runner.run.blocks import RowBlocks
+from runner.run.divergence import check_scores
 from runner.run.duties import Course, duties
 from runner.run.loop import S, steps, train
 from runner.run.rng import Streams
@@ -85,8 +87,13 @@ class Run:
             live.append(console.Live(total, self.loops))
         return live[0]
 
-    def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> Scores:
-        """Trains and scores one replicate (or all of them, where they are computed at once)."""
+    def _traced(self, replicate: int) -> list[tuple[int, Scores]]:
+        """What was recorded of a replicate's steps before it was resumed."""
+        lines = read_lines(self.record.folder)
+        return [(at["step"], at["metrics"]) for at in lines if (at["replicate"], at["phase"]) == (replicate, "train")]
+
+    def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> tuple[Scores, list[Kept]]:
+        """Trains, scores and checks one replicate (or all of them, where they are computed at once)."""
         job, inference = self.job, self.job.inference
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
         with self.announcements.shown_once():
@@ -102,22 +109,26 @@ class Run:
             console.show_facts(problem.describe())
         course = Course(job, self.record, self.mirror, problem, rng, self._shown(total, replicate, live),
                         self.announcements, received, self.on_evaluation, before, blocks)  # fmt: skip
+        if start:
+            course.trace.extend(self._traced(replicate))
         with duties(course) as beside:
             state = train(steps(inference, problem, state, rng, start, total), beside, state)
         posterior = inference.posterior(state)
         with self.announcements.shown_once(), received.acted_on_at_once(total):
             from components.evaluation.assess import assess  # no step of training needs it
+            from components.evaluation.run_checks import run_checks
 
             found = assess(problem, posterior, job.attacker, job.threat, rng, figures=replicate == 0)
             scores = plain(found.scores)
+            checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
         course.evaluated(total, "final", scores)
         if replicate == 0:
-            write_artefacts(self.record.folder, found.figures, found.tables, job)
+            write_artefacts(self.record.folder, found.figures, found.tables | {"checks": as_table(checks)}, job)
             if isinstance(posterior, WritesFiles):
                 with self.announcements.shown_once():
                     written = posterior.artefacts(self.record.folder)
                 self.record.save(artefacts=[str(path.relative_to(self.record.folder)) for path in written])
-        return scores
+        return scores, [*kept("run", checks), *kept("attack", found.checks)]
 
     # -- the whole run -------------------------------------------------------------------------------------------------
     def go(self) -> dict[str, list[float]]:
@@ -137,10 +148,13 @@ class Run:
             with noted_signals() as received:
                 for replicate in range(self.loops):
                     if str(replicate) not in record.facts["finished"]:
-                        scores = self.replicate(replicate, received, live)
+                        scores, checks = self.replicate(replicate, received, live)
                         record.facts["finished"][str(replicate)] = scores
+                        record.facts.setdefault("checks", {})[str(replicate)] = checks
                         record.save(seconds=before + time.monotonic() - began)
-            ending = {"state": "done", "result": self._gather()}
+            record.facts["result"] = self._gather()
+            check_scores(record.facts, self.job.inference)
+            ending = {"state": "done"}
         except Interrupted as error:
             ending = {"state": "interrupted", "error": str(error)}
             raise

@@ -60,6 +60,7 @@ def take_over(record: Record, job: Job) -> str | None:
             _copy(folder / name, record.folder / name)
     record.save(
         finished={r: facts["finished"][r] for r in recorded},
+        checks={r: of for r, of in facts.get("checks", {}).items() if r in recorded},
         seconds=sum(lines[-1]["time"] for lines in recorded.values()),
         artefacts=kept,
         taken_over={"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")},

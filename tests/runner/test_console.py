@@ -53,7 +53,7 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
     check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
     file.write_text(f'check,passed,detail\nfirst,True,"0.5, 0.4"\n"{check}",False,"{detail}"\n')
     monkeypatch.setattr(console.out, "width", 80)
-    console.show_checks(file, replicates=3)
+    console.show_attack_checks(file, replicates=3)
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "checks of the security evaluation, first of 3 replicates: 1 of 2 failed"
     assert [words(line.split("  "))[0] for line in lines[1:]] == ["passed", "FAILED"]
@@ -61,5 +61,13 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
     assert "0.5, 0.4" in lines[1]
     assert lines[2].count("…") == 2
     assert max(len(line.rstrip()) for line in lines[1:]) <= 80
-    console.show_checks(tmp_path / "none.csv", 1)
+    console.show_attack_checks(tmp_path / "none.csv", 1)
     assert capsys.readouterr().out == ""
+
+
+def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
+    rows = [{"check": name, "passed": passed, "detail": "d"} for name, passed in (("one", True), ("two", None))]
+    console.show_checks("checks of the run[/bold]", rows)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0] == "checks of the run: 1 passed, 1 not checked"
+    assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import pytest
 import torch
 
+from components.metrics import regression
 from runner import cli
 from runner.record import record
+from runner.report.results import scores
 from runner.run import checkpoint
 
 
@@ -46,3 +49,23 @@ def test_a_step_size_too_large(command, tmp_path):
     assert all(torch.isfinite(t).all() for t in tensors.values() if t.is_floating_point())
     assert command(*argv)[1] == error  # goes on from there, and says the same
     assert command("+experiment=mog", "smoke=true")[0] == 0  # a good step size is another run
+
+
+def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_path, monkeypatch):
+    honest = regression.scores
+    monkeypatch.setattr(regression, "scores", lambda *given: honest(*given) | {"nlpp": math.inf})
+    argv = ["+experiment=bnn_uci", "smoke=true", "steps=8", "inference.burn_in=2", "replicates=2"]
+    code, error = command(*argv)
+    assert code == 1
+    assert error == (
+        "diverged: scores are not finite: nlpp inf, log_likelihood -inf, in 2 of 2 replicates; "
+        "lower inference.step_size (now 0.002); the last good checkpoint is kept"
+    )
+    (folder,) = record.runs(tmp_path)
+    facts = record.read(folder)
+    assert facts["state"] == "diverged"
+    assert facts["result"]["nlpp"] == [math.inf] * 2
+    assert all(math.isfinite(value) for value in facts["result"]["rmse"])
+    assert scores(facts, folder, "rmse") == {(0, r): value for r, value in enumerate(facts["result"]["rmse"])}
+    assert command(*argv) == (code, error)  # says the same, without computing anything again
+    assert record.read(folder)["finished"] == facts["finished"]

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -90,6 +91,11 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
             "draws": len(state.kept),
         }
         return state, info
+
+    def response(self, state: AdamNoiseState) -> Response:
+        M = self.averaged_squares(state.v, self.beta2, state.t).sqrt() + self.damping
+        step = self.largest_step(state.t) * (1 - self.beta1)
+        return Response(lambda gradient: step * gradient / M, limit=2 * (1 + self.beta1))
 
     def posterior(self, state: AdamNoiseState) -> Draws:
         return collected(state)  # [K, N, P]

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
@@ -78,6 +79,14 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
             "draws": len(state.kept),
         }
         return state, info | particles.facts()
+
+    def response(self, state: AdamNRState) -> Response:
+        M = self.averaged_squares(state.v, self.beta2, state.t).sqrt() + self.damping
+        step, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        step *= (1 - self.beta1) * self.chains
+        return Response(
+            lambda gradient: step * particles.averaged(particles.averaged(gradient) / M), limit=2 * (1 + self.beta1)
+        )
 
     def posterior(self, state: AdamNRState) -> Draws:
         return collected(state)  # [L, N, P]

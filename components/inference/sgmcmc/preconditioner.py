@@ -31,7 +31,10 @@ class Preconditioning(BaseModel):
 
     def squared(self, v: Tensor, gradient: Tensor, rate: float, t: int) -> tuple[Tensor, Tensor]:
         """v_{t+1} and v̂_{t+1} from v_t, all [K, P]; 1 − βᵗ counts the steps that have changed v."""
-        if not self.adapts(t):
-            return v, v / (1 - rate**self.burn_in)
-        v = rate * v + (1 - rate) * gradient.square()
-        return v, v / (1 - rate ** (t + 1))
+        if self.adapts(t):
+            v = rate * v + (1 - rate) * gradient.square()
+        return v, self.averaged_squares(v, rate, t + 1)
+
+    def averaged_squares(self, v: Tensor, rate: float, t: int) -> Tensor:
+        """v̂_t of v_t [K, P] after t ≥ 1 steps."""
+        return v / (1 - rate ** (t if self.adapt == "always" else min(t, self.burn_in)))

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -112,6 +113,10 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
             "draws": len(state.kept),
         }
         return state, info
+
+    def response(self, state: PSGLDState) -> Response:
+        eps, root = self.largest_step(state.t), self.averaged_squares(state.v, self.averaging, state.t).sqrt()
+        return Response(lambda gradient: eps * gradient / (root + self.damping), limit=2.0)
 
     def posterior(self, state: PSGLDState) -> Draws:
         return collected(state)  # [K, N, P]

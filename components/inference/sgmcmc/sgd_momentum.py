@@ -10,6 +10,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -85,6 +86,10 @@ class SGDMomentum(Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSize
             "draws": len(state.kept),
         }
         return state, info
+
+    def response(self, state: SGDMomentumState) -> Response:
+        eps = self.largest_step(state.t)
+        return Response(lambda gradient: eps**2 * gradient, limit=4.0)
 
     def posterior(self, state: SGDMomentumState) -> Draws:
         return collected(state)  # [K, N, P]

@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
@@ -82,6 +83,11 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
             "draws": len(state.kept),
         }
         return state, info | particles.facts()
+
+    def response(self, state: SGDMRState) -> Response:
+        eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        limit = 2 * (2 - eps * self.friction / self.chains)
+        return Response(lambda gradient: eps**2 * particles.averaged(particles.averaged(gradient)), limit)
 
     def posterior(self, state: SGDMRState) -> Draws:
         return collected(state)  # [L, N, P]

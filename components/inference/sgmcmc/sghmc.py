@@ -10,6 +10,7 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
@@ -128,6 +129,10 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         if self.noise_estimate:
             info["uncovered"] = (eps * V > 2 * C).to(V.dtype).mean()
         return state, info
+
+    def response(self, state: SGHMCState) -> Response:
+        eps = self.largest_step(state.t)
+        return Response(lambda gradient: eps**2 * gradient, limit=2 * (2 - eps * self.friction))
 
     def posterior(self, state: SGHMCState) -> Draws:
         return collected(state)  # [K, N, P]

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -72,6 +73,10 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
             "draws": len(state.kept),
         }
         return state, info
+
+    def response(self, state: SGLDState) -> Response:
+        eps = self.largest_step(state.t)
+        return Response(lambda gradient: eps * gradient, limit=2.0)
 
     def posterior(self, state: SGLDState) -> Draws:
         return collected(state)  # [L, N, P]

@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import PositiveFloat
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
@@ -58,6 +59,10 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
             "draws": len(state.kept),
         }
         return state, info | particles.facts() | {"jitter": jitter}
+
+    def response(self, state: Chains) -> Response:
+        eps, particles = self.largest_step(state.t), self.interaction(state.theta, state.t, state.replicates)
+        return Response(lambda gradient: eps * particles.averaged(gradient), limit=2.0)
 
     def posterior(self, state: Chains) -> Draws:
         return collected(state)  # [L, N, P]

@@ -44,3 +44,9 @@ class StepSizes(BaseModel):
             position = (t % self.cycle_length) / self.cycle_length
             return self.step_size / 2 * (math.cos(math.pi * position) + 1)
         return self.step_size
+
+    def largest_step(self, t: int) -> float:
+        """The largest ε of the steps since draws are kept, or of all where there are none yet; t ≥ 1 steps done."""
+        first = self.burn_in if t > self.burn_in else 0
+        last = min(t, first + self.cycle_length) if self.schedule == "cyclical" else first + 1
+        return max(self.step_size_at(s) for s in range(first, last))

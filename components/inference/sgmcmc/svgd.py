@@ -10,6 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, averaged, collected, moved
@@ -43,6 +44,7 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
+    mixes: ClassVar[bool] = False  # particles at rest have no R̂
     chains: PositiveInt
     bandwidth: Bandwidth
     scaling: Literal["none", "adagrad"]
@@ -71,6 +73,11 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
             "draws": len(state.kept),
         }
         return state, info | particles.facts()
+
+    def response(self, state: SVGDState) -> Response:
+        eps, particles = self.largest_step(state.t), among(state.theta, state.replicates, self.bandwidth)
+        scale = state.squares.sqrt() + self.stability if self.scaling == "adagrad" else torch.ones_like(state.theta)
+        return Response(lambda gradient: eps * particles.averaged(gradient) / scale, limit=2.0)
 
     def posterior(self, state: SVGDState) -> Draws:
         return collected(state)  # [L, N, P]

@@ -1,0 +1,22 @@
+"""What a run has to reach before its numbers are believed: every limit, with where it comes from."""
+
+from __future__ import annotations
+
+import math
+
+RHAT = 1.01  # largest R̂; Vehtari et al. (2021), section 4.1
+ESS_PER_CHAIN = 100  # smallest bulk and tail ESS; Vehtari et al. (2021), section 4.1: 400 of four chains
+E_BFMI = 0.3  # smallest fraction of missing information; Betancourt (2016), section 5, and Stan's warning
+HAMILTONIAN_ACCEPTANCE = 0.6  # smallest mean rate of HMC and NUTS; Betancourt, Byrne and Girolami (2014), section 3
+METROPOLIS_ACCEPTANCE = 0.15  # of random walks, MALA among the others; Roberts and Rosenthal (2001), section 5
+LEAST_ESS = (
+    2.0  # of a filter's particles: below it one of them carries more than half of the weight; Snyder et al. (2008)
+)
+BOUND_GAIN = 0.01  # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
+BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
+BOUND_LINES = 10  # fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
+
+
+def pareto_k(draws: int) -> float:
+    """Largest k̂ of S importance weights, min(1 − 1/log₁₀ S, 0.7); Vehtari et al. (2024), section 3.2."""
+    return min(1 - 1 / math.log10(draws), 0.7)

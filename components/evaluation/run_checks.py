@@ -1,0 +1,191 @@
+"""Sanity checks of a run, beside those of its attack: chains that did not mix, filters that collapsed, steps too large, a
+bound that still rises, and scores that are no numbers.  They add to the scores and change none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.checks import FINITE, Check, RespondsToGradient, Trace
+from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDraws
+from components.contracts.roles import Inference, Problem
+from components.contracts.streams import Rng
+from components.evaluation import limits
+from components.evaluation.stability import largest_response
+from components.inference.chains import Chains
+from components.metrics.diagnostics import FEWEST_DRAWS
+from components.problems.supervised import Supervised
+
+Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
+
+# Scores that have no value for reasons of their own: a class that is missing, a chain that never moved, weights without a tail.
+MAY_BE_UNDEFINED = frozenset(
+    {"auc", "attack_success", "ess", "ess_tail", "rhat", "e_bfmi", "weight_ess", "pareto_k", "ksd", "z_max", "error_sd"}
+)
+SHORT = "not in a smoke run, which is too short"
+
+
+def run_checks(
+    problem: Problem,
+    posterior: object,
+    inference: Inference[Any, Any, Any, Any],
+    state: object,
+    scores: Scores,
+    trace: Trace,
+    rng: Rng,
+    smoke: bool,
+) -> list[Check]:
+    """What can be checked of a run that has ended: by what its posterior is, and by what its steps have said.
+
+    Of a smoke run only the scores are: nothing else is asked of so few steps."""
+    checks = [finite_scores(scores, problem)]
+    mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws)
+    if smoke:
+        sampled = mixing or isinstance(posterior, FilteredStates) or isinstance(inference, RespondsToGradient)
+        if sampled or _recorded(trace, "elbo"):
+            checks.append(Check("it has converged", None, SHORT))
+        return checks
+    if isinstance(posterior, SeriesDraws):
+        checks += draws_checks(posterior.parameters, scores)
+    elif mixing and isinstance(posterior, HoldsDraws):
+        checks += draws_checks(posterior, scores)
+    if isinstance(posterior, FilteredStates):
+        checks += particle_checks(trace)
+    elif values := _recorded(trace, "elbo"):
+        checks.append(bound_check(values))
+    if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):
+        checks.append(step_check(problem, inference, state, rng))
+    return checks
+
+
+def finite_scores(scores: Scores, problem: Problem) -> Check:
+    """Every score is a number, of every replicate; but those that may be undefined, and those of tasks without test labels."""
+    unlabelled = isinstance(problem, Supervised) and not bool(problem.test.mask.any(0).all())
+    lost = []
+    for name, values in scores.items():
+        for r, value in enumerate(values if isinstance(values, list) else [values]):
+            if math.isfinite(value) or name.split("/")[0] in MAY_BE_UNDEFINED or (unlabelled and math.isnan(value)):
+                continue
+            lost.append(f"{name} {value}" + (f" of replicate {r + 1}" if isinstance(values, list) else ""))
+    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    return Check(FINITE, not lost, ", ".join(lost[:3]) + more if lost else f"{len(scores)} scores")
+
+
+def _worst(scores: Scores, name: str, largest: bool) -> float:
+    """The worst of all replicates, NaN if one has none."""
+    values = scores[name] if isinstance(scores[name], list) else [scores[name]]
+    return math.nan if any(math.isnan(v) for v in values) else (max if largest else min)(values)
+
+
+def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
+    """Of chains and of weighted draws, by the scores that ``diagnostics.convergence`` gave."""
+    chains, n = draws.n_chains // draws.replicates, draws.n_draws
+    if draws.log_weights is not None:
+        return [_pareto(scores, chains * n)]
+    checks = []
+    if n < FEWEST_DRAWS:
+        told = f"{n} draws a chain, {FEWEST_DRAWS} needed"
+        checks += [Check("R̂ is below 1.01", None, told), Check("ESS is above 100 a chain", None, told)]
+    else:
+        checks.append(_rhat(scores, chains))
+        checks += [_ess(scores, name, which, chains, n) for name, which in (("ess", "bulk"), ("ess_tail", "tail"))]
+    if "e_bfmi" in scores:
+        value = _worst(scores, "e_bfmi", largest=False)
+        checks.append(
+            Check("E-BFMI is above 0.3", value > limits.E_BFMI, f"{value:.2f}, the smallest of {chains} chains")
+        )
+    if "divergences" in scores:
+        value = _worst(scores, "divergences", largest=True)
+        checks.append(Check("no transition diverges", value == 0, f"{value:g} of {chains * n:,} draws"))
+    if "acceptance" in scores:
+        least = limits.HAMILTONIAN_ACCEPTANCE if "energy" in draws.stats else limits.METROPOLIS_ACCEPTANCE
+        value = _worst(scores, "acceptance", largest=False)
+        checks.append(
+            Check("enough proposals are accepted", value >= least, f"{value:.2f} on average, {least:g} asked")
+        )
+    return [check for check in checks if check is not None]
+
+
+def _rhat(scores: Scores, chains: int) -> Check:
+    name = f"R̂ is below {limits.RHAT:g}"
+    if "rhat" not in scores:
+        return Check(name, None, "1 chain, 2 needed; raise inference.chains")
+    value = _worst(scores, "rhat", largest=True)
+    if math.isnan(value):
+        return Check(name, False, "a coordinate that no chain ever moved")
+    return Check(name, value < limits.RHAT, f"{value:.4g}, the largest, of {chains} chains")
+
+
+def _ess(scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
+    title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a chain"
+    if name not in scores:
+        return Check(title, None, "not among the scores")
+    value = _worst(scores, name, largest=False) / chains
+    if math.isnan(value):
+        return Check(title, False, "a coordinate that no chain ever moved")
+    return Check(title, value > limits.ESS_PER_CHAIN, f"{value:.4g}, the smallest, of {n:,} draws a chain")
+
+
+def _pareto(scores: Scores, n: int) -> Check:
+    name = "Pareto k̂ of the weights is below its limit"
+    if "pareto_k" not in scores:
+        return Check(name, None, f"{n} weights are too few")
+    value, most = _worst(scores, "pareto_k", largest=True), limits.pareto_k(n)
+    return Check(name, value < most, f"{value:.2f}, below {most:.2f} asked of {n:,} weights")
+
+
+def _recorded(trace: Trace, name: str) -> list[list[float]]:
+    """What was recorded under a name, a number for each replicate."""
+    found = [said[name] for _, said in trace if name in said]
+    return [value if isinstance(value, list) else [value] for value in found]
+
+
+def particle_checks(trace: Trace) -> list[Check]:
+    """Of a particle filter, at the times that were recorded; an exact filter has none."""
+    values = np.array(_recorded(trace, "ess"))
+    if not len(values):
+        return []
+    lost = np.asarray((values < limits.LEAST_ESS).any(1))
+    told = f"smallest ESS {values.min():.3g}"
+    if lost.any():
+        steps = [step for step, said in trace if "ess" in said]
+        told += f", below {limits.LEAST_ESS:g} at {lost.sum()} of {len(lost)} recorded times, first t = {steps[lost.argmax()]}"
+    else:
+        told += f" at {len(lost)} recorded times"
+    return [Check("no particle carries half of the weight", not lost.any(), told)]
+
+
+def bound_check(values: list[list[float]]) -> Check:
+    """Whether the bound rises no more: over the last fifth of what was recorded, its second half against its first."""
+    name = "the bound rises no more"
+    window = len(values) // 10
+    if window < limits.BOUND_LINES:
+        needed = 10 * limits.BOUND_LINES
+        return Check(name, None, f"{len(values)} recorded values, {needed} needed; raise steps or lower record_every")
+    before, after = np.array(values[-2 * window : -window]), np.array(values[-window:])  # [window, R]
+    gain = after.mean(0) - before.mean(0)
+    noise = np.sqrt((before.var(0, ddof=1) + after.var(0, ddof=1)) / window)
+    relative = gain / np.abs(after.mean(0))
+    rising = (relative > limits.BOUND_GAIN) & (gain > limits.BOUND_NOISE * noise)
+    worst = int(np.argmax(relative))
+    told = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
+    return Check(name, not rising.any(), told)
+
+
+def step_check(problem: Problem, inference: RespondsToGradient[Any], state: Chains, rng: Rng) -> Check:
+    """The largest step since draws are kept against the curvature where the chains stand, on the last batch."""
+    name = "steps are small against the curvature"
+    model: LogJoint = state.model
+    response = inference.response(state)
+    assert isinstance(inference, Inference)
+    _, batch = next(iter(problem.batches(inference.sees, rng, state.t - 1, state.t)))
+    try:
+        value = largest_response(model, state.theta, batch, response)
+    except RuntimeError as error:  # a model whose log joint autograd cannot differentiate twice
+        return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
+    told = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
+    return Check(name, value < response.limit, told)

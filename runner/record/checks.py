@@ -1,0 +1,52 @@
+"""The checks of a run as its record holds them: ``run.json``, ``checks``, a list for each replicate that is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from components.contracts.checks import Check
+
+MOST = 3  # failed checks that a line names
+
+Kept = dict[str, Any]  # about ("run" or "attack"), check, passed (null: not checked), detail
+
+
+def kept(about: str, checks: Iterable[Check]) -> list[Kept]:
+    """Checks as they are written."""
+    return [{"about": about, "check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
+
+
+def combined(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
+    """Each check once for all replicates: the first that failed, with how many did; about the run, or the attack, alone."""
+    replicates = list((facts.get("checks") or {}).values())
+    found: dict[tuple[str, str], list[Kept]] = {}
+    for check in (check for checks in replicates for check in checks if about in (None, check["about"])):
+        found.setdefault((check["about"], check["check"]), []).append(check)
+    out = []
+    for same in found.values():
+        failed = [check for check in same if check["passed"] is False]
+        shown = dict(failed[0] if failed else same[0])
+        if failed and len(replicates) > 1:
+            shown["detail"] += f", in {len(failed)} of {len(replicates)} replicates"
+        out.append(shown)
+    return out
+
+
+def failed(facts: dict[str, Any]) -> list[str]:
+    """Names of the checks that failed in some replicate."""
+    return [check["check"] for check in combined(facts) if check["passed"] is False]
+
+
+def verdict(facts: dict[str, Any]) -> str:
+    """In a few words; empty for a record that knows of no checks."""
+    rows = combined(facts)
+    if not rows:
+        return ""
+    names = failed(facts)
+    if names:
+        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+        return f"{len(names)} of {len(rows)} failed: {'; '.join(names[:MOST])}{more}"
+    unknown = sum(check["passed"] is None for check in rows)
+    return f"all {len(rows)} passed" if not unknown else f"{len(rows) - unknown} passed, {unknown} not checked"

@@ -1,0 +1,160 @@
+"""Checks of a run: each passes where all is well, fails on what deserves it, and says so where it cannot be made."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from configured import component
+from known_targets import F64, GaussianTarget
+
+from components.contracts.checks import FINITE
+from components.evaluation import limits
+from components.evaluation.run_checks import bound_check, draws_checks, finite_scores, particle_checks, run_checks
+from components.posteriors.draws import Draws
+from runner.record import record
+from runner.run.execute import run
+from runner.run.rng import Streams
+
+WELL = {"rhat": 1.003, "ess": 900.0, "ess_tail": 700.0, "e_bfmi": 0.8, "divergences": 0.0, "acceptance": 0.8}
+
+
+def draws(n: int = 500, chains: int = 4, replicates: int = 1, energy: bool = True) -> Draws:
+    stats = {"energy": torch.zeros(chains * replicates, n)} if energy else {}
+    zeros = torch.zeros(chains * replicates, n, 2, dtype=F64)
+    return Draws(zeros, zeros[:, 0], stats=stats, replicates=replicates)
+
+
+def verdicts(checks) -> dict[str, bool | None]:
+    return {check.name: check.passed for check in checks}
+
+
+def test_chains_that_mixed_pass_every_check():
+    assert list(verdicts(draws_checks(draws(), WELL)).values()) == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "failing"),
+    [
+        ("rhat", 1.011, "R̂ is below 1.01"),
+        ("rhat", math.inf, "R̂ is below 1.01"),
+        ("rhat", math.nan, "R̂ is below 1.01"),
+        ("ess", 399.0, "bulk ESS is above 100 a chain"),  # of four chains
+        ("ess_tail", 399.0, "tail ESS is above 100 a chain"),
+        ("e_bfmi", 0.29, "E-BFMI is above 0.3"),
+        ("divergences", 1.0, "no transition diverges"),
+        ("acceptance", 0.5, "enough proposals are accepted"),
+    ],
+)
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_each_check_of_chains_fails_alone(name, value, failing, replicates):
+    scores = {k: v if replicates == 1 else [v] * replicates for k, v in WELL.items()}
+    scores[name] = value if replicates == 1 else [WELL[name], value, WELL[name]]  # the worst replicate decides
+    found = verdicts(draws_checks(draws(replicates=replicates), scores))
+    assert [check for check, passed in found.items() if not passed] == [failing]
+
+
+def test_a_random_walk_may_refuse_more_than_a_hamiltonian_sampler():
+    few = WELL | {"acceptance": 0.234}
+    assert verdicts(draws_checks(draws(energy=False), few))["enough proposals are accepted"] is True
+    assert verdicts(draws_checks(draws(energy=True), few))["enough proposals are accepted"] is False
+    assert not verdicts(draws_checks(draws(energy=False), WELL | {"acceptance": 0.1}))["enough proposals are accepted"]
+
+
+def test_too_few_draws_or_chains_are_not_checked():
+    found = draws_checks(draws(n=3, energy=False), {})
+    assert {check.passed for check in found} == {None}
+    assert "3 draws a chain, 4 needed" in found[0].detail
+    alone = draws_checks(draws(chains=1, energy=False), {"ess": 500.0, "ess_tail": 500.0})
+    assert [check.passed for check in alone] == [None, True, True]
+
+
+@pytest.mark.parametrize(("k", "n", "passed"), [(0.69, 10_000, True), (0.71, 10_000, False), (0.55, 100, False)])
+def test_pareto_k_of_few_weights_has_to_be_smaller(k, n, passed):
+    weighted = Draws(torch.zeros(1, n, 1), torch.zeros(1, 1), log_weights=torch.zeros(1, n))
+    (check,) = draws_checks(weighted, {"pareto_k": k, "weight_ess": 50.0})
+    assert check.passed is passed
+    assert limits.pareto_k(100) == pytest.approx(0.5)
+
+
+def test_a_filter_whose_weight_lies_on_one_particle_is_found_out():
+    trace = [(t, {"ess": [300.0, 250.0]}) for t in range(1, 20)]
+    (check,) = particle_checks(trace)
+    assert check.passed is True
+    (check,) = particle_checks([*trace, (20, {"ess": [300.0, 1.5]}), (21, {"ess": [1.2, 9.0]})])
+    assert check.passed is False
+    assert check.detail == "smallest ESS 1.2, below 2 at 2 of 21 recorded times, first t = 20"
+    assert particle_checks([(1, {"log_evidence": 0.0})]) == []  # an exact filter has no particles
+
+
+@pytest.mark.parametrize(
+    ("bound", "noise", "passed"),
+    [
+        (lambda s: -1000 + 500 * s, 1.0, False),  # still on its way
+        (lambda s: -500 - 500 * math.exp(-20 * s), 1.0, True),  # arrived
+        (lambda s: -500.0, 200.0, True),  # nothing but noise
+        (lambda s: 100 * s - 200, 0.0, False),
+    ],
+)
+def test_a_bound_that_still_rises_is_found_out(bound, noise, passed):
+    g = torch.Generator().manual_seed(0)
+    values = [[bound(i / 200) + noise * float(torch.randn((), generator=g))] for i in range(200)]
+    assert bound_check(values).passed is passed
+
+
+def test_a_bound_of_few_recorded_values_is_not_checked():
+    check = bound_check([[-1.0]] * 50)
+    assert check.passed is None
+    assert "50 recorded values, 100 needed" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("scores", "lost"),
+    [
+        ({"rmse": 1.0, "nlpp": math.inf}, "nlpp inf"),
+        ({"rmse": [1.0, math.nan]}, "rmse nan of replicate 2"),
+        ({"rmse": 1.0, "rhat": math.nan, "auc/task": math.nan, "pareto_k": -math.inf}, None),
+    ],
+)
+def test_scores_that_are_no_numbers_are_named(scores, lost):
+    check = finite_scores(scores, SimpleNamespace())
+    assert check.passed is (lost is None)
+    assert lost is None or check.detail == lost
+
+
+def test_svgd_has_no_chains_to_mix():
+    method = component("inference", "svgd")
+    found = run_checks(SimpleNamespace(), draws(), method, None, WELL, [], Streams(0), smoke=False)
+    assert list(verdicts(found)) == [FINITE]
+
+
+def test_a_smoke_run_is_not_judged_by_its_length():
+    method = component("inference", "sgld")
+    found = run_checks(SimpleNamespace(), draws(), method, None, WELL | {"rhat": 3.0}, [], Streams(0), smoke=True)
+    assert [check.passed for check in found] == [True, None]
+
+
+@pytest.mark.parametrize(("step", "passed"), [(0.1, True), (1.9, True), (2.1, False)])
+def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
+    method, rng = component("inference", "sgld", step_size=step, chains=3, burn_in=0), Streams(0)
+    target = GaussianTarget(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
+    problem = SimpleNamespace(batches=lambda sees, rng, start, stop: iter([(stop, None)]))
+    state = method.init(target, None, rng)
+    for _ in range(5):
+        state, _ = method.step(state, None, rng)
+    found = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
+    assert verdicts(found) == {FINITE: True, "steps are small against the curvature": passed}
+
+
+def test_a_run_records_its_checks_and_changes_no_score(make_job):
+    job = make_job("dataset=gaussian", "model=target_density", "inference=hmc", "steps=40", "inference.warmup=20")
+    _, result = run(job)
+    checks = record.read(job.folder)["checks"]["0"]
+    assert {check["about"] for check in checks} == {"run"}
+    found = {check["check"]: check["passed"] for check in checks}
+    assert found[FINITE] is True
+    assert found["bulk ESS is above 100 a chain"] is False  # of 20 draws
+    assert not any("check" in name for name in result)
+    assert (job.folder / "tables" / "checks.csv").read_text().startswith("check,passed,detail\nscores are finite,True")

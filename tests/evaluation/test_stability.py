@@ -1,0 +1,101 @@
+"""Step against curvature: the number, and the limit beyond which a method's path really swings ever wider."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from configured import component
+from known_targets import F64, GaussianTarget
+
+from components.contracts.checks import RespondsToGradient
+from components.evaluation.stability import largest_response
+from components.trouble import NumericalTrouble
+from runner.run.rng import Streams
+
+CURVATURE = 25.0  # of the stiffest direction
+METHODS = {  # with the step at which A times that curvature is the limit, for particles that do not see each other
+    "sgld": ({}, 2 / CURVATURE),
+    "sgd_momentum": ({"resample_every": 10_000}, 2 / CURVATURE**0.5),
+    "sghmc": ({"friction": 1.0}, None),
+    "sgld_r": ({"repulsion_until": 0}, 4 * 2 / CURVATURE),
+    "sgdm_r": ({"repulsion_until": 0, "friction": 0.0}, 4 * 2 / CURVATURE**0.5),
+    "adam_noise": ({"adapt": "always", "beta2": 0.9}, None),
+    "psgld": ({"adapt": "always"}, None),
+    "adam_nr": ({"adapt": "always"}, None),
+    "svgd": ({"scaling": "none"}, None),
+}
+
+
+def target() -> GaussianTarget:
+    return GaussianTarget(torch.zeros(3, dtype=F64), torch.diag(torch.tensor([1.0, 0.2, 1 / CURVATURE], dtype=F64)))
+
+
+def walked(name: str, steps: int, **keys):
+    settings = {"chains": 4, "burn_in": 0, "thinning": 1, "schedule": "constant"} | METHODS[name][0] | keys
+    method, rng = component("inference", name, **settings), Streams(0)
+    state = method.init(target(), None, rng)
+    for _ in range(steps):
+        state, _ = method.step(state, None, rng)
+    return method, state
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_the_family_says_how_it_responds(name):
+    method, state = walked(name, 3, step_size=1e-3)
+    assert isinstance(method, RespondsToGradient)
+    response = method.response(state)
+    twice = walked(name, 3, step_size=2e-3)[0].response(state)
+    found = largest_response(target(), state.theta, None, response)
+    assert 0 < found < response.limit
+    assert found < largest_response(target(), state.theta, None, twice)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, limit) in METHODS.items() if limit])
+def test_beyond_the_limit_a_path_swings_ever_wider(name):
+    _, limit = METHODS[name]
+    method, state = walked(name, 300, step_size=0.9 * limit)
+    response = method.response(state)
+    assert largest_response(target(), state.theta, None, response) < response.limit
+    assert float(state.theta.abs().max()) < 100
+    method, state = walked(name, 3, step_size=1.1 * limit)
+    response = method.response(state)
+    assert largest_response(target(), state.theta, None, response) > response.limit
+    with contextlib.suppress(NumericalTrouble):
+        assert float(walked(name, 300, step_size=1.1 * limit)[1].theta.abs().max()) > 1e6
+
+
+def test_of_a_plain_step_it_is_the_step_times_the_largest_curvature():
+    method, state = walked("sgld", 5, step_size=0.01)
+    assert largest_response(target(), state.theta, None, method.response(state)) == pytest.approx(0.25, rel=1e-3)
+
+
+class Saddle(GaussianTarget):
+    """log p = (50 x² − 2 y²)/2: bent upwards more than downwards."""
+
+    def log_prior(self, theta):
+        return 25 * theta[:, 0] ** 2 - theta[:, 1] ** 2
+
+
+def test_a_direction_bent_upwards_is_not_taken_for_curvature():
+    method, state = walked("sgld", 1, step_size=0.01)
+    saddle = Saddle(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
+    found = largest_response(saddle, torch.ones(4, 2, dtype=F64), None, method.response(state))
+    assert found == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "t", "largest"),
+    [
+        ({"schedule": "constant"}, 30, 0.1),
+        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 30, 0.1 / 3),  # after 20 steps
+        ({"schedule": "cyclical", "cycle_length": 40}, 30, 0.05),  # half-way down
+        ({"schedule": "cyclical", "cycle_length": 25}, 30, 0.1),  # a cycle began since
+        ({"schedule": "polynomial", "decay": 1.0, "decay_scale": 10.0}, 10, 0.1),  # nothing is kept yet: all steps
+    ],
+)
+def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
+    assert component("inference", "sgld", step_size=0.1, burn_in=20, **schedule).largest_step(t) == pytest.approx(
+        largest
+    )
