@@ -8,7 +8,8 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from runner.mistakes import ConfigError
-from runner.record.record import find, read
+from runner.record.facts import read
+from runner.record.record import find
 
 
 def main(argv: list[str]) -> int:

@@ -9,7 +9,7 @@ from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.resolve import Identified, Resolved
 from runner.compose.settings import sign
-from runner.record.record import read
+from runner.record.facts import read
 
 
 def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:

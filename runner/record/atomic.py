@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes under a temporary name, flushes to disk and renames."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # as remove_orphans knows it
     try:
         with temporary.open("wb") as file:
             file.write(content)
@@ -22,3 +23,24 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """``write_bytes`` of text."""
     write_bytes(path, text.encode())
+
+
+def remove_orphans(folder: Path) -> None:
+    """Removes what ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
+    for path in (*folder.glob(".*"), *folder.glob("*/.*")):
+        found = re.fullmatch(r"\..+\.(\d+)", path.name)
+        if found and not _alive(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    """Whether another process of that number is there: ours has written nothing when it looks."""
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True

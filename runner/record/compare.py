@@ -15,7 +15,9 @@ import yaml
 from runner.mistakes import ConfigError
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
-from runner.record.record import find, read, read_lines
+from runner.record.facts import read
+from runner.record.lines import read_lines
+from runner.record.record import find
 from runner.standard_error import mean_se
 from runner.tables import print_table
 

@@ -12,21 +12,25 @@ import fcntl
 import json
 import os
 import platform
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
 from runner.mistakes import ConfigError, RunFailure
-from runner.record import code
-from runner.record.atomic import write_text
+from runner.record import code, facts
+from runner.record.atomic import remove_orphans, write_text
+from runner.record.facts import RunState, complete, read
+from runner.record.lines import Lines, read_lines
+from runner.record.rebuild import rebuilt, traces
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted"]
+__all__ = ["Record", "disk_failure", "find", "now", "read", "read_lines", "runs"]
 
 # What a folder that cannot be written answers; any other error has another cause.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG)
@@ -68,13 +72,59 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
     )
 
 
+def _begun(job: Job) -> dict[str, Any]:
+    """Facts of a run that has done nothing yet."""
+    return {
+        "state": "pending",
+        "experiment": job.settings.experiment,
+        "signature": job.signature,
+        "data": job.data,
+        "data_state": job.data_state,
+        "choice": job.choice,
+        "seed": job.settings.seed,
+        "replicates": job.settings.replicates,
+        "smoke": job.settings.smoke,
+        "study": os.environ.get("RUNNER_STUDY"),
+        "started": now(),
+        "ended": None,
+        "seconds": 0.0,
+        "finished": {},
+        "result": {},
+        "error": None,
+    }
+
+
+def _locked(folder: Path, signature: str) -> Any:
+    """The lock of a run's folder, held as long as it is open.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    lock = (folder / ".lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        process = lock.read().strip() or "unknown"
+        lock.close()
+        raise ConfigError(
+            f"run {signature} is already going (process {process}); wait for it, or change seed="
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
 class Record:
-    """One run's folder, locked while the run is going."""
+    """One run's folder, locked while the run is going; ``note`` says what was found damaged and how it was mended."""
+
+    note: str | None = None
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder, self.facts = folder, facts
         self._lock: Any = None
-        self._lines: Any = None
+        self._lines = Lines(folder)
 
     @classmethod
     def open(cls, job: Job) -> Record:
@@ -83,49 +133,12 @@ class Record:
         Raises:
             ConfigError: the folder cannot be written, or another process runs the same job.
         """
-        folder = job.folder
+        record = cls(job.folder, {})
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = (folder / ".lock").open("a+")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                process = lock.read().strip() or "unknown"
-                raise ConfigError(
-                    f"run {job.signature} is already going (process {process}); wait for it, or change seed="
-                ) from None
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
-            found = read(folder)
-            if found and not job.settings.fresh:
-                record = cls(folder, found)
-            else:
-                record = cls(folder, {})
-                for old in (folder / "checkpoints").glob("*"):
-                    old.unlink()
-                (folder / "metrics.jsonl").unlink(missing_ok=True)
-                (folder / "mlflow.json").unlink(missing_ok=True)
-                record.facts = {
-                    "state": "pending",
-                    "experiment": job.settings.experiment,
-                    "signature": job.signature,
-                    "data": job.data,
-                    "data_state": job.data_state,
-                    "choice": job.choice,
-                    "seed": job.settings.seed,
-                    "replicates": job.settings.replicates,
-                    "smoke": job.settings.smoke,
-                    "study": os.environ.get("RUNNER_STUDY"),
-                    "started": now(),
-                    "ended": None,
-                    "seconds": 0.0,
-                    "finished": {},
-                    "result": {},
-                    "error": None,
-                }
-            record._lock = lock
+            job.folder.mkdir(parents=True, exist_ok=True)
+            record._lock = _locked(job.folder, job.signature)
+            remove_orphans(job.folder)
+            record._find(job)
             if record.state != "done":
                 if record.facts.get("git") is not None and "code" not in record.facts:  # a record of before
                     record.facts["code"] = [{"replicate": 0, "step": 0, **record.code}]
@@ -136,11 +149,38 @@ class Record:
                     "threads": job.settings.threads,
                     "command": sys.argv[1:],
                 }
-                write_text(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
+                write_text(job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
                 record.save()
         except OSError as error:
-            raise disk_failure(error, folder) from None
+            record.close()
+            raise disk_failure(error, job.folder) from None
         return record
+
+    def _find(self, job: Job) -> None:
+        """The facts of a run that was here before, as they are or rebuilt; otherwise those of one that begins."""
+        found = read(self.folder)
+        whole = complete(found, job.signature)
+        if found is not None and whole and not job.settings.fresh and not found.get("clearing"):
+            self.facts = found
+            return
+        self.facts = _begun(job)
+        if not traces(self.folder):
+            return
+        if job.settings.fresh or (found is not None and whole):
+            self.save(clearing=True)  # whoever is stopped in here does not leave half of what was before to be believed
+            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            for name in ("metrics.jsonl", "mlflow.json"):
+                (self.folder / name).unlink(missing_ok=True)
+            del self.facts["clearing"]
+            return
+        lost = self.folder / facts.NAME
+        if there := lost.exists():
+            lost.replace(lost.with_name(f"{facts.NAME}.damaged"))
+        self.facts |= rebuilt(self.folder, job.vectorised)
+        self.note = (
+            f"run.json of {job.signature} {'was damaged and is kept as run.json.damaged' if there else 'was missing'}; "
+            "it is rebuilt from the recorded lines and the checkpoints"
+        )
 
     @property
     def code(self) -> dict[str, Any]:
@@ -172,62 +212,25 @@ class Record:
 
     def line(self, step: int, replicate: int, seconds: float, phase: str, metrics: dict[str, Any]) -> None:
         """Appends one line to metrics.jsonl."""
-        if self._lines is None:
-            self._lines = (self.folder / "metrics.jsonl").open("a")
         entry = {"step": step, "replicate": replicate, "time": round(seconds, 3), "phase": phase, "metrics": metrics}
-        self._lines.write(json.dumps(entry) + "\n")
+        self._lines.add(entry)
 
     def flush(self) -> None:
-        if self._lines is not None:
-            self._lines.flush()
+        """Lets others read the lines."""
+        self._lines.flush()
 
     def sync(self) -> None:
         """Puts the lines on the disk itself, where a power cut leaves them."""
-        if self._lines is not None:
-            self._lines.flush()
-            os.fsync(self._lines.fileno())
+        self._lines.sync()
 
     def rewind(self, replicate: int, step: int) -> None:
-        """Drops the lines after a checkpoint: the resumed run writes them again."""
-        path = self.folder / "metrics.jsonl"
-        if not path.exists():
-            return
-        if self._lines is not None:  # the file is about to be replaced: lines written on to the old one would be lost
-            self._lines.close()
-            self._lines = None
-        kept = [line for line in read_lines(self.folder) if (line["replicate"], line["step"]) <= (replicate, step)]
-        write_lines(self.folder, kept)
+        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again."""
+        self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]})
 
     def close(self) -> None:
-        if self._lines is not None:
-            self._lines.close()
+        self._lines.close()
         if self._lock is not None:
             self._lock.close()
-
-
-def read(folder: Path) -> dict[str, Any] | None:
-    """run.json of a folder; None when there is none or it is damaged (the run then starts again)."""
-    try:
-        facts = json.loads((folder / "run.json").read_text())
-        return facts if isinstance(facts, dict) and "state" in facts else None
-    except (OSError, ValueError):
-        return None
-
-
-def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; a last one cut short by a crash is left out."""
-    lines = []
-    for text in (folder / "metrics.jsonl").read_text().splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break
-    return lines
-
-
-def write_lines(folder: Path, lines: list[dict[str, Any]]) -> None:
-    """metrics.jsonl anew, whole or not at all."""
-    write_text(folder / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def runs(output_dir: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runner.record.record import read_lines
+from runner.record.lines import read_lines
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from runner.published import Number, Published, load_published
 from runner.record.checks import failed
-from runner.record.record import read_lines
+from runner.record.lines import read_lines
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, summarise
 from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec

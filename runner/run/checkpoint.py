@@ -26,14 +26,7 @@ from runner.record.atomic import write_bytes, write_text
 from runner.run.blocks import PREFIX, BlockFile, RowBlocks
 
 KEPT = 2
-OF_BEFORE = {
-    "step",
-    "replicate",
-    "seconds",
-    "signature",
-    "sha256",
-    "skeleton",
-}  # all that sidecars had without a checksum
+OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}  # all that one without a checksum has
 
 
 class CorruptCheckpoint(Exception):
@@ -142,11 +135,27 @@ def save_checkpoint(
     write_bytes(path, content)
     sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton, "block": blocks.newest}
     write_text(folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)}))
-    for old in sorted(folder.glob("r*.json"))[:-KEPT]:
-        old.unlink()
-        old.with_suffix(".safetensors").unlink(missing_ok=True)
+    _remove(sorted(folder.glob("r*.json"))[:-KEPT])
     blocks.sweep(folder, f"r{facts['replicate']:04d}")
     return path
+
+
+def _remove(sidecars: list[Path]) -> None:
+    for path in sidecars:
+        path.unlink()
+        path.with_suffix(".safetensors").unlink(missing_ok=True)
+
+
+def forget_after(folder: Path, facts: dict[str, Any]) -> None:
+    """Leaves what was there when the checkpoint that a run goes on from was the newest (no facts: none is): later ones,
+    which are damaged, would be taken for the newest again, and whoever was killed may have left a part of one."""
+    stem = _stem(facts) if facts else ""
+    _remove([path for path in sorted(folder.glob("r*.json")) if path.stem > stem])
+    _remove(sorted(folder.glob("r*.json"))[:-KEPT])
+    for path in folder.glob("r*.safetensors"):
+        if not path.with_suffix(".json").exists():
+            path.unlink()
+    (facts["blocks"] if facts else RowBlocks()).sweep(folder, stem[:5])
 
 
 def _checksum(sidecar: dict[str, Any]) -> str:

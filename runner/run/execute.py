@@ -15,6 +15,7 @@ from runner import console
 from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
+from runner.record.facts import gathered
 from runner.record.record import Record, disk_failure, now, read_lines
 from runner.record.tracking import Mirror
 from runner.run import checkpoint, replicates
@@ -36,6 +37,8 @@ class Run:
     def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
         self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
         self.record = Record.open(job)
+        if self.record.note:
+            console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
             console.out.print(taken, markup=False)
         self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
@@ -56,11 +59,13 @@ class Run:
         Raises:
             RunFailure: it is whole, and the code of today has another state to pour it into.
         """
-        found = checkpoint.load_newest(self.record.folder / "checkpoints", self.job.signature)
-        facts, tensors, complaints = found or ({}, {}, [])
-        for complaint in complaints:
-            console.announce("Corrupt checkpoint", f"{complaint}\nThe one before it is used.")
+        folder = self.record.folder / "checkpoints"
+        facts, tensors, complaints = checkpoint.load_newest(folder, self.job.signature) or ({}, {}, [])
         step = facts["step"] if facts and facts["replicate"] == rng.replicate else 0
+        if complaints:
+            used = f"The one before, of step {step}, is used." if step else "There is none before it: it starts again."
+            console.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
+        checkpoint.forget_after(folder, facts)
         changed = self.record.works_from(rng.replicate, step)
         if changed:
             console.out.print(f"note     the code is not the one that this run began with: {changed}", markup=False)
@@ -137,6 +142,14 @@ class Run:
         Raises:
             Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
         """
+        with noted_signals() as received:
+            result = self._all(received)
+            if received:  # it came during the last writes: what started this run is to stop
+                raise Interrupted(received[0], None)
+        return result
+
+    def _all(self, received: Received) -> dict[str, list[float]]:
+        """``go``, while signals are noted."""
         record = self.record
         torch.set_num_threads(self.settings.threads)
         live: list[console.Live] = []
@@ -145,14 +158,15 @@ class Run:
         record.save(state="running", error=None, vectorised=self.vectorised)
         ending: dict[str, Any] = {"state": "failed"}
         try:
-            with noted_signals() as received:
-                for replicate in range(self.loops):
-                    if str(replicate) not in record.facts["finished"]:
-                        scores, checks = self.replicate(replicate, received, live)
-                        record.facts["finished"][str(replicate)] = scores
-                        record.facts.setdefault("checks", {})[str(replicate)] = checks
-                        record.save(seconds=before + time.monotonic() - began)
-            record.facts["result"] = self._gather()
+            for replicate in range(self.loops):
+                if str(replicate) not in record.facts["finished"]:
+                    scores, checks = self.replicate(replicate, received, live)
+                    record.facts["finished"][str(replicate)] = scores
+                    record.facts.setdefault("checks", {})[str(replicate)] = checks
+                    record.save(seconds=before + time.monotonic() - began)
+                if received and replicate < self.loops - 1:  # it came while the replicate was written down
+                    raise Interrupted(received[0], 0)
+            record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference)
             ending = {"state": "done"}
         except Interrupted as error:
@@ -185,13 +199,6 @@ class Run:
                 display.stop()
             self._end(ending, before + time.monotonic() - began)
         return record.facts["result"]
-
-    def _gather(self) -> dict[str, list[float]]:
-        """Each metric's value per replicate."""
-        finished = self.record.facts["finished"]
-        if self.vectorised:
-            return {k: v if isinstance(v, list) else [v] for k, v in finished["0"].items()}
-        return {k: [finished[str(r)][k] for r in range(self.loops)] for k in finished["0"]}
 
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:

@@ -12,7 +12,9 @@ from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
-from runner.record.record import Record, read, read_lines, write_lines
+from runner.record.facts import read
+from runner.record.lines import read_lines, write_lines
+from runner.record.record import Record
 
 MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
 

@@ -11,8 +11,10 @@ from typing import Any
 class Interrupted(Exception):
     """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
 
-    def __init__(self, signum: int, step: int):
-        super().__init__(f"interrupted at step {step}; the same command goes on from there")
+    def __init__(self, signum: int, step: int | None):
+        """``step`` is the one that it goes on from; None: nothing is left to do."""
+        left = f"interrupted at step {step}; the same command goes on from there"
+        super().__init__(left if step is not None else "interrupted as the run ended; its record is complete")
         self.code = 128 + signum
 
 

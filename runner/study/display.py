@@ -101,7 +101,12 @@ class Display:
         """One line per run that ended, with the reason and the log of one that failed."""
         now = state(self.snapshot, run)
         # A process that ended badly without a word in the record: a crash, or a refusal before it began.
-        now = now if code == 0 or now in ("failed", "diverged", "interrupted", "crashed", "running") else "failed"
+        stopped = now == "done" and code > 128  # a signal came during its last writes
+        now = (
+            now
+            if code == 0 or stopped or now in ("failed", "diverged", "interrupted", "crashed", "running")
+            else "failed"
+        )
         self.counts[now] += 1
         self.progress.advance(self.task)
         facts = self.snapshot.facts(run) or {}

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
-from runner.record.record import now, read
+from runner.record.facts import read
+from runner.record.record import now
 from runner.study.definition import Planned, StudyDefinition, plan
 from runner.yaml_comments import Dumper, Loader
 

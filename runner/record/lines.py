@@ -1,0 +1,89 @@
+"""metrics.jsonl: one line for each recorded step, evaluation and end of a replicate, in the order in which they came."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import IO, Any
+
+from runner.record.atomic import write_bytes
+
+NAME = "metrics.jsonl"
+HOLDS: dict[str, type | tuple[type, ...]] = {
+    "step": int,
+    "replicate": int,
+    "time": (int, float),
+    "phase": str,
+    "metrics": dict,
+}  # every line
+
+Line = dict[str, Any]
+
+
+def _parsed(text: bytes) -> Line | None:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    whole = isinstance(line, dict) and all(isinstance(line.get(key), of) for key, of in HOLDS.items())
+    return line if whole else None
+
+
+def read_lines(folder: Path) -> list[Line]:
+    """The lines of metrics.jsonl; one that is broken, or was cut short by a crash, is left out."""
+    return [line for text in (folder / NAME).read_bytes().split(b"\n") if (line := _parsed(text)) is not None]
+
+
+def write_lines(folder: Path, lines: list[Line]) -> None:
+    """metrics.jsonl anew, whole or not at all."""
+    write_bytes(folder / NAME, b"".join(_text(line) for line in lines))
+
+
+def _text(line: Line) -> bytes:
+    return json.dumps(line).encode() + b"\n"
+
+
+class Lines:
+    """metrics.jsonl of a run that is going."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._file: IO[bytes] | None = None
+
+    def add(self, line: Line) -> None:
+        if self._file is None:
+            self._file = (self.folder / NAME).open("ab")
+        self._file.write(_text(line))
+
+    def flush(self) -> None:
+        """Lets others read what was added."""
+        if self._file is not None:
+            self._file.flush()
+
+    def sync(self) -> None:
+        """Puts what was added on the disk itself, where a power cut leaves it."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def rewind(self, replicate: int, step: int, finished: set[int]) -> None:
+        """Keeps what a replicate that goes on from a step does not write again: the lines of those that are finished, and
+        its own up to that step but for its last evaluation, which it has still to make."""
+        self.close()  # the file is replaced: lines written on to the old one would be lost
+        if not (self.folder / NAME).exists():
+            return
+
+        def kept(line: Line) -> bool:
+            own = line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
+            return own or line["replicate"] in finished
+
+        before = (self.folder / NAME).read_bytes()
+        lines = [line for line in read_lines(self.folder) if kept(line)]
+        if before != b"".join(map(_text, lines)):
+            write_lines(self.folder, lines)

@@ -1,0 +1,152 @@
+"""What a ``kill -9`` would leave of a run's folder at each of its file operations, and how two folders differ.
+
+A process that is killed leaves the disk as it is at that moment, and loses what it holds in memory.  A copy of the folder,
+taken as a file operation is asked for, is therefore what a kill just before it leaves: one run gives the states of all."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import io
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from matplotlib.figure import Figure
+from safetensors.torch import load
+
+CALLS = ((builtins, "open"), (io, "open"), (os, "open"), (os, "replace"), (os, "rename"), (os, "fsync"), (os, "unlink"),
+         (os, "remove"), (os, "mkdir"), (os, "rmdir"))  # fmt: skip
+
+
+@contextmanager
+def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
+    """``before`` is told of each file operation in a folder before it happens; threads wait for each other."""
+    one_at_a_time, telling = threading.RLock(), threading.local()
+
+    def asked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(path: Any, *arguments: Any, **keys: Any) -> Any:
+            if "now" in vars(telling) or not (name == "fsync" or str(inside) in str(path)):
+                return real(path, *arguments, **keys)
+            with one_at_a_time:
+                telling.now = name
+                try:
+                    before(f"{name} {path}")
+                finally:
+                    del telling.now
+                return real(path, *arguments, **keys)
+
+        return ask
+
+    patches = [mock.patch.object(of, name, asked(name, getattr(of, name))) for of, name in CALLS]
+    for patch in patches:
+        patch.start()
+    try:
+        yield
+    finally:
+        for patch in reversed(patches):
+            patch.stop()
+
+
+def state(folder: Path) -> str:
+    """A hash of all names and contents in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        digest.update(str(path.relative_to(folder)).encode())
+        digest.update(path.read_bytes() if path.is_file() else b"/")
+    return digest.hexdigest()
+
+
+class Crashes:
+    """Copies of a folder at every file operation of what happens inside ``taken``; those that are alike are one."""
+
+    def __init__(self, folder: Path, copies: Path):
+        self.folder, self.copies, self.points = folder, copies, 0
+        self.states: dict[str, tuple[Path, str]] = {}
+
+    def _copy(self, operation: str) -> None:
+        self.points += 1
+        found = state(self.folder) if self.folder.exists() else "nothing"
+        if found not in self.states:
+            copy = self.copies / f"{len(self.states):03d}"
+            if self.folder.exists():
+                shutil.copytree(self.folder, copy)
+            self.states[found] = (copy, operation)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        with watched(self.folder, self._copy):
+            yield
+
+    def put_back(self, copy: Path) -> None:
+        """The folder as a kill left it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if copy.exists():
+            shutil.copytree(copy, self.folder)
+
+
+CLOCK = {"started", "ended", "seconds", "time"}
+
+
+def _without_clock(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_clock(v) for k, v in value.items() if k not in CLOCK}
+    return [_without_clock(v) for v in value] if isinstance(value, list) else value
+
+
+def _content(path: Path) -> Any:
+    """What a file says, but for times."""
+    if path.name == ".lock":
+        return None
+    if path.suffix == ".json":
+        facts = _without_clock(json.loads(path.read_text()))
+        facts.pop("sidecar_sha256", None)  # of the time in it
+        return json.dumps(facts, sort_keys=True)  # NaN is NaN
+    if path.suffix == ".jsonl":
+        return [json.dumps(_without_clock(json.loads(line))) for line in path.read_text().splitlines()]
+    if path.suffix == ".safetensors":
+        return {k: v.numpy().tobytes() for k, v in load(path.read_bytes()).items()}
+    if path.suffix == ".nc":
+        return _groups(path)
+    return path.read_bytes()
+
+
+def _groups(path: Path) -> dict[str, Any]:
+    import h5py
+
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, of: found.update({name: of[()].tobytes()}) if isinstance(of, h5py.Dataset) else None
+        )
+    return found
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Every file of a record, hidden ones too, but for the clock."""
+    return {str(p.relative_to(folder)): _content(p) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Files that differ, or that one of two records has alone."""
+    return [name for name in sorted(one.keys() | other.keys()) if one.get(name, 0) != other.get(name, 0)]
+
+
+def drawn(figure: Figure, path: Path, **_: Any) -> None:
+    """Stands in for ``Figure.savefig``, which takes most of the time of a small run: writes what the figure shows."""
+    shown: list[Any] = []
+    for axes in figure.axes:
+        shown += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), axes.axis()]
+        shown += [line.get_xydata().tolist() for line in axes.get_lines()]
+        shown += [np.asarray(of.get_offsets()).tolist() for of in axes.collections]
+        shown += [np.asarray(image.get_array()).tolist() for image in axes.images]
+        shown += [patch.get_extents().bounds for patch in axes.patches]
+    with path.open("w") as file:
+        file.write(repr(shown))

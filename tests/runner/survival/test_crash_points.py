@@ -1,0 +1,65 @@
+"""Killed at any file operation and given again, a run of any family leaves the files of one that nothing happened to."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from contract.partners import runs_of
+from crashes import Crashes, contents, differences, drawn
+from matplotlib.figure import Figure
+
+from components import registry
+from runner.run.execute import run
+
+OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
+FAMILIES = {str(found): found for name in registry.names("inference") for found in runs_of("inference", name)}
+SAMPLED = [
+    "friend_or_foe-q_table-q_learning-exponential_smoother",
+    "wiener_velocity-linear_gaussian_ssm-kalman",
+]  # in the fast set
+STATES = 4  # of each of these
+
+
+@pytest.fixture
+def crashed(make_job, tmp_path, monkeypatch):
+    """A run's states on its way, the function that goes on with it, and what is to come out."""
+
+    monkeypatch.setattr(Figure, "savefig", drawn)
+
+    def begin(family: str):
+        job = make_job(*FAMILIES[family].overrides, *OFTEN)
+        crashes = Crashes(job.folder, tmp_path / "crashes")
+        with crashes.taken():
+            run(job)
+        return job, crashes, contents(job.folder)
+
+    return begin
+
+
+def go_on(job, crashes: Crashes, whole, points) -> list[str]:
+    """What differs after each of some crashes."""
+    wrong = []
+    for copy, operation in points:
+        crashes.put_back(copy)
+        run(job)
+        if found := differences(contents(job.folder), whole):
+            wrong.append(f"killed before {operation}: {', '.join(found)}")
+    return wrong
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_point(crashed, family):
+    job, crashes, whole = crashed(family)
+    assert crashes.points > 30
+    assert go_on(job, crashes, whole, crashes.states.values()) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", SAMPLED)
+def test_some_points(crashed, family):
+    job, crashes, whole = crashed(family)
+    points = random.Random(family).sample(sorted(crashes.states.values()), STATES)
+    assert go_on(job, crashes, whole, points) == []
