@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -77,9 +78,13 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
     assert curve.verdict, curve.checks.to_string()
 
 
-def test_the_worst_case_by_counting():
+@pytest.mark.parametrize("rough", [False, True])
+def test_the_worst_case_by_counting(rough):
     """A label counts as right at ε if clean, noise and attack of every size up to ε leave it right."""
     model, problem = honest()
+    if rough:  # labels that a small attack breaks and a larger one overshoots: they stay broken
+        model.w = 16 * model.w
+        problem.test = replace(problem.test, y=model.predict(problem.test.x, generator()).probs.argmax(-1))
     attacker = component("attacker", "fgsm")
     rows = security_curve(problem, model, attacker, threat(attacker, [0.05, 0.1, 0.4]), Streams(0)).rows
     rng, x, y = Streams(0), problem.test.x, problem.test.y
@@ -91,6 +96,8 @@ def test_the_worst_case_by_counting():
             right &= (model.predict(z, generator()).probs.argmax(-1) == y)[:, 0]
         assert row["worst_case_accuracy"] == float(right.double().mean())
         assert row["worst_case_accuracy"] <= min(row["accuracy"], row["random_accuracy"])
+    now = rows["worst_case_accuracy"] < rows[["accuracy", "random_accuracy"]].min(axis=1) - 0.1
+    assert bool(now.iloc[-1]) == rough
 
 
 def test_calibration_under_attack_by_counting():

@@ -82,3 +82,12 @@ def test_example_of_a_kernel(tmp_path):
     text = sections()["kernel"]
     written(text, tmp_path)
     assert "gpytorch_gp" in run_as_printed(text, tmp_path)
+
+
+def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
+    (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", README, re.M)
+    words = shlex.split(command, comments=True)
+    done = call(["-m", "runner.cli", *words, "tracking=false"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = (tmp_path / "outputs").glob("*/*/config.yaml")
+    assert "RBFKernel + PeriodicKernel" in record.read_text()

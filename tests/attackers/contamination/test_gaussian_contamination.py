@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from configured import component, load
 from known_targets import z_score
@@ -57,3 +58,11 @@ def test_mixture_is_the_law_of_the_corrupted_noise():
     assert z_score(noise**2, second).abs().max() < 4
     fourth = (weights.view(2, 1) * 3 * covariances.diagonal(dim1=1, dim2=2) ** 2).sum(0)
     assert z_score(noise**4, fourth).abs().max() < 4
+
+
+def test_the_wide_component_has_the_clean_noise_too():
+    Sigma = torch.tensor([[0.5, 0.2], [0.2, 0.9]], dtype=torch.float64)
+    weights, covariances = component("attacker", "gaussian_contamination", probability=0.3, sd=2.0).mixture(Sigma)
+    assert weights.tolist() == pytest.approx([0.7, 0.3])
+    assert torch.equal(covariances[0], Sigma)
+    torch.testing.assert_close(covariances[1], Sigma + 4.0 * torch.eye(2, dtype=torch.float64))

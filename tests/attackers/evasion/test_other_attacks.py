@@ -182,6 +182,30 @@ def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
     assert float((length[0.6] - length[0.0])[both].mean()) > 0.01
 
 
+def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
+    """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times larger while nothing has."""
+    model = Softmax()
+    x, y = images(model, 9)
+    attacker, victim = component("attacker", "cw", searches=5, steps=15, lr=0.05, c=0.6), Attacked(model)
+    eps = 1e-3  # below every length: no row ends early, and the direction is all that is left
+    ours, failed = attacker.perturb(victim, x, y, rng(), eps), 0
+    for b in range(len(x)):
+        low, high, c, shortest, best = 0.0, float("inf"), 0.6, float("inf"), x[b]
+        for _ in range(5):
+            price = torch.tensor([c], dtype=F64)
+            found, length, last = attacker._descend(victim, x[b : b + 1], y[b : b + 1], price, generator(), eps)
+            if float(length) < float("inf"):
+                high = min(high, c)
+                best = found[0] if float(length) < shortest else best
+            else:
+                low, failed = max(low, c), failed + 1
+                best = last[0] if shortest == float("inf") else best
+            shortest = min(shortest, float(length))
+            c = 10 * c if high == float("inf") else (low + high) / 2
+        torch.testing.assert_close(ours[b], x[b] + eps * (best - x[b]) / (best - x[b]).norm())
+    assert 0 < failed < 5 * len(x)
+
+
 @pytest.mark.slow
 def test_the_search_of_carlini_and_wagner_comes_near_the_shortest_perturbation():
     """On a linear classifier without bounds the shortest perturbation is the distance to the nearest plane."""
