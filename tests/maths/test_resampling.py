@@ -84,6 +84,16 @@ def test_ancestors_stay_inside_their_own_particle_system():
     assert (rows.diff(dim=1) >= 0).all()
 
 
+def test_ancestors_are_drawn_without_bias():
+    """E[offspring of n] = N w_n: the offset that all points of a system share is drawn anew for each system."""
+    w = weights(1, 8)
+    rows = systematic_ancestors(w.expand(DRAWS, -1), torch.Generator().manual_seed(1)).view(DRAWS, 8)
+    counts = torch.zeros(DRAWS, 8, dtype=torch.float64)
+    counts.scatter_add_(1, rows - 8 * torch.arange(DRAWS).unsqueeze(1), torch.ones_like(counts))
+    expected = 8 * w[0].double() / w[0].double().sum()
+    assert bool(((counts.mean(0) - expected).abs() < 4 * counts.std(0) / DRAWS**0.5 + 1e-12).all())
+
+
 def test_effective_sample_size_of_equal_and_of_single_weights():
     w = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0]])
     assert effective_sample_size(w).tolist() == [4.0, 1.0]

@@ -71,6 +71,22 @@ def test_known_attacks_are_undone_as_3_5_says(direction, u):
                 assert float(found[b, 1].exp()) == pytest.approx(yes / (yes + no), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["dalvi", "acra"])
+def test_an_attacker_who_is_idle_now_and_then_leaves_some_spam_as_it_is(name):
+    """p_C(x'|x) = (1 − q) 1[a(x) = x'] + q 1[x = x'] in the sum over origins."""
+    problem, q = words(n_words=5, seed=3), 0.3
+    known = {"attack": "least_malicious"} if name == "dalvi" else {"variance": 0.0, "candidates": 32}
+    aware = posterior(name, problem, changes=2, idle=q, **known)
+    every = neighbours((0,) * 5, 5, "insertion")
+    sent = {x: least(aware.undefended, x, 2, "insertion") for x in every}
+    found = aware.predict(torch.tensor(every, dtype=torch.float64), torch.Generator()).probs[:, 0, 1]
+    for b, seen in enumerate(every):
+        yes, no = brute(
+            aware.undefended, seen, lambda x, z: (1 - q) * float(sent[x] == z) + q * float(x == z), 2, "insertion"
+        )
+        assert float(found[b]) == pytest.approx(yes / (yes + no), abs=1e-7)
+
+
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 def test_acra_of_a_known_attacker_is_dalvi_and_small_variances_lead_there(direction):
     problem = words(n_words=5, seed=4)

@@ -178,6 +178,17 @@ def test_particles_with_inputs_of_their_own(model):
         torch.testing.assert_close(slopes[k], alone)
 
 
+def test_each_particle_is_attacked_for_what_it_says_itself():
+    problem, rng = threatened(), Streams(3)
+    inference = ara(chains=3, train_eps=0.2, defender_uncertainty=False)
+    state = inference.init(MLP.build(problem, rng), problem, rng)
+    found = inference.attacked(state, problem.train, Streams(4))
+    for k in range(3):
+        alone = Particles(state.model, state.theta[k : k + 1])
+        assert torch.equal(found[k], state.threat.attacked(alone, problem.train, Streams(4)))
+    assert not torch.equal(found[0], found[1])
+
+
 def test_attack_draws():
     """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does one with T = 0."""
     g, rows = torch.Generator().manual_seed(0), torch.zeros(20_000, 1, dtype=F64)
