@@ -107,7 +107,8 @@ def outcome(copy: Path, words: tuple[str, ...]) -> tuple[int | None, str]:
 
 def patched(copy: Path, patch: Path, *options: str) -> str:
     """What git complains of when a patch is applied to a copy; nothing where it was."""
-    words = ["git", "apply", *options, str(patch)]
+    # Patches have no context: they fit as long as the very lines that they change are there, once.
+    words = ["git", "apply", "--unidiff-zero", *options, str(patch)]
     # Without a repository around it: the copy is none.
     done = subprocess.run(words, cwd=copy, env=os.environ | {"GIT_DIR": os.devnull}, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else ""

@@ -29,7 +29,7 @@ def test_every_patch_fits_and_names_tests_that_exist():
             wrong[mutant.name] = f"no {missing}"
         elif complaint := mutants.patched(mutants.ROOT, mutant.patch, "--check"):
             wrong[mutant.name] = complaint
-    assert not wrong, "the tree has changed below these patches: make them anew"
+    assert not wrong, "what these patches change has changed: make them anew (a diff -U0), or leave them out"
 
 
 def test_a_survivor_a_patch_that_does_not_fit_and_idle_tests_are_failures(tmp_path, monkeypatch):
@@ -40,8 +40,8 @@ def test_a_survivor_a_patch_that_does_not_fit_and_idle_tests_are_failures(tmp_pa
     test = "from components.sums import total\n\ndef test_total():\n    assert total(2, {}) == {}\n"
     (tmp_path / "tests" / "test_weak.py").write_text(test.format(2, 4))
     (tmp_path / "tests" / "test_total.py").write_text(test.format(3, 5))
-    patch = "What: a product\nTests: {}\n\n--- a/components/sums.py\n+++ b/components/sums.py\n@@ -1,2 +1,2 @@\n"
-    patch += " def total(a, b):\n-    return a {} b\n+    return a * b\n"
+    patch = "What: a product\nTests: {}\n\n--- a/components/sums.py\n+++ b/components/sums.py\n@@ -2 +2 @@\n"
+    patch += "-    return a {} b\n+    return a * b\n"
     monkeypatch.setattr(mutants, "PATCHES", tmp_path)
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     told = {}
