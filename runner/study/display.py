@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,24 +14,22 @@ from rich.text import Text
 
 from runner.console import out
 from runner.study.job_pool import Going
+from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot
 
 FAILED = ("failed", "diverged", "crashed")
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
-    """The record's state, but ``crashed`` for a run that says it is running and that no process holds."""
+    """The record's state, but ``running`` for a run that a process holds, and ``crashed`` for one that only says so."""
+    if run.refused:
+        return snapshot.state(run)
     recorded = snapshot.state(run)
-    if recorded not in ("running", "pending"):
+    if recorded in ("done", "failed", "diverged"):
         return recorded
-    try:
-        with (snapshot.folder(run) / ".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if LeftGoing(snapshot, run).going():
         return "running"
-    except OSError:
-        pass
-    return "crashed"
+    return "crashed" if recorded in ("running", "pending") else recorded
 
 
 def _column(run: FrozenRun) -> str:

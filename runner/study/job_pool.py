@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.study.left_going import LeftGoing, taken
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL = 0.2  # seconds between looks at the processes
@@ -24,7 +25,7 @@ class Going:
     """A process and what it runs."""
 
     run: FrozenRun
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | LeftGoing
     started: float
     log: Path
 
@@ -37,7 +38,9 @@ def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
 class JobPool:
     """Starts runs, watches them, and hands SIGINT and SIGTERM on to them as SIGTERM (they checkpoint and stop).
 
-    ``stopped_by`` is the signal that ended it, if one did.  A second Ctrl-C kills the processes at once."""
+    Runs that are going from before, of this study or started by hand, are not started again: they count among those at
+    once, and are waited for.  ``stopped_by`` is the signal that ended it, if one did.  A second Ctrl-C kills the processes
+    at once."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class JobPool:
     ):
         self.snapshot, self.jobs, self.on_end, self.on_poll, self.command = snapshot, jobs, on_end, on_poll, command
         self.going: list[Going] = []
+        self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
         self._hard = False
 
@@ -56,25 +60,38 @@ class JobPool:
         self._hard = self.stopped_by is not None and signum == signal.SIGINT
         self.stopped_by = self.stopped_by or signum
 
+    def _log(self, run: FrozenRun) -> Path:
+        return location(self.snapshot.name, self.snapshot.output_dir).parent / "logs" / f"{run.signature}.log"
+
     def _start(self, run: FrozenRun) -> None:
-        log = location(self.snapshot.name, self.snapshot.output_dir).parent / "logs" / f"{run.signature}.log"
+        log = self._log(run)
+        left = LeftGoing(self.snapshot, run)
+        lock = None if left.going() else taken(self.snapshot, run)
+        if lock is None:
+            self.going.append(Going(run, left, time.monotonic(), log))
+            return
         log.parent.mkdir(parents=True, exist_ok=True)
         threads = str(run.config.get("threads", 1))
         environment = {**os.environ, **dict.fromkeys(THREADS, threads), "RUNNER_STUDY": self.snapshot.name}
-        with log.open("ab") as file:
+        with lock, log.open("ab") as file:
             # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
             process = subprocess.Popen(
                 self.command(self.snapshot, run), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                env=environment, start_new_session=True,
+                env=environment, start_new_session=True, pass_fds=[lock.fileno()],
             )  # fmt: skip
+            lock.write(str(process.pid))
         self.going.append(Going(run, process, time.monotonic(), log))
 
     def _reap(self) -> None:
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
-            self.on_end(job.run, job.process.returncode, time.monotonic() - job.started, job.log)
+            if isinstance(job.process, LeftGoing) and not job.process.ended():
+                self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
+            else:
+                self.on_end(job.run, job.process.poll() or 0, time.monotonic() - job.started, job.log)
 
     def _stop(self) -> None:
+        self.going = [g for g in self.going if not isinstance(g.process, LeftGoing) or g.process.number() is not None]
         deadline = time.monotonic() + GRACE
         for job in self.going:
             job.process.terminate()
@@ -89,11 +106,11 @@ class JobPool:
     def go(self, runs: list[FrozenRun]) -> None:
         """Runs them all, in order, ``jobs`` at a time, unless a signal stops it."""
         before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        waiting = list(runs)
+        self.waiting = list(runs)
         try:
-            while (waiting or self.going) and self.stopped_by is None:
-                while waiting and len(self.going) < self.jobs:
-                    self._start(waiting.pop(0))
+            while (self.waiting or self.going) and self.stopped_by is None:
+                while self.waiting and len(self.going) < self.jobs:
+                    self._start(self.waiting.pop(0))
                 self.on_poll(self.going)
                 time.sleep(POLL)
                 self._reap()

@@ -14,6 +14,7 @@ from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
 from runner.study.job_pool import JobPool
+from runner.study.left_going import left_going
 from runner.study.snapshot import FrozenRun, Snapshot
 
 SHOWN = 8  # refused runs that are printed
@@ -175,15 +176,19 @@ def main(argv: list[str]) -> int:
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
-    left = [run for run in runs if states[run.signature] in wanted]
+    before = left_going(snapshot)
+    going = {run.signature for run in before}
+    left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
     out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {given.jobs} at a time", markup=False)
+    if before:
+        out.print(f"         {len(before)} still going from before: they count among these, and are waited for")
     diverged = sum(s == "diverged" for s in states.values())
     if diverged and not given.failed:
         out.print(
             f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
         )
-    code = launch(snapshot, left, given.jobs) if left else 0
+    code = launch(snapshot, [*before, *left], given.jobs) if before or left else 0
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}", markup=False)
     return code

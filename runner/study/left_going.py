@@ -1,0 +1,90 @@
+"""Runs that a study has left going: the study was killed, its runs, which are processes of their own, were not.
+
+Each run of a study holds a lock as long as it lives, ``<output_dir>/studies/<study>/going/<signature>``, from before its
+process has begun: the file is open in it, and the lock goes with the file.  It holds the number of the process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from runner.study.snapshot import FrozenRun, Snapshot, location
+
+
+def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
+    """The lock that a run of a study holds while it is going."""
+    return location(snapshot.name, snapshot.output_dir).parent / "going" / run.signature
+
+
+def held(path: Path) -> bool:
+    """Whether some process holds a lock."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def taken(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
+    """The lock, open and held, for a process that is about to start; None: the run is going."""
+    path = lock_file(snapshot, run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    file.truncate(0)
+    return file
+
+
+class LeftGoing:
+    """A run that goes on without us, to be waited for as one waits for a process of one's own."""
+
+    def __init__(self, snapshot: Snapshot, run: FrozenRun):
+        self.snapshot, self.run, self.lock = snapshot, run, lock_file(snapshot, run)
+
+    def going(self) -> bool:
+        return held(self.lock) or held(self.snapshot.folder(self.run) / ".lock")
+
+    def ended(self) -> bool:
+        """Whether it came to an end, good or bad, and was not stopped on its way."""
+        return self.snapshot.state(self.run) in ("done", "failed", "diverged")
+
+    def poll(self) -> int | None:
+        """None while it goes, then an exit code."""
+        return None if self.going() else int(self.snapshot.state(self.run) != "done")
+
+    def number(self) -> int | None:
+        """Of its process; None where somebody else, who started it by hand, has to stop it."""
+        try:
+            return int(self.lock.read_text()) if held(self.lock) else None
+        except (OSError, ValueError):  # the study died before it knew
+            return None
+
+    def _signal(self, signum: int) -> None:
+        number = self.number()
+        if number is not None:
+            with suppress(ProcessLookupError):
+                os.kill(number, signum)
+
+    def terminate(self) -> None:
+        """Lets it finish its step and write a checkpoint."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+
+def left_going(snapshot: Snapshot) -> list[FrozenRun]:
+    """The runs of a study that are going now, each signature once."""
+    runs = {run.signature: run for run in snapshot.runs if not run.refused}
+    return [run for run in runs.values() if LeftGoing(snapshot, run).going()]

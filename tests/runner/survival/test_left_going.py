@@ -1,0 +1,118 @@
+"""A study that was killed leaves its runs going: the next one counts them, waits for them, and stops them with its own."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runner.study import snapshot, study
+from runner.study.definition import StudyDefinition
+from runner.study.job_pool import JobPool
+from runner.study.left_going import LeftGoing, left_going
+from runner.study.snapshot import FrozenRun, Snapshot
+
+DEFINITION = yaml.safe_load((Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text())
+
+# Stands in for the runner: goes on until it is told to end, and notes how many do so at the same time.
+FAKE = """
+import json, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+def state(word): (folder / "run.json").write_text(json.dumps({"state": word, "error": None}))
+def stop(*_): state("interrupted"); sys.exit(143)
+signal.signal(signal.SIGTERM, stop)
+state("running")
+with (folder.parent / "starts").open("a") as file: file.write(sys.argv[2])
+while not (folder.parent / "end").exists(): time.sleep(0.02)
+state("done")
+"""
+LAUNCH = """
+import sys
+from test_left_going import frozen, pool
+pool(frozen(sys.argv[1]), 1).go(frozen(sys.argv[1]).runs)
+"""
+
+
+def frozen(folder) -> Snapshot:
+    runs = [FrozenRun(name, "row", {}, [], "fake", f"s{name}", "d", {"seed": 0}) for name in "ab"]
+    return Snapshot("two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, Path(folder))
+
+
+def command(frozen: Snapshot, run: FrozenRun) -> list[str]:
+    return [sys.executable, str(frozen.output_dir / "fake.py"), str(frozen.folder(run)), run.name]
+
+
+def pool(snapshot: Snapshot, jobs: int, on_end=lambda *ended: None) -> JobPool:
+    return JobPool(snapshot, jobs, on_end, command=command)
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A study whose first run is going, and whose own process was killed."""
+    (tmp_path / "fake.py").write_text(FAKE)
+    paths = [str(Path(__file__).parent), *sys.path]
+    launched = subprocess.Popen([sys.executable, "-c", LAUNCH, str(tmp_path)],
+                                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})  # fmt: skip
+    two = frozen(tmp_path)
+    deadline = time.monotonic() + 60
+    while study.state(two, two.runs[0]) != "running" or not (tmp_path / "fake/starts").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    launched.kill()
+    launched.wait()
+    yield two
+    LeftGoing(two, two.runs[0]).kill()
+
+
+def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
+    snapshot.save(killed)
+    monkeypatch.setattr(study, "JobPool", functools.partial(JobPool, command=command))
+    monkeypatch.setattr(study, "_changed", lambda *_: False)
+    starts, seen = tmp_path / "fake/starts", []
+
+    def end() -> None:
+        time.sleep(1.0)  # several looks at the processes: the second run must not have begun
+        seen.append(starts.read_text())
+        (tmp_path / "fake/end").touch()
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    assert study.main(["study", "two", "--output-dir", str(tmp_path), "--jobs", "1"]) == 0
+    ending.join()
+    assert seen == ["a"]
+    assert starts.read_text() == "ab"  # each of them once
+    assert {study.state(killed, run) for run in killed.runs} == {"done"}
+
+
+def test_it_is_stopped_with_the_study(killed):
+    (run,) = left_going(killed)
+    ended: list[int] = []
+    going = pool(killed, 1, lambda run, code, *_: ended.append(code))
+    going.on_poll = lambda _: going._note(signal.SIGTERM, None) if going.stopped_by is None else None
+    going.go(killed.runs)
+    assert killed.state(run) == "interrupted"
+    assert left_going(killed) == []
+
+
+def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed, tmp_path):
+    def stop() -> None:
+        time.sleep(0.3)
+        LeftGoing(killed, killed.runs[0]).terminate()
+        time.sleep(0.3)
+        (tmp_path / "fake/end").touch()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    pool(killed, 1).go(killed.runs[:1])
+    stopping.join()
+    assert killed.state(killed.runs[0]) == "done"
+    assert (tmp_path / "fake/starts").read_text() == "aa"
