@@ -5,7 +5,7 @@ the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
     class SGLD(Inference):
         \"\"\"One sentence.
 
-        Source: Gallego (2021), eq. (2.3).\"\"\"
+        Source: Gallego (2021), eq. (2.1).\"\"\"
 
 ``catalogue`` reads names, sentences and sources by parsing, without importing torch; ``get`` imports one file.  A
 user's own component is registered by importing the module that ``plugins`` names.

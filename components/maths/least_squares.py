@@ -105,10 +105,17 @@ def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
 
 
 def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
-    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D]; [..., D].
+    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] of each data set's own; [..., D].
 
     Source: Hoerl & Kennard (1970), eq. (2.3)."""
-    return torch.linalg.solve(fit.gram + penalty.diag(), fit.gram @ fit.beta.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.solve(fit.gram + penalty.diag_embed(), fit.gram @ fit.beta.unsqueeze(-1)).squeeze(-1)
+
+
+def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
+    """λ = D σ̂²/‖β̂‖² of the D coefficients behind the first ``free``, which are not penalised and so do not count; [...].
+
+    Source: Hoerl, Kennard & Baldwin (1975), eq. (2.1)."""
+    return (fit.dim - free) * fit.noise / fit.beta[..., free:].square().sum(-1)
 
 
 def ridge_risk(gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,10 @@ PolicyName = Literal["epsilon_greedy", "softmax"]
 def probabilities(values: Tensor, policy: PolicyName, epsilon: float, temperature: float) -> Tensor:
     """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima.
 
-    ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature)  (Gallego 4.3, 4.4.1)."""
+    ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature).  Gallego writes "proportional
+    to Q(s, a)", which negative values rule out and the name softmax contradicts; his code takes exp(Q), as we do.
+
+    Source: Gallego (2021), sections 4.3, 4.4.1."""
     if policy == "softmax":
         return torch.softmax(values / temperature, -1)
     best = (values == values.amax(-1, keepdim=True)).to(values.dtype)

@@ -18,7 +18,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
 from components.maths.conjugate_regression import coefficients
-from components.maths.least_squares import ridge_risk
+from components.maths.least_squares import hkb_penalty, ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
 from components.models.linear.ridge import ridge_path as path_of
 from components.problems.supervised import Supervised
@@ -43,7 +43,7 @@ class RidgeEstimates:
     criteria: dict[str, Tensor]  # gcv, loo: to be minimised; evidence: log, to be maximised; [Λ] each
     variance: Tensor  # σ² tr W G Wᵀ [Λ]
     bias: Tensor  # ‖(WG − I)β‖² [Λ]
-    hkb: float  # D σ̂²/‖β̂‖²
+    hkb: float  # D σ̂²/‖β̂‖², the intercept in neither
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -99,12 +99,13 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     β̂_λ = (XᵀX + λI)⁻¹Xᵀy for ``number`` penalties between ``lowest`` and ``highest`` times the mean of the diagonal of XᵀX;
     the intercept, where the model has one, is not penalised.  β̂_λ is the Bayes rule of squared loss under
     β ~ N(0, σ²/λ).  λ by generalised cross-validation, by leaving one row out (exactly), by the evidence p(y | X, λ) under
-    the model's prior of σ², or D σ̂²/‖β̂‖².  For every β there is a λ > 0 with less risk than least squares.  One step
-    does it all.
+    the model's prior of σ², or D σ̂²/‖β̂‖² of the D coefficients that are penalised.  For every β there is a λ > 0 with less
+    risk than least squares.  One step does it all.
 
     Raises NumericalTrouble when XᵀX is singular.
 
-    Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Bardenet (2021), sections 1.4 and 2.2."""
+    Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975); Bardenet (2021), sections 1.4
+    and 2.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
@@ -163,5 +164,5 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
             {name: rows[name] for name in ("gcv", "loo", "evidence")},
             rows["variance"],
             rows["bias"],
-            float(fit.dim * fit.noise / fit.beta.square().sum()),
+            float(hkb_penalty(fit, free)),
         )

@@ -17,7 +17,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
-from components.maths.least_squares import LeastSquares, james_stein, least_squares, ridge
+from components.maths.least_squares import LeastSquares, hkb_penalty, james_stein, least_squares, ridge
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit
@@ -28,14 +28,20 @@ if TYPE_CHECKING:
 ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "bayes"]
 
 
-def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor) -> Tensor:
+def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> Tensor:
     """Every estimator on R data sets, in the order of ESTIMATORS: [E, R, D].
 
-    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975); ``bayes`` is the posterior mean
-    under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of squared loss."""
-    own = fit.dim * fit.noise / fit.beta.square().sum(-1)  # [R]
-    g, V = torch.linalg.eigh(fit.gram)
-    shrunk = (fit.beta @ V) * (g / (g + own.unsqueeze(-1))) @ V.T
+    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975) and leaves the first ``free``
+    coefficients, an intercept, out of it; ``bayes`` is the posterior mean under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of
+    squared loss."""
+    own = hkb_penalty(fit, free)  # [R]
+    if free:
+        columns = penalty.new_ones(fit.dim)
+        columns[:free] = 0
+        shrunk = ridge(fit, own.unsqueeze(-1) * columns)
+    else:  # one decomposition serves all data sets
+        g, V = torch.linalg.eigh(fit.gram)
+        shrunk = (fit.beta @ V) * (g / (g + own.unsqueeze(-1))) @ V.T
     rules = [fit.beta, james_stein(fit, Q, False), james_stein(fit, Q, True), shrunk, ridge(fit, penalty)]
     return torch.stack(rules)
 
@@ -125,21 +131,21 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         blank = torch.zeros(2, E, M, dtype=torch.float64)
         return RiskState(model=model, data=data, risk=blank, gain=blank, bayes=blank[..., 0])
 
-    def losses(self, beta: Tensor, fit: LeastSquares, penalty: Tensor) -> Tensor:
+    def losses(self, beta: Tensor, fit: LeastSquares, penalty: Tensor, free: int) -> Tensor:
         """L of every estimator on every data set, [E, R]; β [D] or [R, D]."""
         Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
-        error = estimates(fit, Q, penalty) - beta
+        error = estimates(fit, Q, penalty, free) - beta
         return (error @ Q * error).sum(-1).clamp_min(0).double() ** (self.loss_power / 2)
 
     def step(self, state: RiskState, batch: Batch, rng: Rng) -> tuple[RiskState, Info]:
-        data, model = state.data, state.model
+        data, model, free = state.data, state.model, int(state.model.intercept)
         errors = data.errors(self.simulations, rng.noise)  # [R, N]
         noise_alone = least_squares(data.X, errors, data.known_noise)
         along = []
         for r in self.multiples:  # least squares of Xβ + e is β + least squares of e, with the same residuals
             beta = r * data.beta
             along.append(
-                self.losses(beta, dataclasses.replace(noise_alone, beta=beta + noise_alone.beta), model.penalty)
+                self.losses(beta, dataclasses.replace(noise_alone, beta=beta + noise_alone.beta), model.penalty, free)
             )
         risk = torch.stack(along, 1)  # [E, M, R]
         z = torch.randn(len(errors), len(data.beta), generator=rng.noise, dtype=errors.dtype, device=rng.noise.device)
@@ -154,7 +160,7 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
             n=state.n + self.simulations,
             risk=added(state.risk, risk),
             gain=added(state.gain, risk - risk[:1]),
-            bayes=added(state.bayes, self.losses(prior, imagined, model.penalty)),
+            bayes=added(state.bayes, self.losses(prior, imagined, model.penalty, free)),
         )
         worst = state.risk[0].amax(1) / state.n
         return state, {f"worst_risk/{name}": worst[e] for e, name in enumerate(ESTIMATORS)}
@@ -171,7 +177,7 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
         )
         fit = data.fit
         Q = fit.gram if self.loss == "prediction" else torch.eye(fit.dim).to(fit.gram)
-        chosen = estimates(fit, Q, state.model.penalty)[int(bayes.argmin())]
+        chosen = estimates(fit, Q, state.model.penalty, int(state.model.intercept))[int(bayes.argmin())]
         return Risks(
             data, state.model, self.loss, list(self.multiples), n, risk, error, gain, gain_error, bayes, bayes_error, chosen
         )  # fmt: skip

@@ -52,7 +52,7 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
 
     Raises NumericalTrouble where a log density is NaN or +∞; a proposal of density 0 is rejected.
 
-    Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), eq. (4.1)."""
+    Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021), section 4.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     sees: ClassVar[Sees] = "whole"

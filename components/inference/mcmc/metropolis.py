@@ -19,7 +19,7 @@ def metropolis_hastings(
     of no density (−∞) is rejected, whatever its correction.
     Raises NumericalTrouble where log π(θ') is NaN or +∞, or where it is finite and its correction is not.
 
-    Source: Robert and Casella (2004), section 7.3; Bardenet (2021), eq. (4.1)."""
+    Source: Robert and Casella (2004), section 7.3; Bardenet (2021), section 4.2."""
     ratio = torch.where(proposed == -torch.inf, -torch.inf, proposed - value + correction)
     wrong = torch.isnan(ratio) | (proposed == torch.inf)
     if wrong.any():
