@@ -1,0 +1,98 @@
+"""Checkpoints are written beside the steps, as the state was, one after the other; what the run ends on is waited for."""
+
+from __future__ import annotations
+
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from runner.run import checkpoint
+from runner.run.blocks import RowBlocks
+from runner.run.duties import saving
+from runner.run.loop import Step
+
+
+@pytest.fixture
+def course():
+    """As much of a run as saving asks for, which notes what it did."""
+    did: list[str] = []
+    record = SimpleNamespace(
+        folder=None, code={}, flush=lambda: did.append("flushed"), sync=lambda: did.append("synced"), did=did
+    )
+    return SimpleNamespace(
+        job=SimpleNamespace(signature="s", inference=None),
+        record=record,
+        rng=SimpleNamespace(replicate=0, state=dict),
+        seconds=0.0,
+        received=[],
+        blocks=RowBlocks(),
+    )
+
+
+@pytest.fixture
+def disk(monkeypatch, tmp_path, course):
+    """Where checkpoints go, once ``ready``."""
+    course.record.folder = tmp_path
+    disk = SimpleNamespace(ready=Event(), asked=Event(), folder=tmp_path / "checkpoints", error=None)
+    real = checkpoint.save_checkpoint
+
+    def slowly(folder, taken, blocks):
+        disk.asked.set()
+        assert disk.ready.wait(20)
+        if disk.error:
+            raise disk.error
+        course.record.did.append(f"wrote {taken.facts['step']}")
+        return real(folder, taken, blocks)
+
+    monkeypatch.setattr(checkpoint, "save_checkpoint", slowly)
+    return disk
+
+
+def step(number, state, last=False):
+    return Step(number, state, {}, last, looked_at=True)
+
+
+def always(_):
+    return True
+
+
+def test_steps_go_on_and_what_is_written_is_the_state_as_it_was(course, disk):
+    state = {"x": torch.zeros(3)}
+    with saving(course, always) as save:
+        save(step(1, state))
+        assert disk.asked.wait(20)
+        state["x"] += 1  # the next step
+        disk.ready.set()
+    facts, tensors, _ = checkpoint.load_newest(disk.folder, "s")
+    assert checkpoint.restore(facts, tensors, {"x": torch.ones(3)})[0]["x"].tolist() == [0, 0, 0]
+
+
+def test_one_after_the_other_and_lines_first(course, disk):
+    disk.ready.set()
+    with saving(course, always) as save:
+        for number in (1, 2):
+            save(step(number, {"x": torch.zeros(1)}))
+        save(step(3, {"x": torch.zeros(1)}, last=True))
+        assert course.record.did == ["flushed", "synced", "wrote 1", "flushed", "synced", "wrote 2",
+                                     "flushed", "synced", "wrote 3"]  # fmt: skip
+
+
+def test_the_run_waits_where_a_signal_came(course, disk):
+    disk.ready.set()
+    course.received.append(15)
+    with saving(course, always) as save:
+        save(step(1, {"x": torch.zeros(1)}))
+        assert course.record.did[-1] == "wrote 1"
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_disk_that_is_full_is_heard_of(course, disk, last):
+    disk.ready.set()
+    disk.error = OSError(28, "No space left on device")
+    with saving(course, always) as save:
+        if not last:
+            save(step(1, {}))
+        with pytest.raises(OSError, match="No space"):
+            save(step(2, {}, last))
