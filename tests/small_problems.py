@@ -61,7 +61,7 @@ def resumed(
     """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh state."""
     state, rng = train(inference, model, problem, stop)
     facts = {"step": stop, "replicate": 0, "signature": "s"}
-    checkpoint.save_checkpoint(folder, state, rng.state(), facts)
+    checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, rng.state(), facts))
     rng = Streams(0)
     fresh = inference.init(model.build(problem, rng), problem, rng)
     found = checkpoint.load_newest(folder, "s")

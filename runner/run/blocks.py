@@ -20,7 +20,6 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from components.contracts.traces import Trace
 from runner.record.atomic import write_bytes
 
 FULL = 2**20  # bytes
@@ -45,11 +44,11 @@ class RowBlocks:
     def newest(self) -> BlockFile | None:
         return self.written[-1] if self.written else None
 
-    def rest(self, traces: Mapping[str, Trace], folder: Path, name: str) -> dict[str, Tensor]:
-        """What a checkpoint has to hold itself: the rows [N, …] of each trace that are in no block.
+    def rest(self, traces: Mapping[str, Tensor], folder: Path, name: str) -> dict[str, Tensor]:
+        """What a checkpoint has to hold itself: those of all rows [N, …] of each trace that are in no block.
 
         Where they are ``FULL`` bytes they become the block of this name, and nothing is left."""
-        rest = {at: trace.rows[self.rows[at] :].cpu() for at, trace in traces.items() if len(trace) > self.rows[at]}
+        rest = {at: rows[self.rows[at] :].cpu() for at, rows in traces.items() if len(rows) > self.rows[at]}
         if sum(rows.nbytes for rows in rest.values()) < FULL:
             return rest
         content = save(rest, self.newest._asdict() if self.newest else {})

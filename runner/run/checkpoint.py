@@ -116,24 +116,43 @@ def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> 
     return dataclasses.replace(template, **values)
 
 
-def save_checkpoint(
-    folder: Path, state: Any, streams: dict[str, Tensor], facts: dict[str, Any], blocks: RowBlocks | None = None
-) -> Path:
-    """Writes state, random streams and facts ({step, replicate, signature, …}); keeps the newest ``KEPT``.
+@dataclasses.dataclass(frozen=True)
+class StateCopy:
+    """A state as it was after a step, which later steps do not change, so that it can be written beside them."""
+
+    facts: dict[str, Any]  # {step, replicate, signature, …}
+    skeleton: dict[str, Any]
+    tensors: dict[str, Tensor]  # copies
+    traces: dict[str, Tensor]  # rows so far [N, …], N > 0
+
+
+def snapshot(state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> StateCopy:
+    """What a checkpoint of a state and of random streams will hold.
+
+    Raises:
+        TypeError: the state holds what cannot be kept.
+    """
+    found: dict[str, Tensor | Trace] = {}
+    skeleton = {"state": pack(state, found), "streams": pack(streams, found, "streams")}
+    tensors = {at: value for at, value in found.items() if isinstance(value, Tensor)}
+    traces = {at: value.rows for at, value in found.items() if isinstance(value, Trace) and len(value)}
+    return StateCopy(facts, skeleton, tensors, traces)
+
+
+def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = None) -> Path:
+    """Writes a checkpoint; keeps the newest ``KEPT``.
 
     ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none yet."""
     folder.mkdir(parents=True, exist_ok=True)
     blocks = RowBlocks() if blocks is None else blocks
-    tensors: dict[str, Tensor | Trace] = {}
-    skeleton = {"state": pack(state, tensors), "streams": pack(streams, tensors, "streams")}
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
-    stem = _stem(facts)
-    traces = {at: value for at, value in tensors.items() if isinstance(value, Trace)}
-    rest = blocks.rest(traces, folder, f"{PREFIX}{stem}.safetensors")
-    content = save({at: value for at, value in tensors.items() if isinstance(value, Tensor)} | rest)
+    facts, stem = taken.facts, _stem(taken.facts)
+    rest = blocks.rest(taken.traces, folder, f"{PREFIX}{stem}.safetensors")
+    content = save(taken.tensors | rest)
     path = folder / f"{stem}.safetensors"
     write_bytes(path, content)
-    sidecar = {**facts, "sha256": hashlib.sha256(content).hexdigest(), "skeleton": skeleton, "block": blocks.newest}
+    checksum = hashlib.sha256(content).hexdigest()
+    sidecar = {**facts, "sha256": checksum, "skeleton": taken.skeleton, "block": blocks.newest}
     write_text(folder / f"{stem}.json", json.dumps({**sidecar, "sidecar_sha256": _checksum(sidecar)}))
     _remove(sorted(folder.glob("r*.json"))[:-KEPT])
     blocks.sweep(folder, f"r{facts['replicate']:04d}")

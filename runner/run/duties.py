@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -105,26 +106,41 @@ def kept(course: Course) -> Callable[[Step], bool]:
     return lambda step: step.number % every == 0 or step.last or bool(course.received)
 
 
-def save_checkpoint(course: Course, kept: Callable[[Step], bool]) -> Duty:
-    """Keeps the state that the next step needs.
+@contextmanager
+def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
+    """Keeps the state that the next step needs.  It is copied at once, and written beside the steps that follow: a disk
+    takes as long to say that it has a file as a sampler for ten draws.  Of the last step, and where a signal came, the
+    run waits for it.
 
     Raises:
         NumericalTrouble: a signal came, nobody had looked at this step, and it is not finite.
+        OSError: this checkpoint, or the one before, could not be written.
     """
-    folder, job, replicate = course.record.folder / "checkpoints", course.job, course.rng.replicate
+    job, record, replicate = course.job, course.record, course.rng.replicate
+    going: Future[None] | None = None
+
+    def write(taken: checkpoint.StateCopy) -> None:
+        record.sync()  # first: a run that goes on from here does not write the lines before it again
+        checkpoint.save_checkpoint(record.folder / "checkpoints", taken, course.blocks)
 
     def save(step: Step) -> None:
+        nonlocal going
         if not kept(step):
             return
         if not step.looked_at:
             with naming_step(step.number, replicate):
                 check_finite(plain(step.info), job.inference)
-        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature}
-        course.record.sync()  # first: a run that goes on from here does not write the lines before it again
-        facts["code"] = course.record.code
-        checkpoint.save_checkpoint(folder, step.state, course.rng.state(), facts, course.blocks)
+        facts = {"step": step.number, "replicate": replicate, "seconds": course.seconds, "signature": job.signature,
+                 "code": record.code}  # fmt: skip
+        if going is not None:
+            going.result()
+        record.flush()
+        going = beside.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
+        if step.last or course.received:
+            going.result()
 
-    return save
+    with ThreadPoolExecutor(1) as beside:
+        yield save
 
 
 def stop_when_asked(received: Received) -> Duty:
@@ -174,11 +190,11 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 def duties(course: Course) -> Iterator[list[Duty]]:
     """The list, in its order."""
     keeps = kept(course)
-    with profile(course.job.settings.debug == "profile", course.record) as profiling:
+    with profile(course.job.settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
         yield [
             record_information(course),
             evaluate(course),
-            save_checkpoint(course, keeps),
+            save,
             stop_when_asked(course.received),
             *([push(course.record, course.mirror)] if course.mirror else []),
             *profiling,

@@ -51,7 +51,8 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
         state, info = inference.step(state, batch, rng)
         assert all(isinstance(value, int | float | torch.Tensor) for value in info.values()), info
     before = kept(state, rng)
-    checkpoint.save_checkpoint(tmp_path, state, rng.state(), {"step": STEPS, "replicate": 0, "signature": "s"})
+    facts = {"step": STEPS, "replicate": 0, "signature": "s"}
+    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts))
 
     fresh_rng = Streams(job.settings.seed)
     fresh_problem = load_problem(job, fresh_rng)

@@ -55,7 +55,7 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, option
     for step in (stopped // 2, stopped - 1, stopped):
         state, done = go(problem, rng, method, state, done, step), step
         facts = {"step": step, "replicate": 0, "signature": "s"}
-        checkpoint.save_checkpoint(tmp_path, state, rng.state(), facts, held)
+        checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, rng.state(), facts), held)
 
     problem, rng, method, state = setup(*what, inference, options)
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")

@@ -227,7 +227,8 @@ def test_an_opponent_who_learns_and_sees_the_state(name, keys, tmp_path):
     half = inference.init(model, game, rng)
     for _, episode in game.batches("episode", rng, 0, 15):
         half, _ = inference.step(half, episode, rng)
-    checkpoint.save_checkpoint(tmp_path, half, rng.state(), {"step": 15, "replicate": 0, "signature": "s"})
+    facts = {"step": 15, "replicate": 0, "signature": "s"}
+    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(half, rng.state(), facts))
     facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
     rng = Streams(0)
     again, streams = checkpoint.restore(facts, tensors, inference.init(model, game, rng))

@@ -34,7 +34,7 @@ def fresh():
 
 def save(folder, chain, step, held, replicate=0):
     facts = {"step": step, "replicate": replicate, "seconds": 0.0, "signature": "s"}
-    return checkpoint.save_checkpoint(folder, chain, {}, facts, held)
+    return checkpoint.save_checkpoint(folder, checkpoint.snapshot(chain, {}, facts), held)
 
 
 def load(folder):

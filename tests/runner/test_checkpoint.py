@@ -36,7 +36,8 @@ def _state():
 
 def _save(folder, state, step=10, signature="abc"):
     streams = {"noise": torch.Generator().manual_seed(3).get_state()}
-    return checkpoint.save_checkpoint(folder, state, streams, {"step": step, "replicate": 0, "signature": signature})
+    facts = {"step": step, "replicate": 0, "signature": signature}
+    return checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, streams, facts))
 
 
 def test_round_trip_is_exact(tmp_path):

@@ -227,7 +227,7 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
     killed, rng = fresh()
     killed, _ = go(killed, rng, 0, 7)
     facts = {"step": 7, "replicate": 0, "seconds": 0.0, "signature": "s"}
-    checkpoint.save_checkpoint(tmp_path, killed, rng.state(), facts)
+    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(killed, rng.state(), facts))
     assert (tmp_path / "r0000-s000000007.safetensors").stat().st_size < 200_000
     found = checkpoint.load_newest(tmp_path, "s")
     assert found is not None
