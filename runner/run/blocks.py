@@ -10,6 +10,7 @@ does) in files of at least ``FULL`` bytes, so that there is no need to merge the
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +52,8 @@ class RowBlocks:
         rest = {at: rows[self.rows[at] :].cpu() for at, rows in traces.items() if len(rows) > self.rows[at]}
         if sum(rows.nbytes for rows in rest.values()) < FULL:
             return rest
-        content = save(rest, self.newest._asdict() if self.newest else {})
+        # One entry: of several the order would be another each time, and with it the checksum.
+        content = save(rest, {"before": json.dumps(self.newest)})
         write_bytes(folder / name, content)
         self._add(BlockFile(name, hashlib.sha256(content).hexdigest()), rest)
         return {}
@@ -88,8 +90,8 @@ class RowBlocks:
                 raise ValueError(f"{file.name}: its checksum is not the one written with it")
             with safe_open(file, "pt") as opened:
                 found.append((newest, {at: opened.get_tensor(at) for at in opened.keys()}))  # noqa: SIM118 (not a dict)
-                before = opened.metadata() or {}
-            newest = BlockFile(before["file"], before["sha256"]) if before else None
+                before = json.loads(opened.metadata()["before"])
+            newest = BlockFile(*before) if before else None
         blocks, parts = cls(), dict[str, list[Tensor]]()
         for reference, rows in reversed(found):
             blocks._add(reference, rows)

@@ -79,6 +79,8 @@ def test_what_comes_back_is_what_was_kept_and_goes_on(tmp_path, small, steps):
         save(folder, state, steps + 30, at)
     same(load(tmp_path / "one")[0], load(tmp_path / "other")[0])
     assert names(tmp_path / "one") == names(tmp_path / "other")
+    for name in names(tmp_path / "one"):  # byte for byte: checkpoints hold its checksum
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):

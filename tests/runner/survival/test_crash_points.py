@@ -10,6 +10,7 @@ from crashes import Crashes, contents, differences, drawn
 from matplotlib.figure import Figure
 
 from components import registry
+from runner.run import blocks
 from runner.run.execute import run
 
 OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
@@ -26,6 +27,7 @@ def crashed(make_job, tmp_path, monkeypatch):
     """A run's states on its way, the function that goes on with it, and what is to come out."""
 
     monkeypatch.setattr(Figure, "savefig", drawn)
+    monkeypatch.setattr(blocks, "FULL", 200)  # bytes: what is kept fills some
 
     def begin(family: str):
         job = make_job(*FAMILIES[family].overrides, *OFTEN)
