@@ -25,8 +25,8 @@ from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.mistakes import FAILURES, ConfigError, RunFailure, nearest
 from runner.record.checks import combined
-from runner.record.tracking import Mirror
 from runner.sweep.trial import VARIABLE, report_to_trial
+from runner.tracking.handover import Handover, handed_over
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -85,7 +85,7 @@ def work(resolved: Resolved) -> tuple[int, float | None, str]:
         going, result = run(job, hook(job))
         if going.was_done:
             return 0, show_done(job, going.record.facts), ""
-        return 0, show(job, result, going.record.facts, going.mirror), ""
+        return 0, show(job, result, going.record.facts, going.handover), ""
     except DataUnavailable as error:
         return 2, None, str(error)
     except NumericalTrouble as error:
@@ -104,19 +104,20 @@ def work(resolved: Resolved) -> tuple[int, float | None, str]:
 def show_done(job: Identified, facts: dict[str, Any]) -> float:
     """Shows the record of a run that is done; its objective."""
     console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
-    mirror = Mirror(job.folder, Path(job.settings.output_dir)) if job.settings.tracking else None
-    if mirror and mirror.pushed.get("state") != "done":
-        mirror.push()  # a run that just ended has pushed already
-    return show(job, facts["result"], facts, mirror)
+    handover = handed_over(job.settings, job.folder)
+    if handover and not handover.complete:
+        handover.begin()
+        handover.end()
+    return show(job, facts["result"], facts, handover)
 
 
-def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], mirror: Mirror | None) -> float:
+def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None) -> float:
     """Shows what a run gave and where it is; its objective."""
     console.show_result(job, result, *printed(job))
     if rows := combined(facts, "run"):
         console.show_checks("checks of the run[/bold]", rows)
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", job.settings.replicates)
-    console.show_whereabouts(job.folder, mirror, facts.get("artefacts", ()))
+    console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()))
     return objective(result, job.settings.objective)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
+    pass
 
 COMMANDS = {
     "list": (
@@ -31,7 +31,7 @@ COMMANDS = {
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
     "compare": ("runner.record.compare", "compare <run> <run> …  configs and results side by side"),
-    "sync": ("runner.record.sync", "sync                   push to MLflow what it has not got yet"),
+    "sync": ("runner.tracking.sync", "sync                   push to MLflow what it has not got yet"),
     "ui": ("runner.system.ui", "ui                     MLflow's pages on 127.0.0.1"),
     "doctor": (
         "runner.system.doctor",
@@ -90,7 +90,6 @@ def _by_hydra(argv: list[str]) -> int:
     from runner.app import main
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import explain, late_choice
-    from runner.compose.overrides import compose_sweep
     from runner.mistakes import FAILURES, ConfigError
     from runner.sweep.optuna_sweeper import register
 
@@ -104,9 +103,6 @@ def _by_hydra(argv: list[str]) -> int:
             if complaint := late_choice(argv):
                 raise ConfigError(complaint)
             os.environ[FAILURES] = str(failures)
-            flags = [word for word in argv if word.startswith("-")]
-            if set(flags) <= {"-m", "--multirun"}:
-                _prepare_store(compose_sweep([word for word in argv if word not in flags]))
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         if type(error) is ValueError and "Config group override" not in str(error):
@@ -122,19 +118,6 @@ def _by_hydra(argv: list[str]) -> int:
         )
         return 1
     return 0
-
-
-def _prepare_store(cfg: DictConfig) -> None:
-    """Several jobs of one sweep would break the sqlite store by creating it at once: create it first."""
-    if cfg.tracking is not True or not isinstance(cfg.output_dir, str):
-        return
-    from runner.record.tracking import create_store
-
-    try:
-        create_store(Path(cfg.output_dir))
-    except Exception as error:
-        # Each job says so itself when it cannot reach MLflow; a sweep must not die of it.
-        print(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from runner.compose.resolve import Identified
-    from runner.record.tracking import Mirror
+    from runner.tracking.handover import Handover
 
 # Piped output has no width of its own; 80 columns would cut the tree of choices short.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -254,7 +254,7 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     out.print(table)
 
 
-def show_whereabouts(folder: Path, mirror: Mirror | None, artefacts: Sequence[str] = ()) -> None:
+def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequence[str] = ()) -> None:
     """Where everything was written and how to look at it."""
     figures = sorted((folder / "figures").glob("*.png"))
     out.print(f"record   {folder}", markup=False)
@@ -262,12 +262,14 @@ def show_whereabouts(folder: Path, mirror: Mirror | None, artefacts: Sequence[st
         out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}", markup=False)
     for name in artefacts:
         out.print(f"file     {folder / name}", markup=False)
-    if mirror is None:
+    if handover is None:
         return
-    if mirror.trouble:
+    if trouble := handover.trouble:
         announce(
             "MLflow was not reached",
-            f"{mirror.trouble}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
+            f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
         )
+    elif handover.complete:
+        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)
     else:
-        out.print(f"MLflow   run {mirror.pushed.get('run_id', '')}; look at it with: runner ui", markup=False)
+        out.print("MLflow   is still being told, in the background; look at it with: runner ui", markup=False)

@@ -12,6 +12,8 @@ import yaml
 from components import registry
 from components.contracts.roles import Evasion, Setting
 from components.evaluation.threat import Threat, threat_of
+from runner.compose.config import Job, prepare
+from runner.compose.overrides import compose
 from runner.run.rng import Streams
 
 CONF = Path(__file__).parent.parent / "conf"
@@ -38,3 +40,10 @@ def load(name: str, seed: int = 0, replicates: int = 1, dtype: torch.dtype = tor
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
     """The threat of an attacker at some sizes, or at those of his YAML."""
     return threat_of(attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps)
+
+
+def made_job(folder: Path, *overrides: str) -> Job:
+    """A validated job from overrides, writing into a folder and to no MLflow."""
+    fixed = [f"output_dir={folder / 'outputs'}", f"data_dir={folder / 'data'}", "tracking=false", "offline=true"]
+    given = {o.split("=")[0] for o in overrides}
+    return prepare(*compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from configured import made_job
 
-from runner.compose.config import prepare
-from runner.compose.overrides import compose
+from runner.tracking import handover
+from runner.tracking.mirror import opened
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 torch.set_num_threads(
@@ -19,17 +22,29 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
+def no_pusher(monkeypatch):
+    """No process beside the test: a run asks to be pushed and goes on, and the test pushes itself."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(handover, "start_pusher", lambda _: None)
+    monkeypatch.setattr(handover, "PATIENCE", 0.0)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory):
+    """MLflow's database with nothing in it, which takes MLflow seconds to make."""
+    folder = tmp_path_factory.mktemp("store")
+    opened(folder)
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def outputs(tmp_path, empty_store, no_pusher):
+    """The output folder of ``make_job``, with an empty store in it."""
+    (tmp_path / "outputs").mkdir()
+    return Path(shutil.copy(empty_store, tmp_path / "outputs" / "mlflow.db")).parent
+
+
+@pytest.fixture
 def make_job(tmp_path):
-    """A validated job from overrides, writing to a temporary folder and to no MLflow."""
-
-    def make(*overrides: str):
-        fixed = [
-            f"output_dir={tmp_path / 'outputs'}",
-            f"data_dir={tmp_path / 'data'}",
-            "tracking=false",
-            "offline=true",
-        ]
-        given = {o.split("=")[0] for o in overrides}
-        return prepare(*compose([*(f for f in fixed if f.split("=")[0] not in given), *overrides]))
-
-    return make
+    """``made_job`` in a temporary folder."""
+    return partial(made_job, tmp_path)

@@ -86,4 +86,5 @@ def build(resolved: Resolved) -> Job:
             )
         data = f"{data}-validation"
     state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state)
+    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state,
+               overrides=resolved.overrides)  # fmt: skip

@@ -10,9 +10,7 @@ from typing import Any
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
-from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from components.registry import CHOSEN
@@ -37,23 +35,6 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
     guard.install()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return hydra_compose("config", overrides=[*search_path(), *overrides], return_hydra_config=True)
-
-
-def compose_sweep(overrides: list[str]) -> DictConfig:
-    """What all jobs of a sweep have in common: composed as by ``compose_in_full``, without the values that are swept.
-
-    Raises:
-        HydraException, OmegaConfBaseException, ConfigError: a mistake.
-    """
-    reach_into_parts()
-    guard.install()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        return hydra.compose_config(
-            "config", [*search_path(), *overrides], RunMode.MULTIRUN, with_log_configuration=False,
-            validate_sweep_overrides=False,
-        )  # fmt: skip
 
 
 def search_path() -> list[str]:

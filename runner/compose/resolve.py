@@ -5,7 +5,7 @@ No component is built here and torch is not imported, so that a run that is done
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.parts import filled, known
-from runner.compose.settings import Settings
+from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
 from runner.plugins import import_plugins
@@ -29,6 +29,9 @@ class Resolved:
     settings: Settings
     config: dict[str, Any]  # with smoke overrides applied and parts in full: what the record holds
     notes: list[str]  # what the user should know of how the config was understood
+    overrides: list[str] = field(
+        default_factory=list, kw_only=True
+    )  # ``key=value`` as asked for: what runs are called by
 
     @property
     def choice(self) -> dict[str, str | None]:
@@ -114,7 +117,21 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
-    return Resolved(settings, json.loads(json.dumps(config)), notes)
+    config = json.loads(json.dumps(config))
+    return Resolved(settings, config, notes, overrides=_asked_for(config, explicit or set()))
+
+
+def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
+    """What was set on the command line and can change a number, as it was understood."""
+    found = []
+    for name in sorted(explicit):
+        value: Any = config
+        for word in name.split("."):
+            value = value.get(word) if isinstance(value, dict) else None
+        if value is not None and name.split(".")[0] not in NOT_SIGNED:
+            shown = value.get("name") if isinstance(value, dict) else json.dumps(value, ensure_ascii=False).strip('"')
+            found.append(f"{name}={shown}")
+    return found
 
 
 def misplaced(role: str, value: Any) -> str:

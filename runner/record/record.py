@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import getpass
 import json
 import os
 import platform
@@ -26,6 +27,7 @@ from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
 from runner.record.lines import Lines, read_lines
 from runner.record.rebuild import rebuilt, traces
+from runner.tracking.store import masked
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -52,6 +54,14 @@ def _hardware(device: str) -> dict[str, Any]:
 
         facts["gpu"] = torch.cuda.get_device_name(device)
     return facts
+
+
+def _user() -> str | None:
+    """Who runs it; None: an account without a name, as containers have them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return None
 
 
 def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
@@ -81,10 +91,12 @@ def _begun(job: Job) -> dict[str, Any]:
         "data": job.data,
         "data_state": job.data_state,
         "choice": job.choice,
+        "overrides": job.overrides,
         "seed": job.settings.seed,
         "replicates": job.settings.replicates,
         "smoke": job.settings.smoke,
         "study": os.environ.get("RUNNER_STUDY"),
+        "user": _user(),
         "started": now(),
         "ended": None,
         "seconds": 0.0,
@@ -147,7 +159,7 @@ class Record:
                     "versions": code.versions(),
                     "hardware": _hardware(job.settings.device),
                     "threads": job.settings.threads,
-                    "command": sys.argv[1:],
+                    "command": [masked(word) for word in sys.argv[1:]],
                 }
                 write_text(job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
                 record.save()

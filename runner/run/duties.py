@@ -13,7 +13,6 @@ from components.contracts.roles import Problem
 from runner import console
 from runner.compose.config import Job
 from runner.record.record import Record
-from runner.record.tracking import Mirror
 from runner.run import checkpoint
 from runner.run.announcements import Announcements
 from runner.run.blocks import RowBlocks
@@ -22,8 +21,9 @@ from runner.run.loop import Duty, Step
 from runner.run.rng import Streams
 from runner.run.scores import Scores, means, plain
 from runner.run.signals import Interrupted, Received
+from runner.tracking.handover import Handover
 
-PUSH_EVERY = 30.0  # seconds between pushes to MLflow while a run goes
+PUSH_EVERY = 30.0  # seconds between looks that what is new is there for MLflow, and that somebody pushes it
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Course:
 
     job: Job
     record: Record
-    mirror: Mirror | None
+    handover: Handover | None
     problem: Problem
     rng: Streams
     live: console.Live
@@ -157,15 +157,15 @@ def stop_when_asked(received: Received) -> Duty:
     return stop
 
 
-def push(record: Record, mirror: Mirror) -> Duty:
-    """MLflow gets what is new every half a minute."""
+def push(record: Record, handover: Handover) -> Duty:
+    """What is new lies on disk every half a minute, where the pusher finds it."""
     pushed = time.monotonic()
 
     def push_now(_: Step) -> None:
         nonlocal pushed
         if time.monotonic() - pushed > PUSH_EVERY:
             record.flush()
-            mirror.push()
+            handover.begin()
             pushed = time.monotonic()
 
     return push_now
@@ -196,6 +196,6 @@ def duties(course: Course) -> Iterator[list[Duty]]:
             evaluate(course),
             save,
             stop_when_asked(course.received),
-            *([push(course.record, course.mirror)] if course.mirror else []),
+            *([push(course.record, course.handover)] if course.handover else []),
             *profiling,
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,22 +16,23 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.record import Record, disk_failure, now, read_lines
-from runner.record.tracking import Mirror
 from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
 from runner.run.artefacts import as_table, write_artefacts
 from runner.run.assembly import load_problem, total_steps
 from runner.run.blocks import RowBlocks
+from runner.run.data_digest import data_digest
 from runner.run.divergence import check_scores
 from runner.run.duties import Course, duties
 from runner.run.loop import S, steps, train
 from runner.run.rng import Streams
 from runner.run.scores import Scores, plain
 from runner.run.signals import Interrupted, Pruned, Received, noted_signals
+from runner.tracking.handover import handed_over
 
 
 class Run:
-    """One job on its way: its record, its mirror in MLflow, its display."""
+    """One job on its way: its record, its way to MLflow, its display."""
 
     def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
         self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
@@ -41,7 +41,7 @@ class Run:
             console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
             console.out.print(taken, markup=False)
-        self.mirror = Mirror(self.record.folder, Path(self.settings.output_dir)) if self.settings.tracking else None
+        self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
         self.vectorised: bool = self.record.facts.get("vectorised", job.vectorised)
         self.loops = 1 if self.vectorised else self.settings.replicates
@@ -112,7 +112,9 @@ class Run:
         state, start, before, blocks = self._resume(state, rng)
         if replicate == 0:
             console.show_facts(problem.describe())
-        course = Course(job, self.record, self.mirror, problem, rng, self._shown(total, replicate, live),
+            if "data_digest" not in self.record.facts:
+                self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
+        course = Course(job, self.record, self.handover, problem, rng, self._shown(total, replicate, live),
                         self.announcements, received, self.on_evaluation, before, blocks)  # fmt: skip
         if start:
             course.trace.extend(self._traced(replicate))
@@ -156,6 +158,8 @@ class Run:
         began = time.monotonic()
         before = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)
+        if self.handover:
+            self.handover.begin()
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
@@ -204,8 +208,8 @@ class Run:
         try:
             self.record.flush()
             self.record.save(**ending, ended=now(), seconds=seconds)
-            if self.mirror:
-                self.mirror.push()
+            if self.handover:
+                self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
             console.complain(str(disk_failure(error, self.record.folder)))
         finally:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from runner.console import announce, complain, out
+from runner.console import announce, out
 from runner.mistakes import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
@@ -68,14 +68,6 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
 
 def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
     """Runs what is given; the exit code of the command."""
-    if any(run.config.get("tracking") for run in runs):
-        from runner.record.tracking import create_store
-
-        try:
-            create_store(snapshot.output_dir)
-        except Exception as error:
-            # Each run says so itself when it cannot reach MLflow; a study must not die of it.
-            complain(f"MLflow: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
     display = Display(snapshot, len(runs))
     going = JobPool(snapshot, jobs, display.ended, display.poll)
     if display.live:

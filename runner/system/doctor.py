@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from runner import CONF
-from runner.record.tracking import tracking_uri
 from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
+from runner.tracking.store import masked, tracking_uri
 
 
 # ---- what runs write --------------------------------------------------------------------------------------------------
@@ -37,25 +38,31 @@ def outputs(output_dir: Path, free: int | None = None) -> Findings:
 def store(output_dir: Path) -> Findings:
     """That MLflow's store answers; a run needs it neither to start nor to be complete."""
     uri = tracking_uri(output_dir)
+    shown = masked(uri)
     origin = "MLFLOW_TRACKING_URI " if os.environ.get("MLFLOW_TRACKING_URI") else ""
     later = "runs are recorded on disk all the same; `runner sync` pushes them when it answers"
     try:
         if uri.startswith("sqlite:///"):
-            yield Finding("ok", "mlflow", f"{origin}{uri}, {_sqlite(Path(uri.removeprefix('sqlite:///')))}")
+            yield Finding("ok", "mlflow", f"{origin}{shown}, {_sqlite(Path(uri.removeprefix('sqlite:///')))}")
         elif uri.startswith(("http://", "https://")):
-            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=5) as answer:
-                yield Finding("ok", "mlflow", f"{origin}{uri} answers ({answer.status})")
+            with urllib.request.urlopen(_health(uri), timeout=5) as answer:
+                yield Finding("ok", "mlflow", f"{origin}{shown} answers ({answer.status})")
         else:
             client = importlib.import_module("mlflow").MlflowClient(tracking_uri=uri)
             client.search_experiments(max_results=1)
-            yield Finding("ok", "mlflow", f"{origin}{uri} answers")
+            yield Finding("ok", "mlflow", f"{origin}{shown} answers")
     except sqlite3.Error as error:
         mend = "move the file away; `runner sync` fills a new one from the records"
-        yield Finding("problem", "mlflow", f"{uri}: {error}", mend)
+        yield Finding("problem", "mlflow", f"{shown}: {error}", mend)
     except Exception as error:
         # MLflow's clients raise requests', SQLAlchemy's and their own errors, and whatever it was is the finding.
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        yield Finding("warning", "mlflow", f"{origin}{uri}: {said}", later)
+        yield Finding("warning", "mlflow", f"{origin}{shown}: {masked(said)}", later)
+
+
+def _health(uri: str) -> str:
+    """Where a server says that it is well; it asks nobody who he is."""
+    return re.sub(r"://[^/]*@", "://", uri).rstrip("/") + "/health"
 
 
 def _sqlite(file: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from runner.mistakes import ConfigError
-from runner.record.tracking import tracking_uri
+from runner.tracking.store import masked, tracking_uri
 
 HOST = "127.0.0.1"
 PORT = 5000
@@ -95,9 +95,9 @@ def main(argv: list[str]) -> int:
     output_dir = Path(given.output_dir)
     uri = tracking_uri(output_dir)
     if uri.startswith(("http://", "https://")):
-        print(f"MLFLOW_TRACKING_URI is a server already, open it: {uri}")
+        print(f"MLFLOW_TRACKING_URI is a server already, open it: {masked(uri)}")
         return 0
     check(uri, given.port)
     print(f"MLflow  http://{HOST}:{given.port}  ready in some seconds, Ctrl-C stops it", flush=True)
-    print(f"store   {uri}", flush=True)
+    print(f"store   {masked(uri)}", flush=True)
     return serve(command(uri, given.port, output_dir))

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import xarray
 
 from components.posteriors.draws import Draws
 from runner.record import record
-from runner.record.tracking import tracking_uri
 from runner.run.execute import run
+from runner.tracking.mirror import Mirror, opened
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]
 
 
-@pytest.fixture(autouse=True)
-def _no_server(monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-
-
-def test_draws_are_in_the_folder_and_in_mlflow(make_job):
-    from mlflow import MlflowClient
-
+def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
     job = make_job(*MOG, "tracking=true", "replicates=2")
-    going, _ = run(job)
+    run(job)
     with xarray.open_datatree(job.folder / "posterior.nc", engine="h5netcdf") as tree:
         assert set(tree.posterior.data_vars) == {"x1", "x2"}
         assert tree.posterior.sizes == {"chain": 20, "draw": 10}
     assert record.read(job.folder)["artefacts"] == ["posterior.nc"]
-    client = MlflowClient(tracking_uri=tracking_uri(Path(job.settings.output_dir)))
-    assert "posterior.nc" in {a.path for a in client.list_artifacts(going.mirror.pushed["run_id"])}
+    mirror = Mirror(job.folder, Path(job.settings.output_dir))
+    assert mirror.push()
+    client = opened(Path(job.settings.output_dir))
+    assert "posterior.nc" in {a.path for a in client.list_artifacts(mirror.run_id)}
 
 
 def test_any_posterior_may_write_files(make_job, monkeypatch):

@@ -1,98 +1,148 @@
-"""MLflow mirrors the record; when it cannot be reached nothing is lost."""
+"""MLflow says of a run what its record says."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shlex
+import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import torch
+from configured import made_job
+from made_records import client_of, history, made_record
 
-from runner.record import record, sync
-from runner.record.tracking import Mirror, create_store, tracking_uri
+from runner.record import record
+from runner.run.assembly import load_problem
+from runner.run.data_digest import data_digest
 from runner.run.execute import run
+from runner.run.rng import Streams
+from runner.tracking.mirror import Mirror, opened
 
+pytestmark = pytest.mark.usefixtures("no_pusher")
 GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
 
 
-@pytest.fixture(autouse=True)
-def _no_server(monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory, empty_store):
+    """(job, client, run) of a run with evaluations on its way and replicates one after the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        folder = tmp_path_factory.mktemp("truth")
+        (folder / "outputs").mkdir()
+        shutil.copy(empty_store, folder / "outputs" / "mlflow.db")
+        job = made_job(
+            folder, "+experiment=bnn_uci", "smoke=true", "replicates=2", "steps=30",
+            "eval_every=10", "record_every=10", "description=what it is for",
+        )  # fmt: skip
+        run(job)
+        mirror = Mirror(job.folder, Path(job.settings.output_dir))
+        assert mirror.push(), mirror.trouble
+        client = opened(Path(job.settings.output_dir))
+        yield job, client, client.get_run(mirror.run_id)
 
 
-def _client(output_dir: Path):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=tracking_uri(output_dir))
-
-
-def test_a_run_is_mirrored(make_job):
-    job = make_job(*GAME)
-    going, result = run(job)
-    assert going.mirror.trouble is None
-    client = _client(Path(job.settings.output_dir))
-    mirrored = client.get_run(going.mirror.pushed["run_id"])
-    assert mirrored.info.status == "FINISHED"
-    assert mirrored.data.params["inference.name"] == "level_k"
-    assert mirrored.data.tags["data"] == "friend_or_foe"
-    assert mirrored.data.metrics["result/reward"] == pytest.approx(sum(result["reward"]) / len(result["reward"]))
-    assert "result/reward SE" in mirrored.data.metrics
-    lines = [line for line in record.read_lines(job.folder) if line["phase"] == "final"]
-    assert len(client.get_metric_history(mirrored.info.run_id, "final/reward")) == len(lines)
-    names = {a.path for a in client.list_artifacts(mirrored.info.run_id)}
-    assert {"config.yaml", "run.json", "metrics.jsonl", "figures"} <= names
-    assert "checkpoints" not in names
-    assert mirrored.inputs.dataset_inputs[0].dataset.name == "friend_or_foe"
+def test_result_state_parameters_and_files(mirrored):
+    job, client, run = mirrored
+    facts = record.read(job.folder)
+    assert run.info.status == "FINISHED"
+    assert run.data.params["inference.name"] == job.choice["inference"]
+    assert run.data.params["steps"] == "30"
+    for name, values in facts["result"].items():
+        assert run.data.metrics[f"result/{name}"] == pytest.approx(sum(values) / 2)
+        assert f"result/{name} SE" in run.data.metrics
+    assert {a.path for a in client.list_artifacts(run.info.run_id)} >= {"config.yaml", "run.json", "metrics.jsonl"}
+    assert "checkpoints" not in {a.path for a in client.list_artifacts(run.info.run_id)}
 
 
-def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job):
+def test_who_what_and_with_which_code(mirrored):
+    job, _, run = mirrored
+    facts, tags = record.read(job.folder), run.data.tags
+    assert run.info.run_name.startswith("bnn_uci ")
+    assert run.info.run_name.endswith(job.signature[:8])
+    assert "replicates=2" in run.info.run_name.split()
+    assert "steps=30" in run.info.run_name.split()
+    assert "output_dir" not in run.info.run_name
+    assert tags["mlflow.user"] == facts["user"]
+    assert shlex.split(tags["mlflow.source.name"])[1:] == facts["command"]
+    assert tags["mlflow.source.git.commit"] == tags["git"] == facts["git"]["sha"]
+    assert tags["mlflow.note.content"] == "what it is for"
+    assert (tags["signature"], tags["data"], tags["state"]) == (job.signature, job.data, "done")
+
+
+def test_start_and_duration(mirrored):
+    job, _, run = mirrored
+    facts = record.read(job.folder)
+    assert run.info.start_time == 1000 * datetime.fromisoformat(facts["started"]).timestamp()
+    assert run.info.end_time - run.info.start_time == pytest.approx(1000 * facts["seconds"], abs=1)
+
+
+def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored):
+    job, client, run = mirrored
+    below = client.search_runs([run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'")
+    assert {child.data.tags["replicate"] for child in below} == {"0", "1"}
+    before = 0.0
+    for child in sorted(below, key=lambda child: child.data.tags["replicate"]):
+        lines = [r for r in record.read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]]
+        assert child.info.status == "FINISHED"
+        for phase in ("train", "evaluation", "final"):
+            for name in {name for line in lines if line["phase"] == phase for name in line["metrics"]}:
+                expected = [
+                    (line["step"], line["metrics"][name], round(1000 * (before + line["time"])))
+                    for line in lines
+                    if line["phase"] in ({phase, "final"} if phase == "evaluation" else {phase})
+                    and name in line["metrics"]
+                ]
+                found = history(client, child, f"{phase}/{name}")
+                assert [(p.step, p.value) for p in found] == [e[:2] for e in expected]
+                times = [p.timestamp - run.info.start_time for p in found]
+                assert times == pytest.approx([e[2] for e in expected], abs=1)
+        assert history(client, child, "evaluation/rmse")[-1].step == 30
+        before += lines[-1]["time"]
+    assert not [name for name in run.data.metrics if not name.startswith("result/")]
+
+
+def test_the_digest_is_that_of_the_data(mirrored, tmp_path):
+    job, _, run = mirrored
+    (found,) = run.inputs.dataset_inputs
+    assert (found.dataset.name, found.dataset.digest) == (job.data, record.read(job.folder)["data_digest"])
+    given = ["+experiment=bnn_uci", "smoke=true", "replicates=1", "steps=2"]
+    digests = []
+    for other in ([], ["inference.step_size=0.1"], ["dataset.split=1"]):
+        again = made_job(tmp_path, *given, *other)
+        problem = load_problem(again, Streams(again.settings.seed, 0, torch.device("cpu")))
+        digests.append(data_digest(problem, again.config["dataset"]))
+    assert digests[0] == digests[1] == found.dataset.digest  # other settings, the same data
+    assert digests[2] != digests[0]  # another split
+
+
+def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job, outputs):
     job = make_job(*GAME, "tracking_checkpoints=true")
     assert job.signature == make_job(*GAME).signature
-    going, _ = run(job)
-    client = _client(Path(job.settings.output_dir))
-    (path,) = {a.path for a in client.list_artifacts(going.mirror.pushed["run_id"])} & {"checkpoints"}
-    assert client.list_artifacts(going.mirror.pushed["run_id"], path)
+    run(job)
+    mirror = Mirror(job.folder, Path(job.settings.output_dir))
+    assert mirror.push()
+    client = opened(Path(job.settings.output_dir))
+    (path,) = {a.path for a in client.list_artifacts(mirror.run_id)} & {"checkpoints"}
+    assert client.list_artifacts(mirror.run_id, path)
 
 
-def test_pushing_again_adds_nothing(make_job):
-    job = make_job(*GAME)
-    going, _ = run(job)
-    again = Mirror(job.folder, Path(job.settings.output_dir))
-    assert again.push()
-    history = _client(Path(job.settings.output_dir)).get_metric_history(going.mirror.pushed["run_id"], "final/reward")
-    assert len(history) == 1
+def test_moved_outputs_stay_the_same_runs(outputs):
+    from mlflow.tracking._tracking_service.utils import _artifact_repos_cache
 
-
-def test_unreachable_server_then_sync(make_job, monkeypatch, capsys):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    job = make_job(*GAME)
-    going, _ = run(job)
-    assert going.mirror.trouble
-    assert record.read(job.folder)["state"] == "done"
-    assert sync.main(["sync", "--output-dir", job.settings.output_dir]) == 1
-    monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert sync.main(["sync", "--output-dir", job.settings.output_dir]) == 0
-    assert "1 runs are in sqlite" in capsys.readouterr().out
-    client = _client(Path(job.settings.output_dir))
-    experiment = client.get_experiment_by_name("friend_or_foe")
-    assert len(client.search_runs([experiment.experiment_id])) == 1
-
-
-@pytest.mark.slow
-def test_two_processes_share_one_store(tmp_path):
-    runner = str(Path(sys.executable).parent / "runner")
-    command = [runner, "+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"]
-    going = [subprocess.Popen([*command, f"seed={s}"], stdout=subprocess.PIPE, text=True) for s in range(3)]
-    outputs = [p.communicate(timeout=200)[0] for p in going]
-    assert [p.returncode for p in going] == [0, 0, 0]
-    assert not any("MLflow was not reached" in o for o in outputs)
-    client = _client(tmp_path)
-    experiment = client.get_experiment_by_name("friend_or_foe")
-    runs = client.search_runs([experiment.experiment_id])
-    assert [r.info.status for r in runs] == ["FINISHED"] * 3
-
-
-def test_the_store_is_created_once(tmp_path):
-    create_store(tmp_path)
-    assert (tmp_path / "mlflow.db").exists()
-    create_store(tmp_path)
+    folder = made_record(outputs, state="interrupted", result={})
+    first = Mirror(folder, outputs)
+    assert first.push(), first.trouble
+    run_id = first.run_id
+    there = outputs.parent / "there"
+    shutil.move(outputs, there)
+    moved = made_record(there)  # it has gone on since
+    _artifact_repos_cache.clear()  # MLflow's, of where files lie: another process has none
+    second = Mirror(moved, there)
+    assert second.push(), second.trouble
+    assert second.run_id == run_id
+    client = client_of(there)
+    (run,) = client.search_runs([client.get_run(run_id).info.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert {"run.json", "config.yaml"} <= {a.path for a in client.list_artifacts(run_id)}
+    assert not outputs.exists()

@@ -120,9 +120,9 @@ def test_a_server_that_fails_gives_exit_code_1():
 @pytest.mark.slow
 def test_the_pages_are_served(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    from runner.record.tracking import create_store
+    from runner.tracking.store import connect, tracking_uri
 
-    create_store(tmp_path)
+    connect(tracking_uri(tmp_path)).search_experiments(max_results=1)
     port = free_port()
     words = [sys.executable, "-m", "runner.cli", "ui", "--output-dir", str(tmp_path), "--port", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

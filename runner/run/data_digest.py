@@ -1,0 +1,48 @@
+"""Whether two runs were on the same data: a short word for the numbers that a problem holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.roles import Problem
+
+
+def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
+    """SHA-256 over every tensor of a problem, with its place, shape and type (16 hexadecimal digits).
+
+    Data of the first replicate, after standardisation, a split and contamination: what was learnt from and tested on.  A
+    problem that holds none, a density or a game, is told by its name and the settings of its dataset."""
+    found = hashlib.sha256(problem.name.encode())
+    empty = True
+    for place, tensor in tensors(problem, ""):
+        empty = False
+        found.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()  # a buffer, which stubs deny
+        found.update(raw)
+    if empty:
+        found.update(json.dumps(dataset, sort_keys=True).encode())
+    return found.hexdigest()[:16]
+
+
+def tensors(holder: object, place: str) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in a value, in its fields, and in what it holds, with where they are."""
+    if isinstance(holder, Tensor):
+        if holder.numel():
+            yield place, holder
+    elif dataclasses.is_dataclass(holder) and not isinstance(holder, type):
+        for field in dataclasses.fields(holder):
+            if not field.name.startswith("_"):
+                yield from tensors(vars(holder).get(field.name), f"{place}.{field.name}")
+    elif isinstance(holder, dict):
+        for name, value in holder.items():
+            yield from tensors(value, f"{place}.{name}")
+    elif isinstance(holder, list | tuple):
+        for i, value in enumerate(holder):
+            yield from tensors(value, f"{place}.{i}")

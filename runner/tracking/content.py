@@ -1,0 +1,210 @@
+"""What MLflow is told of a run: a record's facts, config and lines as name, tags, parameters and points of curves.
+
+Everything follows from the record alone, the times too, so that what is pushed again is the same and in only once.
+
+Times are those of the run's own clock: it starts when the run was started and stands still while the run is stopped.
+A run's end less its start is therefore the time that it took, and each line lies between them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from runner.compose.settings import NOT_SIGNED
+from runner.record.checks import verdict
+from runner.record.facts import read
+from runner.record.lines import read_lines
+from runner.standard_error import mean_se
+from runner.tracking.store import masked
+
+LONGEST_NAME = 120  # characters of what was overridden
+LONGEST_VALUE = 500
+Line = dict[str, Any]  # of metrics.jsonl
+
+
+class BadRecord(Exception):
+    """A record that cannot be read, or that leads out of its folder."""
+
+
+class Point(NamedTuple):
+    """One value of a curve."""
+
+    key: str
+    value: float
+    stamp: int  # ms since 1970
+    step: int
+
+
+def key(name: str) -> str:
+    """A name that MLflow takes."""
+    return re.sub(r"[^\w\-./ :]", "_", name)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A record as it is read, once."""
+
+    facts: dict[str, Any]
+    config: dict[str, Any]
+    lines: list[Line]
+
+    @classmethod
+    def of(cls, folder: Path) -> Content:
+        """Reads a record.
+
+        Raises:
+            BadRecord: a file of it is damaged.
+        """
+        facts = read(folder)
+        if facts is None:
+            raise BadRecord("run.json is damaged")
+        try:
+            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+            lines = read_lines(folder) if (folder / "metrics.jsonl").exists() else []
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise BadRecord(f"cannot be read ({str(error).splitlines()[0]})") from None
+        content = cls(facts, config, lines)
+        try:
+            content.tags(), content.parameters, content.run_name, content.result, content.ends
+            for line in lines:
+                list(content.points([line]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadRecord(f"run.json, config.yaml or metrics.jsonl is damaged ({error!r})") from None
+        return content
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+    @property
+    def looped(self) -> bool:
+        """Whether replicates came one after the other: each is a run of its own, below this one."""
+        return not self.facts.get("vectorised", False) and self.facts["replicates"] > 1
+
+    @property
+    def run_name(self) -> str:
+        """Experiment, what was overridden, and the beginning of the signature."""
+        said = self._overridden
+        said = said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 1]}…"
+        return masked(" ".join(word for word in (self.facts["experiment"], said, self.facts["signature"][:8]) if word))
+
+    @property
+    def _overridden(self) -> str:
+        if self.facts.get("overrides"):
+            return " ".join(self.facts["overrides"])
+        command: Sequence[str] = self.facts.get("command") or []
+        if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
+            return command[1]  # a run of a study is called by its row and its cell
+        given = [word for word in command if "=" in word and not word.startswith(("-", "+experiment"))]
+        return " ".join(word for word in given if word.lstrip("+~").partition("=")[0] not in NOT_SIGNED)
+
+    def birth_tags(self) -> dict[str, str]:
+        """What is said of a run when it is made, and never again: users may change it."""
+        command = shlex.join(["runner", *(self.facts.get("command") or [])])
+        found = {
+            "mlflow.user": self.facts.get("user") or "unknown",
+            "mlflow.source.name": masked(command),
+            "mlflow.source.type": "LOCAL",
+            "mlflow.source.git.commit": self.facts.get("git", {}).get("sha", ""),
+            "mlflow.note.content": self.config.get("description") or "",
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def tags(self) -> dict[str, str]:
+        """What is known of a run now."""
+        facts = self.facts
+        found = {"signature": facts["signature"], "data": facts["data"], "git": facts.get("git", {}).get("sha", ""),
+                 "study": facts.get("study") or "", "smoke": facts["smoke"], "state": facts["state"],
+                 "ended": facts.get("ended") or "",
+                 "checks": verdict(facts), "error": (facts.get("error") or "")[:LONGEST_VALUE]}  # fmt: skip
+        found |= {role: name or "" for role, name in facts["choice"].items()}
+        return {name: masked(str(value)) for name, value in found.items()}
+
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """The config, key by dotted key."""
+        return {key(name): masked(value)[:LONGEST_VALUE] for name, value in _flat(self.config)}
+
+    @property
+    def data_digest(self) -> str:
+        """Of the data themselves; a record that does not know it (from before) has that of the data's own settings."""
+        found = self.facts.get("data_digest")
+        return found or digest({"data": self.facts["data"], "dataset": self.config.get("dataset")})
+
+    # -- when ----------------------------------------------------------------------------------------------------------
+    @cached_property
+    def starts(self) -> int:
+        return int(datetime.fromisoformat(self.facts["started"]).timestamp() * 1000)
+
+    @cached_property
+    def _before(self) -> dict[int, float]:
+        """Seconds on the run's clock at which each replicate began: the others' before it."""
+        lasts: dict[int, float] = {}
+        for line in self.lines:
+            lasts[line["replicate"]] = max(line["time"], lasts.get(line["replicate"], 0.0))
+        began, total = {}, 0.0
+        for replicate in sorted(lasts):
+            began[replicate] = total
+            total += lasts[replicate] if self.looped else 0.0
+        return began
+
+    def _stamp(self, replicate: int, seconds: float) -> int:
+        return self.starts + round(1000 * (self._before.get(replicate, 0.0) + seconds))
+
+    @property
+    def ends(self) -> int:
+        """When the clock stopped; of a run that was killed, at its last line."""
+        last = max((self._stamp(line["replicate"], line["time"]) for line in self.lines), default=self.starts)
+        return max(last, self.starts + round(1000 * (self.facts.get("seconds") or 0.0)))
+
+    def span(self, replicate: int) -> tuple[int, int]:
+        """Start and end of one replicate."""
+        times = [line["time"] for line in self.lines if line["replicate"] == replicate]
+        return self._stamp(replicate, 0.0), self._stamp(replicate, max(times, default=0.0))
+
+    # -- curves --------------------------------------------------------------------------------------------------------
+    @cached_property
+    def _evaluated(self) -> set[str]:
+        """What is scored on the way: those curves go on to the final scores."""
+        return {name for line in self.lines if line["phase"] == "evaluation" for name in line["metrics"]}
+
+    def points(self, lines: list[Line]) -> Iterator[Point]:
+        """The values of some lines; of many replicates computed at once their mean."""
+        for line in lines:
+            stamp = self._stamp(line["replicate"], line["time"])
+            for name, value in line["metrics"].items():
+                number = float(sum(value) / len(value) if isinstance(value, list) else value)
+                yield Point(key(f"{line['phase']}/{name}"), number, stamp, line["step"])
+                if line["phase"] == "final" and name in self._evaluated:
+                    yield Point(key(f"evaluation/{name}"), number, stamp, line["step"])
+
+    @property
+    def result(self) -> list[Point]:
+        """Means over replicates, and their standard errors."""
+        found = []
+        for name, values in self.facts["result"].items():
+            mean, se = mean_se(values)
+            found.append(Point(key(f"result/{name}"), mean, self.ends, 0))
+            if len(values) > 1:
+                found.append(Point(key(f"result/{name} SE"), se, self.ends, 0))
+        return found
+
+
+def digest(values: Any) -> str:
+    """A short word for what is JSON."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        elif name != "smoke_overrides":
+            yield f"{prefix}{name}", str(value)

@@ -1,0 +1,119 @@
+"""What a run does for MLflow: it asks to be pushed and goes on.  One process for each output folder pushes for all of them.
+
+Importing MLflow, opening its database and pushing cost 2 to 6 s of CPU, in every process that does it; a smoke run takes 4.
+The pusher therefore imports while the runs learn, once for all runs of a study, and no call to a server that hangs is ever in
+a run's way.  A run waits for it at its end alone, and no longer than ``PATIENCE``."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from runner.compose.settings import Settings
+from runner.record.record import read
+from runner.tracking.marks import Marks, read_marks
+from runner.tracking.queue import Request, queue
+from runner.tracking.store import is_remote, store_name, tracking_uri
+
+PATIENCE = 1.0  # seconds that the end of a run waits for the last push
+LOOK = 0.02  # seconds between looks at how far it came
+LOCK, LOG = ".pusher", ".log"  # of the pusher, among the requests
+
+
+class Handover:
+    """One run's dealings with the pusher; ``trouble`` says what keeps it from MLflow."""
+
+    def __init__(self, folder: Path, output_dir: Path):
+        self.folder, self.output_dir = folder, output_dir
+        self._request = Request(folder, output_dir)
+        self._mine: str | None = None  # trouble of this process
+        self._before: int | None = None  # when mlflow.json was written last before this run began
+
+    def begin(self) -> None:
+        """Asks to be pushed, from now on; starts a pusher where there is none.  Called again, it makes sure of both."""
+        if self._before is None:
+            self._before = self._written()
+        try:
+            self._request.hold()
+            start_pusher(self.output_dir)
+            self._mine = None
+        except OSError as error:  # the record will say what is wrong with the disk
+            self._mine = f"{self.output_dir}: {error.strerror or error}"
+
+    def end(self) -> None:
+        """Waits a little for the run's end to be in, and goes; the pusher finishes what is left."""
+        until = time.monotonic() + (PATIENCE if self._mine is None else 0.0)
+        while not self.complete and self.trouble is None and time.monotonic() < until:
+            time.sleep(LOOK)
+        self._request.release()
+
+    @property
+    def _marks(self) -> Marks:
+        return read_marks(self.folder, store_name(tracking_uri(self.output_dir), self.output_dir))
+
+    @property
+    def trouble(self) -> str | None:
+        """Of this run's own time: what was wrong with an earlier push may be mended."""
+        return self._mine or (self._marks.trouble if self._written() != self._before else None)
+
+    def _written(self) -> int:
+        with suppress(OSError):
+            return (self.folder / "mlflow.json").stat().st_mtime_ns
+        return 0
+
+    @property
+    def run_id(self) -> str | None:
+        """MLflow's name of the run, once it has one."""
+        return self._marks.run_id
+
+    @property
+    def complete(self) -> bool:
+        """Whether MLflow has this end of the run."""
+        facts, ended = read(self.folder) or {}, self._marks.ended
+        return ended is not None and ended in (facts.get("state"), f"{facts.get('state')} {facts.get('ended')}")
+
+
+def handed_over(settings: Settings, folder: Path) -> Handover | None:
+    """A run's dealings with MLflow, where it has any: offline not with a server."""
+    output_dir = Path(settings.output_dir)
+    if not settings.tracking or (settings.offline and is_remote(tracking_uri(output_dir))):
+        return None
+    return Handover(folder, output_dir)
+
+
+def start_pusher(output_dir: Path) -> None:
+    """A process of its own, which outlives the run by some seconds at most; none where one is at work.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    mine = _started.get(output_dir)
+    if mine is not None and mine.poll() is None:  # it is at work, or about to be
+        return
+    with (queue(output_dir) / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+    command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
+    with (queue(output_dir) / LOG).open("ab") as log:
+        # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.
+        _started[output_dir] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(), start_new_session=True
+        )
+
+
+def _environment() -> dict[str, str]:
+    """This process's own, and where its code lies, which a checkout that is not installed has from the present folder."""
+    root = Path(__file__).parent.parent.parent
+    if root.is_relative_to(sys.prefix):
+        return dict(os.environ)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
+
+
+_started: dict[Path, subprocess.Popen[bytes]] = {}  # by output folder; asked again, so that none is left a zombie

@@ -1,0 +1,93 @@
+"""``mlflow.json`` of a run: what MLflow has got of it, each thing marked when it is in.
+
+One entry for each store, so that a record that is pushed here, then there, then here again is nowhere in twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from runner.record.atomic import write_text
+from runner.tracking.store import OWN, masked
+
+
+@dataclass
+class RunMarks:
+    """What is in of one run of MLflow's."""
+
+    key: str = field(
+        default_factory=lambda: uuid4().hex
+    )  # a tag of the run, by which it is found when an answer was lost
+    asked: bool = False  # MLflow was told to make it
+    run_id: str | None = None
+    lines: dict[str, int] = field(default_factory=dict)  # phase -> last step
+    ended: str | None = None  # the end that is in: the state, and when
+
+
+@dataclass
+class Marks(RunMarks):
+    """What is in of a record."""
+
+    counted: int = 0  # lines of metrics.jsonl that an earlier version pushed, which counted them
+    params: bool = False
+    tags: str | None = None  # digest
+    inputs: bool = False
+    files: dict[str, str] = field(default_factory=dict)  # name -> size and time
+    replicates: dict[str, RunMarks] = field(default_factory=dict)  # runs below this one
+    trouble: str | None = None  # what kept the last push from MLflow
+
+
+class Replaced(Exception):
+    """The record was started anew while it was being pushed."""
+
+
+class MarksFile:
+    """``mlflow.json``; ``here`` is what it says of one store."""
+
+    def __init__(self, folder: Path, store: str):
+        self.path, self.store = folder / "mlflow.json", store
+        self.stores = _read(self.path)
+        self.exists = self.path.exists()
+        self.here = self.stores.get(store, Marks())
+
+    def save(self) -> None:
+        """Writes it, whole or not at all.
+
+        Raises:
+            Replaced: it was there and is gone, as ``fresh=true`` takes it away.
+        """
+        if self.exists and not self.path.exists():
+            raise Replaced("the run was started anew")
+        self.stores[self.store] = self.here
+        write_text(self.path, json.dumps({"stores": {name: asdict(marks) for name, marks in self.stores.items()}}))
+        self.exists = True
+
+
+def read_marks(folder: Path, store: str) -> Marks:
+    """What a store has got of a record."""
+    return _read(folder / "mlflow.json").get(store, Marks())
+
+
+def _read(path: Path) -> dict[str, Marks]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+        if "uri" in content:
+            return _of_before(content)
+        return {name: _marks(found) for name, found in content["stores"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _marks(found: dict[str, Any]) -> Marks:
+    below = {name: RunMarks(**run) for name, run in found["replicates"].items()}
+    return Marks(**found | {"replicates": below})
+
+
+def _of_before(found: dict[str, Any]) -> dict[str, Marks]:
+    """As it was when it knew a single store, by its full path, and counted lines."""
+    uri: str = found["uri"]
+    store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else masked(uri)
+    return {store: Marks(asked=True, run_id=found["run_id"], ended=found["state"], counted=found["lines"], inputs=True)}

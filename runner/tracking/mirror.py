@@ -1,0 +1,103 @@
+"""A run's folder as MLflow has it: whatever is new is pushed, while a run goes, after it, or days later (``runner sync``)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.tracking.content import BadRecord, Content
+from runner.tracking.marks import MarksFile, Replaced
+from runner.tracking.moved import follow
+from runner.tracking.push import Deleted, Push
+from runner.tracking.store import OWN, connect, locked, masked, one_at_a_time, store_name, tracking_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+def opened(output_dir: Path) -> MlflowClient:
+    """A client of the store; MLflow is imported here, which costs seconds, and a database made where there is none."""
+    uri = tracking_uri(output_dir)
+    client = connect(uri)
+    if store_name(uri, output_dir) == OWN:
+        follow(output_dir)
+    return client
+
+
+class Mirror:
+    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether it was the store."""
+
+    def __init__(self, folder: Path, output_dir: Path, client: MlflowClient | None = None):
+        self.folder, self.output_dir, self.client = folder, output_dir, client
+        self.uri = tracking_uri(output_dir)
+        self.store = store_name(self.uri, output_dir)
+        self.trouble: str | None = None
+        self.unreachable = False
+
+    @property
+    def run_id(self) -> str | None:
+        """MLflow's name of the run, once it has one."""
+        return MarksFile(self.folder, self.store).here.run_id
+
+    def push(self) -> bool:
+        """Pushes what is new; True when MLflow has everything.  Never raises: see ``trouble``."""
+        self.trouble, self.unreachable = None, False
+        try:
+            if not self.folder.is_dir():
+                raise BadRecord("no such folder")
+            with locked(self.folder / ".mlflow.lock"), one_at_a_time(self.uri):
+                content = Content.of(self.folder)
+                file = MarksFile(self.folder, self.store)
+                client = self._connect()
+                with suppress(Deleted):
+                    Push(client, file, self.folder, self._files_at).push(content)
+                _note(file, None)
+        except Replaced as error:
+            self.trouble = str(error)
+        except BadRecord as error:
+            self.trouble = str(error)
+            self._leave_word()
+        except Exception as error:
+            # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.
+            self.trouble = masked(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+            self.unreachable = not self._answers(error)
+            self._leave_word()
+        return self.trouble is None
+
+    def _connect(self) -> MlflowClient:
+        self.client = self.client or opened(self.output_dir)
+        return self.client
+
+    @property
+    def _files_at(self) -> str | None:
+        """Where a new experiment keeps its files; None: a server knows."""
+        return (self.output_dir / "mlartifacts").resolve().as_uri() if self.uri.startswith("sqlite") else None
+
+    def _answers(self, error: Exception) -> bool:
+        """Whether the store is there, and refused what it was told."""
+        from requests import ConnectionError, Timeout
+
+        link: BaseException | None = error
+        while link is not None:
+            if isinstance(link, ConnectionError | Timeout):
+                return False
+            link = link.__cause__ or link.__context__
+        try:
+            self._connect().search_experiments(max_results=1)
+        except Exception:
+            return False
+        return True
+
+    def _leave_word(self) -> None:
+        """Says in the folder what is wrong: who started the run looks there."""
+        if not self.folder.is_dir():
+            return
+        with suppress(OSError, Replaced), locked(self.folder / ".mlflow.lock"):
+            _note(MarksFile(self.folder, self.store), self.trouble)
+
+
+def _note(file: MarksFile, trouble: str | None) -> None:
+    if trouble is not None or file.here.trouble is not None:  # trouble is news each time
+        file.here.trouble = trouble
+        file.save()

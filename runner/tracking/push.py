@@ -1,0 +1,257 @@
+"""What is pushed of a record, in which order, and what is marked as in.
+
+Each call that changes MLflow is one that may be made again: a run is found by its key where the answer to its making was lost,
+points carry the times of the record, and MLflow keeps equal points, parameters, tags and inputs once.  What is in is marked
+after each call, so that a server that dies at any of them leaves nothing out for ever and nothing in twice."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.tracking.content import BadRecord, Content, Line, Point, digest
+from runner.tracking.marks import Marks, MarksFile, RunMarks
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+BATCH = 1000  # metrics in one call (MLflow's limit)
+PARAMETERS = 100  # and parameters
+ENDED = {"done": "FINISHED", "failed": "FAILED", "diverged": "FAILED", "interrupted": "KILLED", "crashed": "KILLED"}
+KEY = "runner.key"
+
+
+class Deleted(Exception):
+    """A user has deleted the run in MLflow, where it is left alone."""
+
+
+@dataclass
+class Push:
+    """One push of a run folder, alone with its ``mlflow.json``."""
+
+    client: MlflowClient
+    file: MarksFile
+    folder: Path
+    files_at: str | None  # where a new experiment keeps its files; None: a server knows
+
+    def push(self, content: Content) -> None:
+        """Everything that is new.
+
+        Raises:
+            Deleted, Replaced, BadRecord, or whatever MLflow's client does.
+        """
+        state = self._state(content)
+        known = self._known(self.file.here)
+        marks = self.file.here
+        if marks.ended == state:  # in, as records of before say it
+            marks.ended = _end(content, state)
+            self.file.save()
+            return
+        if marks.run_id is None:
+            self._make(marks, content, content.run_name, content.starts, content.birth_tags())
+        self._parameters(content, known)
+        self._tags(content, state)
+        self._inputs(content)
+        if content.looped:
+            self._replicates(content, state)
+        else:
+            self._lines(marks, content, content.lines[marks.counted :])
+        self._end(content, state)
+
+    def _known(self, marks: Marks) -> dict[str, str]:
+        """Parameters that MLflow has; a run that it has not (another store, or one that was moved away) begins anew.
+
+        Raises:
+            Deleted: it had one.
+        """
+        if marks.run_id is None:
+            return {}
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self.client.get_run(marks.run_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            self.file.here = Marks()
+            return {}
+        if run.info.lifecycle_stage == "deleted":
+            raise Deleted
+        return dict(run.data.params)
+
+    def _experiment(self, name: str) -> str:
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(name)
+        if found is None:
+            try:
+                return self.client.create_experiment(name, self.files_at)
+            except MlflowException:  # another process made it just now
+                found = self.client.get_experiment_by_name(name)
+                if found is None:
+                    raise
+        return found.experiment_id
+
+    def _make(self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]) -> None:
+        """Makes a run, or finds the one that was made when no answer came."""
+        experiment = self._experiment(content.facts["experiment"])
+        if marks.asked:
+            found = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
+            marks.run_id = found[0].info.run_id if found else None
+        if marks.run_id is None:
+            marks.asked = True
+            self.file.save()
+            marks.run_id = self.client.create_run(experiment, start, {**tags, KEY: marks.key}, name).info.run_id
+        self.file.save()
+
+    def _parameters(self, content: Content, known: dict[str, str]) -> None:
+        from mlflow.entities import Param
+
+        marks = self.file.here
+        if marks.params:
+            return
+        left = [Param(name, value) for name, value in content.parameters.items() if name not in known]
+        for i in range(0, len(left), PARAMETERS):
+            self.client.log_batch(_id(marks), params=left[i : i + PARAMETERS])
+        marks.params = True
+        self.file.save()
+
+    def _tags(self, content: Content, state: str) -> None:
+        """Tags follow the record: what a run has become is said again."""
+        from mlflow.entities import RunTag
+
+        marks, tags = self.file.here, {**content.tags(), "state": state, "folder": str(self.folder.resolve())}
+        if marks.tags == digest(tags):
+            return
+        self.client.log_batch(_id(marks), tags=[RunTag(name, value) for name, value in tags.items()])
+        marks.tags = digest(tags)
+        self.file.save()
+
+    def _inputs(self, content: Content) -> None:
+        """Which data the run used, as MLflow's dataset input, as soon as they are known by their digest."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        marks, facts = self.file.here, content.facts
+        if marks.inputs or ("data_digest" not in facts and facts["state"] in ("pending", "running")):
+            return
+        source = json.dumps({"dataset": facts["choice"]["dataset"]})
+        data = Dataset(name=facts["data"], digest=content.data_digest, source_type="runner", source=source)
+        inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "training")])]
+        self.client.log_inputs(_id(marks), datasets=inputs)
+        marks.inputs = True
+        self.file.save()
+
+    def _lines(self, marks: RunMarks, content: Content, lines: list[Line]) -> None:
+        """Lines beyond those that are in; one that a resumed run has written again is in already."""
+        from mlflow.entities import Metric
+
+        waiting: list[Metric] = []
+        reached = dict(marks.lines)
+
+        def send() -> None:
+            for i in range(0, len(waiting), BATCH):
+                self.client.log_batch(_id(marks), metrics=waiting[i : i + BATCH])
+            waiting.clear()
+            marks.lines = dict(reached)
+            self.file.save()
+
+        for line in lines:
+            if line["step"] <= reached.get(line["phase"], -1):
+                continue
+            points: list[Point] = list(content.points([line]))
+            if waiting and len(waiting) + len(points) > BATCH:
+                send()
+            waiting += [Metric(*point) for point in points]
+            reached[line["phase"]] = line["step"]
+        if waiting:
+            send()
+
+    def _replicates(self, content: Content, state: str) -> None:
+        """One run below this one for each replicate that came after the other."""
+        finished = content.facts["finished"]
+        for replicate in sorted({line["replicate"] for line in content.lines}):
+            marks = self.file.here.replicates.setdefault(str(replicate), RunMarks())
+            start, end = content.span(replicate)
+            if marks.run_id is None:
+                tags = {"mlflow.parentRunId": _id(self.file.here), "replicate": str(replicate)}
+                name = f"{content.run_name} replicate {replicate + 1}"
+                self._make(marks, content, name, start, {**content.birth_tags(), **tags})
+            self._lines(marks, content, [line for line in content.lines if line["replicate"] == replicate])
+            now = "done" if str(replicate) in finished else state
+            self._set(marks, now, now, end)
+
+    def _state(self, content: Content) -> str:
+        """The record's state; one that says it is running, and that no process holds, was killed."""
+        state: str = content.facts["state"]
+        if state not in ("running", "pending") or not (self.folder / ".lock").exists():
+            return state
+        try:
+            with (self.folder / ".lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return "running"
+        return "crashed"
+
+    def _set(self, marks: RunMarks, state: str, end: str, stamp: int) -> None:
+        """Running, or ended at a time."""
+        if state in ENDED and marks.ended != end:
+            self.client.set_terminated(_id(marks), ENDED[state], stamp)
+            marks.ended = end
+        elif state not in ENDED and marks.ended is not None:
+            self.client.update_run(_id(marks), status="RUNNING")
+            marks.ended = None
+        else:
+            return
+        self.file.save()
+
+    def _end(self, content: Content, state: str) -> None:
+        from mlflow.entities import Metric
+
+        marks, end = self.file.here, _end(content, state)
+        if state in ENDED and marks.ended != end:
+            result = [Metric(*point) for point in content.result]
+            for i in range(0, len(result), BATCH):
+                self.client.log_batch(_id(marks), metrics=result[i : i + BATCH])
+            self._files(content)
+        self._set(marks, state, end, content.ends)
+
+    def _files(self, content: Content) -> None:
+        marks = self.file.here
+        for path in list(self._kept(content)):
+            name, at = str(path.relative_to(self.folder)), path.stat()
+            stamp = f"{at.st_size} {at.st_mtime_ns}"
+            if marks.files.get(name) != stamp:
+                below = str(Path(name).parent)
+                self.client.log_artifact(_id(marks), str(path), None if below == "." else below)
+                marks.files[name] = stamp
+                self.file.save()
+
+    def _kept(self, content: Content) -> Iterator[Path]:
+        """The files of a record that MLflow keeps too; checkpoints where that was asked for.
+
+        Raises:
+            BadRecord: one lies elsewhere.
+        """
+        facts, config = content.facts, content.config
+        names = ["config.yaml", "run.json", "metrics.jsonl", "references.bib", *facts.get("artefacts", [])]
+        folders = ["figures", "tables", *(["checkpoints"] if config.get("tracking_checkpoints") else [])]
+        below = [path for name in folders for path in sorted((self.folder / name).rglob("*"))]
+        for path in [*(self.folder / name for name in names), *below]:
+            if path.is_file():
+                if not path.resolve().is_relative_to(self.folder.resolve()):
+                    raise BadRecord(f"{path.name} lies outside the record: not pushed")
+                yield path
+
+
+def _end(content: Content, state: str) -> str:
+    """Tells one end of a run from another, which it has when it was resumed."""
+    return f"{state} {content.facts.get('ended') if state != 'crashed' else len(content.lines)}"
+
+
+def _id(marks: RunMarks) -> str:
+    assert marks.run_id is not None
+    return marks.run_id

@@ -1,0 +1,167 @@
+"""``python -m runner.tracking.pusher <output_dir>``: pushes every run that asks for it, until none does.
+
+Started by the first run that finds none at work.  It looks at the folders of the runs, not at the runs: what they have written
+down is pushed every ``EVERY`` seconds, and at once where the state of a run changed.  A store that cannot be reached is tried
+again after 2, 4, 8, … minutes while runs go on, once more when the last has ended, and then left to ``runner sync``."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from runner.tracking.handover import LOCK
+from runner.tracking.mirror import Mirror, opened
+from runner.tracking.queue import clear, folder_of, let_go, queue, requests
+from runner.tracking.store import one_at_a_time, tracking_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+EVERY = 30.0  # seconds between pushes of a run that goes on
+LOOK = 0.1  # seconds between looks at the folders
+LINGER = 5.0  # seconds that it stays for a next run, which then need not import MLflow again
+FIRST, LONGEST = 120.0, 7680.0  # seconds between tries of a store that does not answer, doubled each time
+NICE = 10  # runs come first
+
+
+@dataclass
+class Backoff:
+    """When a store that did not answer is tried again."""
+
+    clock: Callable[[], float] = time.monotonic
+    failures: int = 0
+    until: float = 0.0
+
+    def failed(self) -> None:
+        wait = min(FIRST * 2**self.failures, LONGEST)
+        self.failures, self.until = self.failures + 1, self.clock() + wait
+
+    def answered(self) -> None:
+        self.failures, self.until = 0, 0.0
+
+    @property
+    def waiting(self) -> bool:
+        return self.clock() < self.until
+
+
+@dataclass
+class Watched:
+    """What was last seen of a run that asks to be pushed."""
+
+    facts: int = 0  # time of run.json, ns
+    lines: int = 0  # size of metrics.jsonl
+    pushed: float = -EVERY  # when
+
+    def due(self, folder: Path, now: float) -> bool:
+        """Whether there is something new, and its time has come."""
+        facts, lines = _seen(folder)
+        return facts != self.facts or (lines != self.lines and now - self.pushed >= EVERY)
+
+
+def _seen(folder: Path) -> tuple[int, int]:
+    facts, lines = 0, 0
+    with suppress(OSError):
+        facts = (folder / "run.json").stat().st_mtime_ns
+        lines = (folder / "metrics.jsonl").stat().st_size
+    return facts, lines
+
+
+@dataclass
+class Pusher:
+    """The runs of one output folder on their way to MLflow."""
+
+    output_dir: Path
+    clock: Callable[[], float] = time.monotonic
+    client: MlflowClient | None = None
+    watched: dict[Path, Watched] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.backoff = Backoff(self.clock)
+
+    def open_store(self) -> None:
+        """Imports MLflow and opens its database while the runs begin; what is wrong with it shows when something is pushed."""
+        with suppress(Exception), one_at_a_time(tracking_uri(self.output_dir)):
+            self.client = opened(self.output_dir)
+
+    def look(self) -> int:
+        """Pushes what is due; how many runs still ask for it."""
+        asking = requests(self.output_dir)
+        gone = {request for request in asking if let_go(request)}
+        last = len(gone) == len(asking)  # no run goes on: whatever is left is tried once, and then left
+        for request in asking:
+            folder = folder_of(request, self.output_dir)
+            if folder is None:
+                if request in gone:
+                    clear(request)
+                continue
+            seen = self.watched.setdefault(folder, Watched())
+            due = seen.due(folder, self.clock()) or request in gone
+            if not due or (self.backoff.waiting and not last):
+                continue
+            tried = self._push(folder, seen)
+            if request in gone and (tried or last):
+                clear(request)
+            if not tried and last:  # the others would wait as long, and in vain
+                for left in asking:
+                    clear(left)
+                break
+        self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
+        return len(requests(self.output_dir))
+
+    def _push(self, folder: Path, seen: Watched) -> bool:
+        """Whether the store answered."""
+        seen.facts, seen.lines = _seen(folder)
+        mirror = Mirror(folder, self.output_dir, self.client)
+        mirror.push()
+        seen.pushed, self.client = self.clock(), mirror.client
+        if mirror.unreachable:
+            seen.facts = 0  # as if never seen: the next try pushes it
+            self.backoff.failed()
+            self.client = None
+        elif mirror.trouble is None:
+            self.backoff.answered()
+        return not mirror.unreachable
+
+
+def _alone(output_dir: Path) -> IO[str] | None:
+    """The lock of who pushes; None: another does.  A run that looks whether somebody does holds it for a moment."""
+    for _ in range(10):
+        lock = (queue(output_dir) / LOCK).open("a")
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        lock.close()
+        time.sleep(LOOK / 2)
+    return None
+
+
+def main(argv: list[str]) -> int:
+    """Pushes until nobody asks for it."""
+    output_dir = Path(argv[0])
+    with suppress(OSError):
+        os.nice(NICE)
+    pusher = Pusher(output_dir)
+    while requests(output_dir):  # looked at again without the lock: a run that came last saw it held, and started none
+        lock = _alone(output_dir)
+        if lock is None:
+            return 0
+        with lock:
+            pusher.open_store()
+            idle = time.monotonic()
+            while time.monotonic() - idle < LINGER and queue(output_dir).is_dir():
+                if pusher.look():
+                    idle = time.monotonic()
+                time.sleep(LOOK)
+    return 0
+
+
+if __name__ == "__main__":
+    with suppress(FileNotFoundError):  # the output folder was taken away
+        raise SystemExit(main(sys.argv[1:]))

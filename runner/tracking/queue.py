@@ -1,0 +1,85 @@
+"""Who asks to be pushed: a small file for each run in ``<output_dir>/.tracking``, held by the run's process while it lives.
+
+A lock on an open file goes with its process, however that ends: the pusher knows without asking whether a run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+
+class Request:
+    """One run's wish to be pushed, as its own process holds it."""
+
+    def __init__(self, folder: Path, output_dir: Path):
+        self.path = queue(output_dir) / f"{folder.parent.name}.{folder.name}"
+        self._where = f"{folder.parent.name}/{folder.name}"
+        self._file: IO[str] | None = None
+
+    def hold(self) -> None:
+        """Writes it down, and holds it; anew where it was cleared away.
+
+        Raises:
+            OSError: the output folder cannot be written.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        while self._file is None or not _same(self._file, self.path):
+            self.release()
+            self._file = self.path.open("a+")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file.truncate(0)
+        self._file.write(self._where)
+        self._file.flush()
+
+    def release(self) -> None:
+        """The process has nothing more to say of this run."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def queue(output_dir: Path) -> Path:
+    """The folder of all requests."""
+    return output_dir / ".tracking"
+
+
+def requests(output_dir: Path) -> list[Path]:
+    """Those that are waiting."""
+    with suppress(OSError):
+        return sorted(path for path in queue(output_dir).iterdir() if not path.name.startswith("."))
+    return []
+
+
+def folder_of(request: Path, output_dir: Path) -> Path | None:
+    """The run folder that a request names; None: not yet written, or no folder of a run."""
+    with suppress(OSError):
+        folder = output_dir / request.read_text()
+        if folder.resolve().parent.parent == output_dir.resolve() and (folder / "run.json").exists():
+            return folder
+    return None
+
+
+def let_go(request: Path) -> bool:
+    """Whether the process that made a request is gone, or is done with it."""
+    with suppress(OSError), request.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return not request.exists()
+
+
+def clear(request: Path) -> None:
+    """Takes a request away, unless a process holds it again."""
+    with suppress(OSError), request.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        request.unlink()
+
+
+def _same(file: IO[str], path: Path) -> bool:
+    try:
+        held, there = os.fstat(file.fileno()), path.stat()
+    except OSError:
+        return False
+    return (held.st_ino, held.st_dev) == (there.st_ino, there.st_dev)

@@ -1,0 +1,57 @@
+"""``runner sync``: pushes to MLflow what an unreachable server, or tracking=false, kept from it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.progress import track
+
+from runner.console import complain, out
+from runner.record.record import find, runs
+from runner.tracking.mirror import Mirror
+from runner.tracking.store import masked, tracking_uri
+
+
+def main(argv: list[str]) -> int:
+    """Pushes every recorded run, or those named; exit code 1 if the server cannot be reached or a record is bad.
+
+    Raises:
+        ConfigError: a name is no run.
+    """
+    parser = argparse.ArgumentParser(
+        prog="runner sync",
+        description="Pushes recorded runs to MLflow. A bad record is named, and the others are pushed.",
+        epilog="Exit code 0, 1 if the server cannot be reached or a record is bad, 2 for a mistake.",
+    )
+    parser.add_argument(
+        "run", nargs="*", help="folders or signatures of runs (default: every run of the output folder)"
+    )
+    parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    given = parser.parse_args(argv[1:])
+    output_dir = Path(given.output_dir)
+    folders = [find(run, output_dir) for run in given.run] or runs(output_dir)
+    if not folders:
+        out.print(f"no runs under {output_dir}", markup=False)
+        return 0
+    shown, client = masked(tracking_uri(output_dir)), None
+    pushed, bad = 0, list[str]()
+    for folder in track(folders, "pushing", console=out, disable=not out.is_terminal):
+        mirror = Mirror(folder, output_dir, client)
+        if mirror.push():
+            pushed += 1
+        elif mirror.unreachable:
+            left = len(folders) - pushed - len(bad)
+            complain(f"{shown}: {mirror.trouble}; {_runs(left)} left for the next runner sync")
+            return 1
+        else:
+            bad.append(f"{folder}: {mirror.trouble}")
+        client = mirror.client
+    out.print(f"{_runs(pushed)} in {shown}", markup=False)
+    if bad:
+        complain("\n".join([*bad, f"{_runs(len(bad))} left out"]))
+    return 1 if bad else 0
+
+
+def _runs(n: int) -> str:
+    return f"{n} run is" if n == 1 else f"{n} runs are"

@@ -1,0 +1,229 @@
+"""A server that dies at any call leaves nothing out for ever and nothing in twice; what was pushed before is known."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from made_records import STARTED, all_of, client_of, history, line, made_record, write
+
+from runner.record import record
+from runner.tracking.mirror import Mirror
+from runner.tracking.store import connect, tracking_uri
+
+READS = {"get_run", "get_experiment_by_name", "search_runs", "search_experiments"}
+
+
+class Dying:
+    """A client of a server that dies at its n-th call: before it did what it was told, or before it said so."""
+
+    def __init__(self, client, n: int, after: bool):
+        self.client, self.n, self.after, self.calls = client, n, after, 0
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            self.calls += 1
+            if self.calls == self.n and not (self.after and name not in READS):
+                raise ConnectionError(f"died before {name}")
+            answer = getattr(self.client, name)(*args, **kwargs)
+            if self.calls == self.n:
+                raise ConnectionError(f"died after {name}")
+            return answer
+
+        return call
+
+
+def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> int:
+    """A record whose first push dies at call n and whose second one does not; how many calls the first one made."""
+    folder = made_record(outputs, signature, replicates=2)
+    client = connect(tracking_uri(outputs))
+    dying = Dying(client, n, after)
+    assert Mirror(folder, outputs, dying).push() == (dying.calls < n)
+    assert Mirror(folder, outputs, client).push()
+    return dying.calls
+
+
+def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
+    found = all_of(client_of(outputs))
+    assert len(found) == 3 * len(signatures)  # the run and its two replicates
+    by = {s: json.dumps([e for e in found if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S") for s in signatures}
+    by = {s: json.loads(text) for s, text in by.items()}
+    first = by[signatures[0]]
+    assert [entry[1] for entry in first] == ["FINISHED"] * 3
+    assert len(first[1][5]["train/loss"]) == 6
+    for signature in signatures:
+        assert by[signature] == first, signature
+
+
+def places(outputs: Path) -> list[tuple[int, bool]]:
+    """Every place where a server can die, and one push that it survives first."""
+    calls = dies_and_is_synced(outputs, "whole000", 10**6, False)
+    assert calls > 15
+    return [(n, after) for n in range(1, calls + 1) for after in (False, True)]
+
+
+@pytest.mark.parametrize("share", [4, pytest.param(None, marks=pytest.mark.slow)])
+def test_a_server_that_dies_at_a_call(outputs, share):
+    everywhere = places(outputs)
+    chosen = random.Random(0).sample(everywhere, share) if share else everywhere
+    names = [f"{n:04d}{'after' if after else 'first'}" for n, after in chosen]
+    for name, (n, after) in zip(names, chosen, strict=True):
+        dies_and_is_synced(outputs, name, n, after)
+    assert_all_in_once(outputs, ["whole000", *names])
+
+
+def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
+    folder = made_record(outputs, state="running")
+    facts, lines = record.read(folder), record.read_lines(folder)
+    write(folder, lines[:7], facts)  # killed at step 5
+    assert Mirror(folder, outputs).push()
+    again = [entry if entry["step"] <= 2 else entry | {"time": entry["time"] + 100.0} for entry in lines]
+    write(folder, again[:3], facts)  # rewound to a checkpoint at step 2
+    assert Mirror(folder, outputs).push()
+    write(folder, again, facts | {"state": "done", "seconds": 120.0})
+    mirror = Mirror(folder, outputs)
+    assert mirror.push()
+    run = client_of(outputs).get_run(mirror.run_id)
+    assert [p.step for p in history(client_of(outputs), run, "train/loss")] == [1, 2, 3, 4, 5, 6]
+    assert [p.step for p in history(client_of(outputs), run, "evaluation/rmse")] == [2, 4, 6]
+
+
+def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
+    seen = []
+    for state, ended in (("interrupted", STARTED), ("running", None), ("done", "2026-11-01T13:00:00+00:00")):
+        open_yet = {} if state == "done" else {"finished": {"0": {"rmse": 1.0}}, "result": {}}
+        folder = made_record(outputs, state=state, ended=ended, replicates=2, **open_yet)
+        mirror = Mirror(folder, outputs)
+        assert mirror.push()
+        client = client_of(outputs)
+        runs = client.search_runs([client.get_run(mirror.run_id).info.experiment_id])
+        seen.append({run.data.tags.get("replicate", "whole"): run.info.status for run in runs})
+    assert seen == [
+        {"whole": "KILLED", "0": "FINISHED", "1": "KILLED"},
+        {"whole": "RUNNING", "0": "FINISHED", "1": "RUNNING"},
+        {"whole": "FINISHED", "0": "FINISHED", "1": "FINISHED"},
+    ]
+
+
+def test_a_run_that_was_killed_is_not_running(outputs):
+    folder = made_record(outputs, state="running", ended=None, result={})
+    (folder / ".lock").touch()  # no process holds it
+    mirror = Mirror(folder, outputs)
+    assert mirror.push()
+    run = client_of(outputs).get_run(mirror.run_id)
+    assert (run.info.status, run.data.tags["state"]) == ("KILLED", "crashed")
+
+
+def test_a_store_that_was_moved_away_is_filled_anew(outputs, empty_store):
+    folder = made_record(outputs)
+    assert Mirror(folder, outputs).push()
+    before = all_of(client_of(outputs))
+    (outputs / "mlflow.db").rename(outputs / "old.db")
+    shutil.copy(empty_store, outputs / "mlflow.db")
+    assert Mirror(folder, outputs).push()
+    assert all_of(client_of(outputs)) == before
+
+
+def test_here_then_there_then_here_again_is_in_once(outputs, empty_store, tmp_path, monkeypatch):
+    folder = made_record(outputs)
+    assert Mirror(folder, outputs).push()
+    before = all_of(client_of(outputs))
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+        assert Mirror(folder, outputs).push()
+        assert len(all_of(client_of(tmp_path))) == 1
+    assert Mirror(folder, outputs).push()
+    assert all_of(client_of(outputs)) == before
+
+
+def test_a_run_deleted_in_mlflow_is_left_alone(outputs):
+    folder = made_record(outputs, state="running", ended=None)
+    mirror = Mirror(folder, outputs)
+    assert mirror.push()
+    client_of(outputs).delete_run(mirror.run_id)
+    made_record(outputs)
+    assert Mirror(folder, outputs).push()
+    assert client_of(outputs).search_runs(["0", "1"]) == []
+
+
+def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypatch):
+    folder = made_record(outputs)
+    client = connect(tracking_uri(outputs))
+    log_inputs = client.log_inputs
+
+    def taken_away(*args, **kwargs):
+        (folder / "mlflow.json").unlink()
+        return log_inputs(*args, **kwargs)
+
+    monkeypatch.setattr(client, "log_inputs", taken_away)
+    assert not Mirror(folder, outputs, client).push()
+    assert not (folder / "mlflow.json").exists()
+
+
+# ---- as earlier versions left them ------------------------------------------------------------------------------------
+def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) -> str:
+    """What the version before wrote of a run that it pushed; the run's id."""
+    client = client_of(outputs)
+    run = client.create_run(
+        client.create_experiment("made", (outputs / "mlartifacts").as_uri()), run_name="bnn-sgld-01234567"
+    )
+    for entry in record.read_lines(folder)[:lines]:
+        for name, value in entry["metrics"].items():
+            client.log_metric(run.info.run_id, f"{entry['phase']}/{name}", value, 1, entry["step"])
+    if state:
+        client.set_terminated(run.info.run_id)
+    uri = f"sqlite:///{outputs.resolve()}/mlflow.db"
+    (folder / "mlflow.json").write_text(
+        json.dumps({"uri": uri, "run_id": run.info.run_id, "lines": lines, "state": state})
+    )
+    return run.info.run_id
+
+
+def test_a_run_that_was_pushed_before_is_in(outputs):
+    folder = made_record(outputs)
+    run_id = pushed_before(outputs, folder, "done", 9)
+    before = all_of(client_of(outputs))
+    mirror = Mirror(folder, outputs)
+    assert mirror.push()
+    assert mirror.run_id == run_id
+    assert all_of(client_of(outputs)) == before
+
+
+def test_a_run_that_was_half_pushed_before_goes_on(outputs):
+    folder = made_record(outputs)
+    run_id = pushed_before(outputs, folder, None, 4)
+    assert Mirror(folder, outputs).push()
+    assert Mirror(folder, outputs).push()
+    client = client_of(outputs)
+    run = client.get_run(run_id)
+    assert [p.step for p in history(client, run, "train/loss")] == [1, 2, 3, 4, 5, 6]
+    assert (run.info.status, run.data.params["model.width"], run.data.tags["data"]) == ("FINISHED", "3", "made-data")
+
+
+def test_a_parameter_that_changed_before_it_was_in_stops_nothing(outputs):
+    folder = made_record(outputs)
+    dying = Dying(connect(tracking_uri(outputs)), 4, after=True)  # the parameters are in, and nobody said so
+    assert not Mirror(folder, outputs, dying).push()
+    config = yaml.safe_load((folder / "config.yaml").read_text()) | {"data_dir": "elsewhere"}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config | {"description": "otherwise"}))
+    mirror = Mirror(folder, outputs)
+    assert mirror.push(), mirror.trouble
+    assert client_of(outputs).get_run(mirror.run_id).data.params["data_dir"] == "elsewhere"
+
+
+def test_many_metrics_and_odd_names(outputs):
+    folder = made_record(outputs)
+    metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
+    lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
+    write(folder, lines, record.read(folder) | {"started": STARTED})
+    mirror = Mirror(folder, outputs)
+    assert mirror.push(), mirror.trouble
+    run = client_of(outputs).get_run(mirror.run_id)
+    assert len([name for name in run.data.metrics if name.startswith("train/")]) == 1300
+    assert len(list(itertools.chain(history(client_of(outputs), run, "train/β_2_")))) == 2

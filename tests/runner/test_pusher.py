@@ -1,0 +1,194 @@
+"""One process pushes for all runs of an output folder: no run waits for MLflow, none is left out, and nobody stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from made_records import client_of, line, made_record, write
+
+from runner import app, console
+from runner.compose.overrides import compose
+from runner.record import record
+from runner.tracking import handover, pusher
+from runner.tracking.handover import Handover
+from runner.tracking.marks import read_marks
+from runner.tracking.pusher import Backoff, Pusher
+from runner.tracking.queue import requests
+from runner.tracking.store import OWN
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_run_asks_and_is_pushed(outputs):
+    folder = made_record(outputs, state="running", ended=None)
+    facts, lines = record.read(folder), record.read_lines(folder)
+    clock, run = Clock(), Handover(folder, outputs)
+    at_work = Pusher(outputs, clock)
+    write(folder, lines[:2], facts)
+    run.begin()
+    assert at_work.look() == 1
+    assert read_marks(folder, OWN).lines == {"train": 2}
+    write(folder, lines[:4], facts)
+    os.utime(folder / "run.json", ns=(1, 1))
+    at_work.watched[folder].facts = 1  # run.json is as it was seen: only lines are new
+    assert at_work.look() == 1
+    assert read_marks(folder, OWN).lines == {"train": 2}  # too soon
+    clock.now += pusher.EVERY
+    at_work.look()
+    assert read_marks(folder, OWN).lines == {"train": 3, "evaluation": 2}
+    write(folder, lines, facts | {"state": "done", "ended": facts["started"]})
+    assert not run.complete
+    at_work.look()  # at once
+    assert run.complete
+    run.end()
+    assert at_work.look() == 0
+    assert requests(outputs) == []
+
+
+def test_a_run_that_was_killed_is_pushed_too(outputs):
+    folder = made_record(outputs, state="running", ended=None)
+    (folder / ".lock").touch()
+    code = "import os, signal, sys; from pathlib import Path; from runner.tracking import handover; " \
+           "handover.start_pusher = lambda _: None; handover.Handover(Path(sys.argv[1]), Path(sys.argv[2])).begin(); " \
+           "os.kill(os.getpid(), signal.SIGKILL)"  # fmt: skip
+    assert subprocess.run([sys.executable, "-c", code, str(folder), str(outputs)]).returncode == -signal.SIGKILL
+    assert len(requests(outputs)) == 1
+    assert Pusher(outputs).look() == 0
+    run = client_of(outputs).get_run(read_marks(folder, OWN).run_id)
+    assert run.info.status == "KILLED"
+
+
+def test_a_store_that_does_not_answer_is_left_alone_for_2_4_8_minutes():
+    clock = Clock()
+    backoff, waits = Backoff(clock), []
+    for _ in range(8):
+        backoff.failed()
+        waits.append((backoff.until - clock.now) / 60)
+        assert backoff.waiting
+        clock.now = backoff.until
+        assert not backoff.waiting
+    assert waits == [2, 4, 8, 16, 32, 64, 128, 128]
+    backoff.answered()
+    backoff.failed()
+    assert backoff.until - clock.now == 120
+
+
+def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(outputs, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    tried = []
+    push = pusher.Mirror.push
+    monkeypatch.setattr(pusher.Mirror, "push", lambda self: tried.append(self.folder.name) or push(self))
+    going = [
+        Handover(made_record(outputs, name, state="running", ended=None), outputs) for name in ("a" * 12, "b" * 12)
+    ]
+    for run in going:
+        run.begin()
+    clock = Clock()
+    at_work = Pusher(outputs, clock)
+    for minute in range(8):
+        clock.now = 60.0 * minute
+        for run in going:
+            write(run.folder, [line(minute + 1, 0, "train")], record.read(run.folder))
+        at_work.look()
+    assert tried == ["a" * 12] * 3  # after 0, 2 and 6 minutes, the second run not at all: it would wait as long
+    assert going[0].trouble
+    for run in going:
+        run.end()
+    tried.clear()
+    assert at_work.look() == 0  # runner sync does the rest
+    assert tried == ["a" * 12]
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    going[1].begin()
+    going[1].end()
+    assert Pusher(outputs).look() == 0
+    assert read_marks(going[1].folder, OWN).run_id
+
+
+def silent() -> socket.socket:
+    """A server that lets everybody in and never answers."""
+    server = socket.create_server(("127.0.0.1", 0), backlog=100)
+    server.listen()
+    return server
+
+
+def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monkeypatch, capsys):
+    with closing(silent()) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:secret@127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+        folder = made_record(tmp_path, state="running", ended=None)
+        run = Handover(folder, tmp_path)
+        spent = [-time.monotonic()]
+        run.begin()
+        for _ in range(100):  # as often as in 50 minutes
+            run.begin()
+        spent[0] += time.monotonic()
+        made_record(tmp_path)
+        spent.append(-time.monotonic())
+        run.end()
+        spent[1] += time.monotonic()
+        assert spent[0] < 1.0
+        assert spent[1] < handover.PATIENCE + 0.5
+        console.show_whereabouts(folder, run)
+        assert "secret" not in capsys.readouterr().out
+        handover._started[tmp_path].terminate()
+
+
+def assert_nobody_stays(output_dir: Path) -> None:
+    deadline = time.monotonic() + 90
+    while any(process.poll() is None for process in handover._started.values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert requests(output_dir) == []
+
+
+@pytest.mark.slow
+def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
+    """A run as it is given, one that follows it, and nobody who stays."""
+    monkeypatch.undo()
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(handover, "PATIENCE", 60.0)  # a test may wait: machines are slow
+    for seed in (0, 1):
+        given = ["+experiment=friend_or_foe", "smoke=true", "offline=true", f"output_dir={outputs}", f"seed={seed}"]
+        assert app.attempt(*compose(given))[0] == 0
+    said = capsys.readouterr().out
+    assert said.count("MLflow   run ") == 2
+    client = client_of(outputs)
+    runs = client.search_runs([client.get_experiment_by_name("friend_or_foe").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 2
+    assert_nobody_stays(outputs)
+
+
+def test_two_runs_that_begin_at_once_start_one_that_pushes(outputs):
+    (outputs / ".tracking").mkdir()
+    first = pusher._alone(outputs)
+    assert first is not None
+    assert pusher._alone(outputs) is None
+    first.close()
+    again = pusher._alone(outputs)
+    assert again is not None
+    again.close()
+
+
+def test_offline_tells_no_server(make_job, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    game = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
+    folder = Path("any/run")
+    assert handover.handed_over(make_job(*game, "offline=true").settings, folder) is None
+    assert handover.handed_over(make_job(*game, "offline=false").settings, folder) is not None
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert handover.handed_over(make_job(*game, "offline=true").settings, folder) is not None

@@ -1,0 +1,139 @@
+"""``runner sync`` goes on behind a bad record and names it, refuses what is no run, and shows no password."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_records import client_of, line, made_record
+
+from runner import cli
+from runner.mistakes import ConfigError
+from runner.tracking import mirror, sync
+from runner.tracking.marks import read_marks
+from runner.tracking.store import OWN, masked
+
+PASSWORDS = {
+    "http://me:secret@host:5000/x": "http://me:***@host:5000/x",
+    "postgresql://me:se:cr@et@host/db": "postgresql://me:***@host/db",
+    "mysql+pymysql://:secret@host/db": "mysql+pymysql://:***@host/db",
+    "http://host/?token=secret&x=1": "http://host/?token=***&x=1",
+    "API request to http://me:secret@host/api failed": "API request to http://me:***@host/api failed",
+    "http://host:5000": "http://host:5000",
+    "sqlite:////home/me/mlflow.db": "sqlite:////home/me/mlflow.db",
+    "mail me@host: now": "mail me@host: now",
+}
+
+
+@pytest.mark.parametrize("text", PASSWORDS)
+def test_passwords_are_masked(text):
+    assert masked(text) == PASSWORDS[text]
+
+
+def synced(outputs: Path, *words: str) -> int:
+    return sync.main(["sync", "--output-dir", str(outputs), *words])
+
+
+def run_json(folder: Path) -> None:
+    (folder / "run.json").write_text("{")
+
+
+def config(folder: Path) -> None:
+    (folder / "config.yaml").write_text("a: [")
+
+
+def no_config(folder: Path) -> None:
+    (folder / "config.yaml").unlink()
+
+
+def facts(folder: Path) -> None:
+    (folder / "run.json").write_text(json.dumps({"state": "done"}))
+
+
+def a_line(folder: Path) -> None:
+    (folder / "metrics.jsonl").write_text(json.dumps(line(1, 0, "train") | {"metrics": {"loss": "small"}}) + "\n")
+
+
+def leads_out(folder: Path) -> None:
+    (folder.parent / "secret.txt").write_text("secret")
+    (folder / "figures").mkdir()
+    (folder / "figures" / "a.png").symlink_to(folder.parent / "secret.txt")
+
+
+@pytest.mark.parametrize("damage", [run_json, config, no_config, facts, a_line, leads_out], ids=lambda d: d.__name__)
+def test_it_goes_on_behind_a_bad_record_and_names_it(outputs, capsys, damage):
+    good = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "cccccccccccc")]
+    bad = made_record(outputs, "bbbbbbbbbbbb")
+    damage(bad)
+    assert synced(outputs) == 1
+    said = capsys.readouterr()
+    assert f"{bad}: " in said.err
+    assert "1 run is left out" in said.err
+    assert "2 runs are in sqlite" in said.out
+    assert "Traceback" not in said.err
+    for folder in good:
+        assert read_marks(folder, OWN).ended
+    client = client_of(outputs)
+    done = [
+        run for e in client.search_experiments() for run in client.search_runs([e.experiment_id], "status = 'FINISHED'")
+    ]
+    assert len(done) == 2
+
+
+def test_a_name_that_is_no_run_is_refused(outputs, monkeypatch, capsys):
+    made_record(outputs)
+    with pytest.raises(ConfigError, match="ffff: no such run"):
+        synced(outputs, "ffff")
+    monkeypatch.setattr(sys, "argv", ["runner", "sync", "--output-dir", str(outputs), str(outputs)])
+    with pytest.raises(SystemExit) as exit:
+        cli.main()
+    assert exit.value.code == 2
+    assert "no such run" in capsys.readouterr().err
+    assert synced(outputs, "0123") == 0
+
+
+def test_a_server_that_is_not_there(outputs, monkeypatch, capsys):
+    folders = [made_record(outputs, name) for name in ("aaaaaaaaaaaa", "bbbbbbbbbbbb")]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
+        assert synced(outputs) == 1
+        said = capsys.readouterr()
+        assert "2 runs are left for the next runner sync" in said.err
+        assert "me:***@127.0.0.1:9" in said.err
+        assert "secret" not in said.out + said.err + "".join((f / "mlflow.json").read_text() for f in folders[:1])
+    assert synced(outputs) == 0
+    assert "2 runs are in sqlite" in capsys.readouterr().out
+
+
+def test_a_store_that_refuses_one_run_gets_the_others(outputs, monkeypatch, capsys):
+    made_record(outputs, "aaaaaaaaaaaa", choice={"dataset": "x" * 10**6})
+    made_record(outputs, "bbbbbbbbbbbb")
+    monkeypatch.setattr(mirror, "masked", lambda text: text[:100])
+    assert synced(outputs) == 1
+    assert "1 run is in sqlite" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for p in range(2):
+        for i in range(100):
+            made_record(tmp_path, f"{p}{i:03d}00000000", overrides=[f"seed={p}{i:03d}"])
+    own = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
+    # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
+    given = [own[p] + sorted(own[1 - p])[:10] for p in range(2)]
+    words = [sys.executable, "-m", "runner.cli", "sync", "--output-dir", str(tmp_path)]
+    going = [subprocess.Popen([*words, *folders], stdout=subprocess.PIPE, text=True) for folders in given]
+    said = [process.communicate(timeout=500)[0] for process in going]
+    assert [process.returncode for process in going] == [0, 0]
+    assert all("110 runs are in" in text for text in said)
+    client = client_of(tmp_path)
+    (made,) = [e for e in client.search_experiments() if e.name == "made"]
+    found = client.search_runs([made.experiment_id], max_results=1000)
+    assert len(found) == 200
+    assert len({run.info.run_name for run in found}) == 200
+    for run in found:
+        assert (run.info.status, len(client.get_metric_history(run.info.run_id, "train/loss"))) == ("FINISHED", 6)
