@@ -67,7 +67,7 @@ def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
         state, _ = inference.step(state, batch, rng)
         for r in range(4):
             literal = sum(log_w[r, n].exp() * (model.H @ now[r, n]) for n in range(30))
-            torch.testing.assert_close(state.filtered.predicted[r, t - 1], literal)
+            torch.testing.assert_close(inference.posterior(state).predicted[r, t - 1], literal)
             if t > 1 and not (missing and t == 2):
                 assert float((literal - now[r].mean(0) @ model.H.T).abs().max()) > 1e-3
 
