@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from runner.mistakes import ConfigError, shown_path
@@ -34,6 +35,16 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
             raise
         except BaseException as error:  # SystemExit too: a script that was meant to be run, not imported
             raise ConfigError(f"{key}: {_why(module, error)}") from None
+
+
+def source_file(module: str) -> Path | None:
+    """Where a module lies, also from the present folder; it is not imported.  None: nowhere."""
+    name = module.strip().replace(".", "/")
+    for folder in (Path(), *map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *map(Path, sys.path)):
+        for path in (folder / f"{name}.py", folder / name / "__init__.py"):
+            if name and path.is_file():
+                return path
+    return None
 
 
 def _why(module: str, error: BaseException) -> str:
@@ -64,18 +75,21 @@ def _is_users(file: str) -> bool:
     return not foreign and not any(path.is_relative_to(ours / package) for package in ("runner", "components"))
 
 
-def ask_whether_known(modules: Iterable[str], whose: str, trusted: bool, mend: str) -> None:
-    """Code that something else than the command line names is imported only when its user says so.
+def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:
+    """Refuses code that something else than the command line names: a study, a record.
 
     Raises:
-        ConfigError: nobody says so; with what to say.
+        ConfigError: there is some; with what to say to have it imported.
     """
-    named = ", ".join(modules)
-    if not named or trusted:
-        return
-    question = f"{whose} imports {named}, code that is not the runner's"
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{question}; import it? [y/N] ", end="", file=sys.stderr, flush=True)
+    if modules:
+        raise ConfigError(f"{whose} imports {', '.join(modules)}, code that is not the runner's; {mend} if you know it")
+
+
+def ask_whether_known(modules: Collection[str], whose: str, mend: str) -> None:
+    """``refuse_unknown``, after a question where there is somebody to answer it."""
+    if modules and sys.stdin.isatty() and sys.stderr.isatty():
+        question = f"{whose} imports {', '.join(modules)}, code that is not the runner's; import it? [y/N] "
+        print(question, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    raise ConfigError(f"{question}; {mend} if you know it")
+    refuse_unknown(modules, whose, mend)

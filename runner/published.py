@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -24,8 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from runner import CONF
-from runner.mistakes import ConfigError, nearest
+from runner import conf_folders
+from runner.mistakes import ConfigError, nearest, shown_path, unreadable
 
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]
@@ -143,19 +142,25 @@ def _of_run(config: dict[str, Any], key: str) -> Any:
     return value.get("name") if isinstance(value, dict) else value
 
 
-def load_published(name: str, folder: Path = CONF / "published") -> Published:
+def load_published(name: str) -> Published:
     """The table ``conf/published/<name>.yaml``.
 
     Raises:
         ConfigError: there is none, or it does not read as one.
     """
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        raise ConfigError(f"published={name}: no such table{nearest(name, (p.stem for p in folder.glob('*.yaml')))}")
+    path = conf_folders.find("published", name)
+    if path is None:
+        raise ConfigError(f"published={name}: no such table{nearest(name, conf_folders.names('published'))}")
     try:
         return Published(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (ValidationError, yaml.YAMLError, TypeError) as error:
-        raise ConfigError(f"conf/published/{name}.yaml: {str(error).splitlines()[0]}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(unreadable(path, error)) from None
+    except ValidationError as errors:
+        first = errors.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{shown_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}") from None
+    except (TypeError, AttributeError):
+        raise ConfigError(f"{shown_path(path)}: must hold keys and their values") from None
 
 
 def shown(mean: float, se: float | None, decimals: int = 2) -> str:

@@ -5,11 +5,32 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from runner.mistakes import ConfigError
+from runner import conf_folders
+from runner.mistakes import ConfigError, unreadable
+from runner.plugins import ask_whether_known
 from runner.record.facts import read
 from runner.record.record import find
+
+
+def _config(file: Path) -> tuple[DictConfig, str, list[str]]:
+    """The config of a record, its experiment and its plug-ins.
+
+    Raises:
+        ConfigError: the file is damaged, with the line where it breaks.
+    """
+    again = "give the run's own command again"
+    try:
+        cfg = OmegaConf.load(file)
+        content = OmegaConf.to_container(cfg, resolve=False)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{unreadable(file, error)}; {again}") from None
+    plugins = content.get("plugins", []) if isinstance(content, dict) else None
+    if not isinstance(cfg, DictConfig) or not isinstance(plugins, list) or not isinstance(cfg.get("experiment"), str):
+        raise ConfigError(f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}")
+    return cfg, cfg.pop("experiment"), [str(module) for module in plugins]
 
 
 def main(argv: list[str]) -> int:
@@ -17,14 +38,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="runner resume", description="Goes on with an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    parser.add_argument(
+        "--trust", action="store_true", help="import the plug-ins that its record names, without asking"
+    )
+    conf_folders.add_option(parser)
     given = parser.parse_args(argv[1:])
+    conf_folders.use(given.config_dir)
     folder = find(given.run, Path(given.output_dir))
-    facts = read(folder)
-    if facts is None or not (folder / "config.yaml").exists():
-        raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
-    cfg = OmegaConf.load(folder / "config.yaml")
-    assert isinstance(cfg, DictConfig)
-    experiment = cfg.pop("experiment")
+    if read(folder) is None:
+        raise ConfigError(f"{folder}: its run.json is damaged; give the run's own command again")
+    cfg, experiment, modules = _config(folder / "config.yaml")
+    if not given.trust:
+        ask_whether_known(modules, f"the record {folder}", "give --trust")
     cfg.output_dir = str(folder.parent.parent)
 
     from runner.app import attempt

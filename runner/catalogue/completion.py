@@ -10,61 +10,24 @@ import argparse
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from components import registry
-from runner import CONF
-from runner.catalogue.declarations import SETTINGS, Declared, declared
+from runner import CONF, conf_folders
+from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
 from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options
+from runner.catalogue.shell_scripts import SCRIPTS
 from runner.mistakes import ConfigError
-from runner.yaml_comments import read_file
+from runner.plugins import source_file
+from runner.yaml_comments import Key, read_file
 
 Candidate = tuple[str, str]  # what to insert, and what it means
 
-SCRIPTS = {
-    "bash": r"""# runner: tab completion for bash; in ~/.bashrc:  eval "$(runner completion bash)"
-_runner_complete() {
-    local line=${COMP_LINE:0:COMP_POINT} word cut= candidate meaning
-    word=${line##*[[:space:]]}
-    # bash replaces only what follows the last of its word breaks, "=" among them.
-    if [[ $COMP_WORDBREAKS == *=* && $word == *=* ]]; then cut=${word%"${word##*=}"}; fi
-    COMPREPLY=()
-    while IFS=$'\t' read -r candidate meaning; do
-        COMPREPLY+=("${candidate#"$cut"}")
-    done < <("$1" completion query "$line" 2>/dev/null)
-    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=./] ]]; then compopt -o nospace; fi
-}
-complete -o default -F _runner_complete runner
-""",
-    "zsh": r"""#compdef runner
-# runner: tab completion for zsh; in ~/.zshrc, after compinit:  eval "$(runner completion zsh)"
-_runner_complete() {
-    local -a open open_shown closed closed_shown
-    local candidate meaning
-    while IFS=$'\t' read -r candidate meaning; do
-        if [[ $candidate == *[=./] ]]; then
-            open+=("$candidate"); open_shown+=("$candidate${meaning:+  -- $meaning}")
-        else
-            closed+=("$candidate"); closed_shown+=("$candidate${meaning:+  -- $meaning}")
-        fi
-    done < <("$words[1]" completion query "${(j: :)words[1,CURRENT-1]} $PREFIX" 2>/dev/null)
-    (( $#open )) && compadd -Q -l -S '' -d open_shown -a open
-    (( $#closed )) && compadd -Q -l -d closed_shown -a closed
-    (( $#open + $#closed )) || _files
-}
-compdef _runner_complete runner
-""",
-    "fish": r"""# runner: tab completion for fish; once:  runner completion fish > ~/.config/fish/completions/runner.fish
-function __runner_complete
-    set -l line (commandline -cp | string collect)
-    runner completion query "$line" 2>/dev/null
-end
-complete -c runner -f -a '(__runner_complete)'
-""",
-}
 FLAGS = [
     ("--multirun", "a sweep: every combination of comma-separated values"),
     ("-m", "a sweep"),
@@ -73,15 +36,19 @@ FLAGS = [
     ("--help", "the commands and the run-level keys"),
     ("--hydra-help", "Hydra's own flags"),
 ]
+LAUNCH = ["--jobs=", "--only=", "--as=", "--output-dir=", "--config-dir=", "--plugin="]
 # Options of the sub-commands; a trailing "=" takes a value.
 OPTIONS = {
-    "list": ["--plugin="],
-    "resume": ["--output-dir="],
+    "list": ["--plugin=", "--config-dir="],
+    "show": ["--plugin=", "--config-dir="],
+    "resume": ["--output-dir=", "--trust", "--config-dir="],
+    "study": [*LAUNCH, "--fresh", "--status"],
+    "report": ["--to=", "--with=", "--output-dir=", "--config-dir=", "--plugin="],
     "compare": ["--output-dir=", "--all"],
     "sync": ["--output-dir="],
     "ui": ["--port=", "--output-dir="],
     "doctor": ["--output-dir=", "--data-dir="],
-    "rerun": ["--failed"],
+    "rerun": [*LAUNCH, "--failed"],
 }
 LAUNCHERS = {
     "joblib": "hydra_joblib_launcher",
@@ -96,17 +63,27 @@ def _choices(words: list[str]) -> dict[str, str]:
     """The components that a command line picks: by ``role=name``, or else through its experiment."""
     given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
     picked: dict[str, str] = {}
-    path = CONF / "experiment" / f"{given.get('experiment')}.yaml"
-    if path.is_file():
+    path = conf_folders.find("experiment", given.get("experiment", ""))
+    if path is not None:
         picked = chosen(yaml.safe_load(path.read_text(encoding="utf-8")))
     return picked | {role: given[role] for role in registry.CHOSEN if role in given}
 
 
-def _own(role: str, name: str) -> Declared:
+def _own(role: str, name: str, words: list[str]) -> Declared:
     """What the class of a component declares, or that of the run-level keys (role "")."""
     if not role:
         return declared("Settings", SETTINGS)
-    return describe(role, name)[1] if name in registry.names(role) else Declared()
+    if name in registry.names(role):
+        return describe(role, name)[1]
+    of_plugins = ((component_class(role, name, path), path) for path in _plugin_files(words))
+    return next((declared(cls, path) for cls, path in of_plugins if cls), Declared())
+
+
+def _plugin_files(words: list[str]) -> Iterator[Path]:
+    """The modules that a command line names as plug-ins, of which the text alone is read: a tab runs nobody's code."""
+    named = [m for w in words if w.startswith("plugins=") for m in w.partition("=")[2].strip("[]'\"").split(",")]
+    named += [after for before, after in itertools.pairwise(words) if before == "--plugin"]
+    yield from filter(None, map(source_file, named))
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
@@ -122,12 +99,21 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         if not rest:
             return role, names
         key, *rest = rest
-        holder = next((n for n in names if key in _own(role, n).holds), None)
+        holder = next((n for n in names if key in _own(role, n, words).holds), None)
         if holder is None:
             return "", []
         reached = f"{reached}.{key}"
-        content = yaml.safe_load((CONF / role / f"{holder}.yaml").read_text(encoding="utf-8"))
-        role, name = _own(role, holder).holds[key], given.get(reached, content.get(key))
+        content = _read(role, holder)[1] or {}
+        role, name = _own(role, holder, words).holds[key], given.get(reached, content.get(key))
+
+
+def _read(role: str, name: str) -> tuple[list[Key], Any]:
+    """Keys and content of a component's YAML; none of one that cannot be read."""
+    path = conf_folders.find(role, name)
+    try:
+        return read_file(path) if path else ([], None)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError):
+        return [], None
 
 
 def _keys(word: str, words: list[str]) -> list[Candidate]:
@@ -137,8 +123,8 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
     if role:
         found: dict[str, str] = {}
         for name in names:
-            own = _own(role, name)
-            for key in explained(read_file(CONF / role / f"{name}.yaml")[0], own):
+            own = _own(role, name, words)
+            for key in explained(_read(role, name)[0], own):
                 if key.path != "name":
                     ends = "=." if key.path in own.holds else "." if key.nested else "="
                     for end in ends:
@@ -148,7 +134,7 @@ def _keys(word: str, words: list[str]) -> list[Candidate]:
             "sweep chooses values")]  # fmt: skip
     for group in registry.CHOSEN:
         out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
-    types = _own("", "").fields
+    types = _own("", "", words).fields
     out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
     return out
 
@@ -175,7 +161,8 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     before, dot, last = plain.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [""])
     # Of the component chosen, or, before one is, of the first that has such a key.
-    own = next((own for name in names if last in (own := _own(role, name)).fields), None) if role or not dot else None
+    reachable = names if role or not dot else []
+    own = next((own for name in reachable if last in (own := _own(role, name, words)).fields), None)
     if own is None:
         return []
     kind = own.fields[last]
@@ -238,10 +225,26 @@ def candidates(line: str) -> list[Candidate]:
     """What may stand in place of the last word of a command line, which is empty after a space."""
     from runner.cli import COMMANDS
 
-    words = line.split()[1:]
+    words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]  # PYTHONPATH=. runner …
     word = words.pop() if words and not line[-1:].isspace() else ""
+    with conf_folders.of_this_command():
+        with suppress(ConfigError):
+            conf_folders.use(_folder(words))
+        found = _candidates(word, words, COMMANDS)
+    return [(text, meaning) for text, meaning in found if text.startswith(word)]
+
+
+def _folder(words: list[str]) -> str | None:
+    """The folder of own YAML that a command line names so far."""
+    folder = next((after for before, after in itertools.pairwise(words) if before in conf_folders.FLAGS), None)
+    folder = next((w.partition("=")[2] for w in words if w.startswith("--config-dir=")), folder)
+    return None if folder is None else os.path.expanduser(folder)
+
+
+def _candidates(word: str, words: list[str], commands: dict[str, tuple[str, str]]) -> list[Candidate]:
+    """``candidates`` before those that begin otherwise are dropped."""
     found: Iterable[Candidate]
-    if words and words[0] in COMMANDS:
+    if words and words[0] in commands:
         found = _argument(words[0], word, words[1:])
     elif words and words[-1] in ("--cfg", "-c"):
         found = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
@@ -250,8 +253,8 @@ def candidates(line: str) -> list[Candidate]:
     else:
         found = _override(word, words)
         if not words and "=" not in word:
-            found = [*((name, text[23:].strip()) for name, (_, text) in COMMANDS.items()), *found]
-    return [(text, meaning) for text, meaning in found if text.startswith(word)]
+            found = [*((name, text[23:].strip()) for name, (_, text) in commands.items()), *found]
+    return list(found)
 
 
 def main(argv: list[str]) -> int:

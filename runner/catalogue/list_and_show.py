@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import os
 import sys
@@ -16,9 +15,9 @@ from typing import Any
 import yaml
 
 from components import registry
-from runner import CONF
+from runner import CONF, conf_folders, plugins
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError, nearest, shown_path, unreadable
 from runner.tables import print_table
 from runner.yaml_comments import Key, Loader, read_file
 
@@ -30,7 +29,24 @@ Row = tuple[str, ...]
 # ---- reading --------------------------------------------------------------------------------------------------------
 def options(group: str) -> list[str]:
     """Names that a group offers on the command line: its YAML files."""
-    return sorted(p.stem for p in (CONF / group).glob("*.yaml"))
+    return conf_folders.names(group)
+
+
+def _file(group: str, name: str) -> Path:
+    """The YAML of one of a group's ``options``."""
+    return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
+
+
+def _read(path: Path) -> tuple[list[Key], Any]:
+    """Keys and content of a YAML file.
+
+    Raises:
+        ConfigError: it is none, with the line where it breaks.
+    """
+    try:
+        return read_file(path)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(unreadable(path, error)) from None
 
 
 def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
@@ -40,8 +56,8 @@ def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
     for entry in (content or {}).get("defaults") or []:
         if isinstance(entry, str):
             name = entry.removeprefix("/").removeprefix("experiment/")
-            path = CONF / "experiment" / f"{name}.yaml"
-            if name not in within and path.is_file():
+            path = conf_folders.find("experiment", name)
+            if name not in within and path is not None:
                 found |= chosen(yaml.load(path.read_text(encoding="utf-8"), Loader=Loader), (*within, name))
             continue
         for key, value in entry.items() if isinstance(entry, dict) else []:
@@ -55,8 +71,8 @@ def _described(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
-    except yaml.YAMLError as error:
-        return path.stem, f"not readable: {str(error).splitlines()[0]}", ""
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        return path.stem, unreadable(path, error), ""
     if not isinstance(content, dict):
         return path.stem, "", ""
     line = content.get("description") or content.get("caption") or content.get("title") or ""
@@ -70,7 +86,7 @@ def rows(group: str) -> list[Row]:
     """(name, one line, paper or choice) of everything in a group."""
     if group in registry.ROLES:
         return [(entry.name, entry.sentence, entry.source) for entry in registry.catalogue(group)]
-    return [_described(CONF / group / f"{name}.yaml") for name in options(group)]
+    return [_described(_file(group, name)) for name in options(group)]
 
 
 def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
@@ -80,6 +96,10 @@ def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
         ConfigError: there is none of that name.
     """
     entry = next((e for e in registry.catalogue(role) if e.name == name), None)
+    if entry is None and (file := conf_folders.find(role, name)):
+        raise ConfigError(
+            f"{role}/{name}: {shown_path(file)} is there, its class is not; name its module, --plugin MODULE"
+        )
     if entry is None:
         raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
     return entry, _declared(entry)
@@ -168,7 +188,7 @@ def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
 # ---- the commands ---------------------------------------------------------------------------------------------------
 def _show_component(role: str, name: str) -> None:
     entry, own = describe(role, name)
-    path = CONF / role / f"{name}.yaml"
+    path = _file(role, name)
     print(f"{role}/{name}  {entry.sentence}")
     facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
     shown = "; ".join(f"{k} {', '.join(sorted(_set(v)))}" for k, v in facts.items() if _set(v))
@@ -180,15 +200,15 @@ def _show_component(role: str, name: str) -> None:
     if not path.exists():
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
-    keys, _ = read_file(path)
+    keys, _ = _read(path)
     print_table("", ("key", "default", "type", "meaning"), _typed(explained(keys, own), own.fields, f"{role}."))
 
 
 def _show_file(group: str, name: str) -> None:
     if name not in options(group):
         raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
-    path = CONF / group / f"{name}.yaml"
-    keys, content = read_file(path)
+    path = _file(group, name)
+    keys, content = _read(path)
     _, line, third = _described(path)
     print(f"{group}/{name}  {line}")
     use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")
@@ -208,6 +228,16 @@ def _show_config() -> None:
     print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
 
 
+def _with_own(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """What a command is given, with the user's own YAML and components brought in."""
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module of yours, whose components are among the others")
+    given = parser.parse_args(argv)
+    conf_folders.use(given.config_dir)
+    plugins.import_plugins(given.plugin, "--plugin")
+    return given
+
+
 def show(argv: list[str]) -> int:
     """``runner show``."""
     parser = argparse.ArgumentParser(
@@ -217,7 +247,8 @@ def show(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a name that does not exist. Not on a terminal, keys are tab-separated lines.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    what = parser.parse_args(argv).what.strip("/").removesuffix(".yaml")
+    given = _with_own(parser, argv)
+    what = given.what.strip("/").removesuffix(".yaml")
     group, _, name = what.replace("=", "/").rpartition("/")
     group = group.lstrip("+")
     if what == CONFIG:
@@ -245,15 +276,9 @@ def list_(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",
     )
     parser.add_argument("role", nargs="?", help=f"one of {', '.join(GROUPS)} (default: all)")
-    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help="also list what it registers")
-    given = parser.parse_args(argv)
+    given = _with_own(parser, argv)
     if given.role is not None and given.role not in GROUPS:
         raise ConfigError(f"{given.role}: no such role{nearest(given.role, GROUPS)}")
-    for module in given.plugin:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise ConfigError(f"--plugin {module}: {error}; is its folder on PYTHONPATH?") from None
     for group in [given.role] if given.role else GROUPS:
         third = "paper" if group in (*registry.ROLES, "published") else "of"
         found = rows(group)

@@ -20,6 +20,7 @@ from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
 from runner.plugins import import_plugins
+from runner.record.inside import inside
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
         if role in config and role not in CHOSEN:
             raise ConfigError(misplaced(role, config[role]))
     settings = validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
     for role in CHOSEN:
         if config.get(role) is not None:

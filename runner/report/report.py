@@ -10,9 +10,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner import conf_folders, plugins
 from runner.console import out
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes, write_text
+from runner.record.inside import inside
 from runner.report.context import notes, provenance, run_views, table_view
 from runner.report.earlier_scores import HEADER, EarlierScores, read_earlier
 from runner.report.evolutions import evolutions
@@ -168,12 +170,15 @@ def main(argv: list[str]) -> int:
         metavar="FILE",
         help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
     )
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "as for runner study; a report imports none")
     given = parser.parse_args(argv[1:])
+    conf_folders.use(given.config_dir)
     output_dir = Path(given.output_dir).resolve()
     name = Path(given.study).stem if given.study.endswith(".yaml") else given.study
     snapshot = snapshots.load(name, output_dir)
     study = snapshot.study if snapshot else load_study(given.study)
-    folder = given.to or output_dir / name / "report"
+    folder = given.to or inside(output_dir, name, "study") / "report"
     earlier = read_earlier(given.earlier, study)
     try:
         written, tables = write(name, study, snapshot, folder, earlier)

@@ -11,6 +11,7 @@ from components import registry
 from components.contracts.checks import Check
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
+from runner.record.inside import inside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +23,10 @@ def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
     for name, figure in figures.items():
         (folder / "figures").mkdir(exist_ok=True)
-        figure.savefig(folder / "figures" / f"{name}.png", dpi=150)
+        figure.savefig(inside(folder / "figures", f"{name}.png", "figure"), dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
-        table.to_csv(folder / "tables" / f"{name}.csv", index=False)
+        table.to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
     (folder / "references.bib").write_text(references(job))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from runner.compose.config import Job
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
+from runner.record.inside import real_file
 from runner.record.record import Record, disk_failure, now, read_lines
 from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
@@ -134,7 +136,8 @@ class Run:
             if isinstance(posterior, WritesFiles):
                 with self.announcements.shown_once():
                     written = posterior.artefacts(self.record.folder)
-                self.record.save(artefacts=[str(path.relative_to(self.record.folder)) for path in written])
+                names = [os.path.relpath(path, self.record.folder) for path in written]
+                self.record.save(artefacts=[name for name in names if real_file(self.record.folder, name, "artefacts")])
         return scores, [*kept("run", checks), *kept("attack", found.checks)]
 
     # -- the whole run -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from runner.compose.config import Job
 from runner.compose.settings import sign
 from runner.record.facts import read
+from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
 from runner.record.record import Record
 
@@ -59,7 +60,7 @@ def take_over(record: Record, job: Job) -> str | None:
     kept = facts.get("artefacts", []) if "0" in recorded else []
     if "0" in recorded:  # figures and tables are those of the first replicate
         for name in ("figures", "tables", "references.bib", *kept):
-            _copy(folder / name, record.folder / name)
+            _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     record.save(
         finished={r: facts["finished"][r] for r in recorded},
         checks={r: of for r, of in facts.get("checks", {}).items() if r in recorded},

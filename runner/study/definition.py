@@ -13,15 +13,35 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
-from runner import CONF
-from runner.mistakes import ConfigError, nearest
+from runner import conf_folders
+from runner.mistakes import ConfigError, nearest, unreadable
 from runner.published import load_published
+from runner.record.inside import inside
 
+
+def _file_name(name: str) -> str:
+    """What a file of the report is called by."""
+    try:
+        inside(Path(), name, "name")
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
 
@@ -55,7 +75,7 @@ class Row(_Strict):
 class TableSpec(_Strict):
     """One table of the report."""
 
-    name: str
+    name: FileName
     title: str
     better: Literal["lower", "higher"]
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
@@ -74,7 +94,7 @@ class TableSpec(_Strict):
 class FigureSpec(_Strict):
     """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
 
-    name: str
+    name: FileName
     x: str  # the grid key, or the table's name
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
@@ -84,7 +104,7 @@ class FigureSpec(_Strict):
 class EvolutionSpec(_Strict):
     """Metrics of the runs of one cell from evaluation to evaluation, a line for each replicate."""
 
-    name: str
+    name: FileName
     title: str
     metrics: list[str]
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
@@ -103,7 +123,7 @@ class EvolutionSpec(_Strict):
 class StudyDefinition(_Strict):
     """The whole of ``conf/study/<name>.yaml``."""
 
-    name: str
+    name: FileName
     description: str
     replicates: PositiveInt | None = None  # of every run; None: what each experiment says
     overrides: list[str] = []  # of every run
@@ -189,15 +209,15 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
     yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
 
 
-def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
+def load_study(name: str) -> StudyDefinition:
     """The study ``conf/study/<name>.yaml``, or the file itself where ``name`` ends in .yaml.
 
     Raises:
         ConfigError: there is none, or it does not read as one.
     """
-    path = Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml"
-    if not path.is_file():
-        raise ConfigError(f"study {name}: no such study{nearest(name, (p.stem for p in folder.glob('*.yaml')))}")
+    path = Path(name) if name.endswith(".yaml") else conf_folders.find("study", name)
+    if path is None or not path.is_file():
+        raise ConfigError(f"study {name}: no such study{nearest(name, conf_folders.names('study'))}")
     try:
         study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -207,8 +227,10 @@ def load_study(name: str, folder: Path = CONF / "study") -> StudyDefinition:
         if first["type"] == "extra_forbidden":
             what = "unknown key" + (nearest(where, StudyDefinition.model_fields) if len(first["loc"]) == 1 else "")
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
-    except (yaml.YAMLError, TypeError) as error:
-        raise ConfigError(f"{path.name}: {str(error).splitlines()[0]}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(unreadable(path, error)) from None
+    except TypeError:
+        raise ConfigError(f"{path.name}: must hold keys and their values") from None
     printed = {row for table in study.tables if table.published for row in load_published(table.published).values}
     for row in study.rows:
         if printed and row.published_row is not None and row.published_row not in printed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +19,8 @@ from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot
 
 FAILED = ("failed", "diverged", "crashed")
+# Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
+STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
@@ -67,10 +70,12 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
         return "starting"
 
 
-def _last_line(log: Path) -> str:
-    """What a process said last, for one that left no reason in its record."""
+def _reason(code: int, log: Path) -> str:
+    """Why a process ended that left no reason in its record: who killed it, or what it said last."""
+    if code == -signal.SIGKILL:
+        return "killed from outside, perhaps because memory ran out; the study's command goes on with it"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip()[:200] if lines else "it said nothing"
+    return f"exit code {code}: {lines[-1].strip()[:200] if lines else 'it said nothing'}"
 
 
 class Display:
@@ -94,19 +99,23 @@ class Display:
         lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in list(going)]
         self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
 
-    def ended(self, run: FrozenRun, code: int, seconds: float, log: Path) -> None:
-        """One line per run that ended, with the reason and the log of one that failed."""
+    def ended(self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool) -> None:
+        """One line per run that ended, with the reason and the log of one that failed; ``stopped``: the study was."""
         now = state(self.snapshot, run)
+        if stopped and code in STOPPED and now != "done":  # perhaps before it had a record, or could write one
+            self.counts["interrupted"] += 1
+            out.print(f"interrupted  {run.name}  ({seconds:.0f} s)", markup=False)
+            return
         # A process that ended badly without a word in the record: a crash, or a refusal before it began.
-        stopped = now == "done" and code > 128  # a signal came during its last writes
+        late = now == "done" and code > 128  # a signal came during its last writes
         now = (
             now
-            if code == 0 or stopped or now in ("failed", "diverged", "interrupted", "crashed", "running")
+            if code == 0 or late or now in ("failed", "diverged", "interrupted", "crashed", "running")
             else "failed"
         )
         self.counts[now] += 1
         self.progress.advance(self.task)
         facts = self.snapshot.facts(run) or {}
-        why = "" if now == "done" else facts.get("error") or f"exit code {code}: {_last_line(log)}"
+        why = "" if now == "done" else facts.get("error") or _reason(code, log)
         line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
         out.print(line, style="red" if now in FAILED else None, markup=False)

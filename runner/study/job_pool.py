@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.record.inside import inside
 from runner.study.left_going import LeftGoing, taken
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
@@ -32,7 +33,9 @@ class Going:
 
 def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
     """What runs one run of a study."""
-    return [sys.executable, "-m", "runner.study.one_run", str(location(snapshot.name, snapshot.output_dir)), run.name]
+    snapshot_file = str(location(snapshot.name, snapshot.output_dir))
+    # -P: no module of the folder that happens to be the present one is imported in the place of another.
+    return [sys.executable, "-P", "-m", "runner.study.one_run", snapshot_file, run.name]
 
 
 class JobPool:
@@ -46,7 +49,7 @@ class JobPool:
         self,
         snapshot: Snapshot,
         jobs: int,
-        on_end: Callable[[FrozenRun, int, float, Path], None],
+        on_end: Callable[[FrozenRun, int, float, Path, bool], None],
         on_poll: Callable[[list[Going]], None] = lambda going: None,
         command: Callable[[Snapshot, FrozenRun], list[str]] = command,
     ):
@@ -61,7 +64,8 @@ class JobPool:
         self.stopped_by = self.stopped_by or signum
 
     def _log(self, run: FrozenRun) -> Path:
-        return location(self.snapshot.name, self.snapshot.output_dir).parent / "logs" / f"{run.signature}.log"
+        logs = location(self.snapshot.name, self.snapshot.output_dir).parent / "logs"
+        return inside(logs, f"{run.signature}.log", "signature")
 
     def _start(self, run: FrozenRun) -> None:
         log = self._log(run)
@@ -88,7 +92,8 @@ class JobPool:
             if isinstance(job.process, LeftGoing) and not job.process.ended():
                 self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
             else:
-                self.on_end(job.run, job.process.poll() or 0, time.monotonic() - job.started, job.log)
+                seconds = time.monotonic() - job.started
+                self.on_end(job.run, job.process.poll() or 0, seconds, job.log, self.stopped_by is not None)
 
     def _stop(self) -> None:
         self.going = [g for g in self.going if not isinstance(g.process, LeftGoing) or g.process.number() is not None]

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from omegaconf import OmegaConf
+from pydantic import TypeAdapter, ValidationError
 
-from runner.mistakes import ConfigError
+from runner.mistakes import ConfigError, unreadable
+from runner.plugins import refuse_unknown
 from runner.record.atomic import write_text
 from runner.record.facts import read
+from runner.record.inside import inside
 from runner.record.record import now
 from runner.study.definition import Planned, StudyDefinition, plan
 from runner.yaml_comments import Dumper, Loader
@@ -51,7 +54,7 @@ class Snapshot:
 
     def folder(self, run: FrozenRun) -> Path:
         """Where a run is recorded."""
-        return self.output_dir / run.experiment / run.signature
+        return inside(inside(self.output_dir, run.experiment, "experiment"), run.signature, "signature")
 
     def facts(self, run: FrozenRun) -> dict[str, Any] | None:
         """run.json of a run; None: not started."""
@@ -67,11 +70,12 @@ class Snapshot:
 
 def location(name: str, output_dir: Path) -> Path:
     """The snapshot's file."""
-    return output_dir / "studies" / name / "snapshot.yaml"
+    return inside(output_dir / "studies", name, "study") / "snapshot.yaml"
 
 
-def _frozen(planned: Planned, name: str, output_dir: Path) -> FrozenRun:
-    """Composes and validates one run, as ``runner`` would; one without an experiment is recorded under the study's."""
+def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str]) -> FrozenRun:
+    """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named, and none but these; one
+    without an experiment is recorded under the study's."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -82,6 +86,10 @@ def _frozen(planned: Planned, name: str, output_dir: Path) -> FrozenRun:
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
     try:
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
+        named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
+        if isinstance(named, list):
+            refuse_unknown([str(m) for m in named if m not in plugins], f"study {name}", "give --plugin MODULE")
+            cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         job = prepare(cfg, experiment or name, explicit)
     except (ConfigError, DataUnavailable, HydraException, OmegaConfBaseException) as error:
         return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
@@ -93,16 +101,17 @@ def take(
     name: str,
     extra: list[str],
     output_dir: Path,
+    plugins: list[str],
     watch: Callable[[list[Planned]], Any] = lambda runs: runs,
 ) -> Snapshot:
-    """Composes every run.
+    """Composes every run; ``plugins`` are the modules that the user named.
 
     Raises:
         ConfigError: no run at all can be composed.
     """
     from runner.record.code import commit
 
-    runs = [_frozen(planned, study.name, output_dir) for planned in watch(list(plan(study, extra)))]
+    runs = [_frozen(planned, study.name, output_dir, plugins) for planned in watch(list(plan(study, extra)))]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)
@@ -139,10 +148,12 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
     path = location(name, output_dir)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
-        runs = [FrozenRun(**run) for run in content["runs"]]
+        runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
         study = StudyDefinition(**content["study"])
         return Snapshot(name, study, content["taken"], content["git"], content["extra"], runs, output_dir)
     except FileNotFoundError:
         return None
-    except (yaml.YAMLError, TypeError, KeyError, ValidationError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{unreadable(path, error)}; take a new one with --fresh") from None
+    except (TypeError, KeyError, ValidationError) as error:
         raise ConfigError(f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh") from None

@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from runner import conf_folders, plugins
 from runner.console import announce, out
 from runner.mistakes import ConfigError, nearest
+from runner.plugins import refuse_unknown
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
@@ -29,7 +31,9 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     rows = {row.name: row for row in snapshot.study.rows}
     runs = [run for run in snapshot.runs if not run.refused]
     for text in only:
-        key, _, values = text.partition("=")
+        key, equals, values = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--only {text}: write a key and its values, --only model=igp")
 
         def of(run: FrozenRun, key: str = key) -> str:
             row = rows[run.row]
@@ -85,6 +89,12 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
     return 1 if any(display.counts[s] for s in FAILED) else 0
 
 
+def _named(given: argparse.Namespace) -> list[str]:
+    """The plug-ins that the command line names itself: by --plugin, or as an override of every run."""
+    typed = [text.partition("=")[2].strip("[]").split(",") for text in given.overrides if text.startswith("plugins=")]
+    return [*given.plugin, *(module.strip() for modules in typed for module in modules if module.strip())]
+
+
 def _changed(study: str, found: Snapshot) -> bool:
     """Whether the study's YAML reads otherwise than when it was frozen."""
     try:
@@ -109,6 +119,9 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
                 "--fresh takes the new one",
                 markup=False,
             )
+        foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(_named(given))
+        if not given.status:
+            refuse_unknown(sorted(foreign), f"study {name}", "give --plugin MODULE")
         return found
     study = load_study(given.study)
 
@@ -118,7 +131,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
                 out.print(f"composing {i + 1}/{len(runs)}", end="\r")
             yield run
 
-    taken = snapshots.take(study, name, given.overrides, output_dir, watch)
+    taken = snapshots.take(study, name, given.overrides, output_dir, _named(given), watch)
     refused = [run for run in taken.runs if run.refused]
     if refused:
         lines = [f"{run.name}: {run.refused}" for run in refused[:SHOWN]]
@@ -127,6 +140,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             f"{len(refused)} of {len(taken.runs)} runs cannot be composed and are left out",
             "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
+    chosen(taken, given.only)  # a misspelt --only costs nothing but the time to say so
     if not given.status:
         snapshots.save(taken)
         out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
@@ -151,7 +165,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
     parser.add_argument("--status", action="store_true", help="show the state of every run and stop")
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module of yours that every run imports")
     given = parser.parse_intermixed_args(argv[1:])
+    conf_folders.use(given.config_dir)
     if again and not given.failed:
         raise ConfigError("rerun: say which runs with --failed")
     if given.jobs < 1:

@@ -36,6 +36,7 @@ from omegaconf import DictConfig
 
 from runner.compose.guard import OWN_SWEEPER
 from runner.mistakes import ConfigError
+from runner.record.inside import inside
 from runner.sweep.search_space import PRUNERS, SAMPLERS, distribution, pruner, sampler, storage, written
 from runner.sweep.trial import VARIABLE, failure, note_failure
 
@@ -140,6 +141,7 @@ class OptunaSweeper(Sweeper):
             raise ConfigError(
                 f"hydra.sweeper.study_name={self.name}: letters, digits, dots, dashes and underscores only"
             )
+        inside(self.folder, self.name, "hydra.sweeper.study_name")
         self.store = store = storage(self.storage_url)
         study = optuna.create_study(
             study_name=self.name, storage=store, load_if_exists=True, direction=self.direction,

@@ -220,7 +220,7 @@ def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_
     (tmp_path / "experiment").mkdir()
     for name, base in (("a", "b"), ("b", "a")):  # Hydra refuses it; the list must not hang
         (tmp_path / "experiment" / f"{name}.yaml").write_text(f"defaults: [{base}, override /model: {name}]\n")
-    monkeypatch.setattr("runner.catalogue.list_and_show.CONF", tmp_path)
+    monkeypatch.setattr("runner.conf_folders.CONF", tmp_path)
     assert chosen(yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())) == {"model": "a"}
 
 

@@ -1,0 +1,31 @@
+"""Names that become paths: whatever a config, a study or a record calls something, it stays in its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+from runner.mistakes import ConfigError
+
+
+def inside(folder: Path, name: str, key: str) -> Path:
+    """``folder/name``; ``key`` is what the user knows the name as.
+
+    Raises:
+        ConfigError: the name leads out of the folder, or is the folder itself.
+    """
+    parts = PurePath(name).parts
+    if not parts or ".." in parts or PurePath(name).is_absolute() or any(ord(letter) < 32 for letter in name):
+        raise ConfigError(f"{key}={name!r}: leads out of its folder; give a plain name")
+    return folder / name
+
+
+def real_file(folder: Path, name: str, key: str) -> Path:
+    """``inside``, of a file that is read or sent on: a link that leads out of the folder is refused too.
+
+    Raises:
+        ConfigError: the name, or what it is a link to, lies elsewhere.
+    """
+    path = inside(folder, name, key)
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(f"{key}={name!r}: is a link that leads out of {folder}; remove it")
+    return path
