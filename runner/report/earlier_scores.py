@@ -10,6 +10,7 @@ import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.csv_cells import as_meant
 from runner.mistakes import ConfigError, nearest
 from runner.study.definition import StudyDefinition
 
@@ -62,8 +63,9 @@ def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            lines = list(enumerate(reader, start=2))
-    except (OSError, UnicodeDecodeError) as error:
+            meant = ({k: as_meant(v) if isinstance(v, str) else v for k, v in line.items()} for line in reader)
+            lines = list(enumerate(meant, start=2))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"
         raise ConfigError(f"--with {path}: cannot be read ({why})") from None
     missing = [name for name in HEADER if name not in (reader.fieldnames or [])]

@@ -7,11 +7,13 @@ import base64
 import csv
 import io
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner import conf_folders, plugins
 from runner.console import out
+from runner.csv_cells import as_word
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes, write_text
 from runner.record.inside import inside
@@ -82,13 +84,14 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                 for c in cells:
                     s, n, pair = c.summary, c.number, c.against
                     metric = spec.columns[c.column] if isinstance(spec.columns, dict) else spec.metric
-                    writer.writerow(
-                        [spec.name, row.model, row.printed, row.preset, c.column, metric,
-                         *((n.text, n.mean, n.se) if n else ("",) * 3),
-                         *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
-                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
-                         " ".join(f"{f.parent.name}/{f.name}" for f in c.folders)]
-                    )  # fmt: skip
+                    line = [
+                        spec.name, row.model, row.printed, row.preset, c.column, metric,
+                        *((n.text, n.mean, n.se) if n else ("",) * 3),
+                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
+                        c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),
+                        " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
+                    ]  # fmt: skip
+                    writer.writerow(map(as_word, line))
 
 
 def _replicates(tables: list[Laid], path: Path) -> None:
@@ -100,13 +103,22 @@ def _replicates(tables: list[Laid], path: Path) -> None:
             for row, cells in laid.rows:
                 for c in cells:
                     for (seed, replicate), score in sorted(c.values.items()):
-                        writer.writerow([laid.spec.name, row.name, c.column, c.data, seed, replicate, score])
+                        line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
+                        writer.writerow(map(as_word, line))
 
 
 def _png(figure: Figure) -> bytes:
+    from components.figures.labels import readable
+
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    readable(figure).savefig(buffer, format="png", dpi=150, bbox_inches="tight")
     return buffer.getvalue()
+
+
+def markdown(text: object) -> str:
+    """Words of a study or a record as Markdown shows them, whatever signs of Markdown or HTML are among them."""
+    special = r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w))"  # an underscore inside a word means nothing
+    return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
 def write(
@@ -144,6 +156,7 @@ def write(
         loader=FileSystemLoader(TEMPLATES), autoescape=lambda file: str(file).endswith(".html.j2"),
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    page.filters["md"] = markdown
     for suffix in ("html", "md"):
         path = folder / f"{name}.{suffix}"
         write_text(path, page.get_template(f"template.{suffix}.j2").render(context))

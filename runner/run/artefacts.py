@@ -11,6 +11,7 @@ from components import registry
 from components.contracts.checks import Check
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
+from runner.csv_cells import table_as_words
 from runner.record.inside import inside
 
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
 def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job) -> None:
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
+    if figures:
+        from components.figures.labels import readable  # no figure, no matplotlib
     for name, figure in figures.items():
         (folder / "figures").mkdir(exist_ok=True)
-        figure.savefig(inside(folder / "figures", f"{name}.png", "figure"), dpi=150)
+        readable(figure).savefig(inside(folder / "figures", f"{name}.png", "figure"), dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
-        table.to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
+        table_as_words(table).to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
     (folder / "references.bib").write_text(references(job))
 
 

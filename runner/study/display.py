@@ -73,7 +73,7 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
 def _reason(code: int, log: Path) -> str:
     """Why a process ended that left no reason in its record: who killed it, or what it said last."""
     if code == -signal.SIGKILL:
-        return "killed from outside, perhaps because memory ran out; the study's command goes on with it"
+        return f"killed from outside (exit code {code}), perhaps because memory ran out; the study's command goes on with it"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return f"exit code {code}: {lines[-1].strip()[:200] if lines else 'it said nothing'}"
 

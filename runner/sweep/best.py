@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from rich.table import Table
 
 from runner.console import number, out
+from runner.csv_cells import table_as_words
 from runner.sweep.search_space import written
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show_best(study: Study, folder: Path, objective: str | None, fixed: list[str
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
     columns = ("number", "value", "params", "state", "user_attrs", "datetime_start", "duration")
-    study.trials_dataframe(attrs=columns).to_csv(folder / "trials.csv", index=False)
+    table_as_words(study.trials_dataframe(attrs=columns)).to_csv(folder / "trials.csv", index=False)
     done = [t for t in trials if t.state == TrialState.COMPLETE]
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
