@@ -109,9 +109,7 @@ class Display:
         # A process that ended badly without a word in the record: a crash, or a refusal before it began.
         late = now == "done" and code > 128  # a signal came during its last writes
         now = (
-            now
-            if code == 0 or late or now in ("failed", "diverged", "interrupted", "crashed", "running")
-            else "failed"
+            now if code == 0 or late or now in ("failed", "diverged", "interrupted", "crashed", "running") else "failed"
         )
         self.counts[now] += 1
         self.progress.advance(self.task)

@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from runner.record.inside import inside
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 
 def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     """The lock that a run of a study holds while it is going."""
-    return location(snapshot.name, snapshot.output_dir).parent / "going" / run.signature
+    return inside(location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature")
 
 
 def held(path: Path) -> bool:
