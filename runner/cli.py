@@ -9,8 +9,6 @@ import gc
 import importlib
 import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,26 +81,45 @@ def run(argv: list[str]) -> int:
 
 def _by_hydra(argv: list[str]) -> int:
     """What is more than one run, or a mistake."""
+    from runner.compose.command_line import is_sweep
+    from runner.compose.errors import late_choice
+    from runner.mistakes import ConfigError
+    from runner.sweep.failures import noted_failures
+    from runner.sweep.optuna_sweeper import register
+
+    register()
+    if not is_sweep(argv):
+        return _hydra(argv)
+    with noted_failures() as failures:
+        if complaint := late_choice(argv):
+            raise ConfigError(complaint)
+        _hydra(argv)
+        if not failures.exists():
+            return 0
+        number = len(failures.read_text().splitlines())
+    print(
+        f"{number} of the sweep's jobs failed; the others are done (give the same command to try them again)",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _hydra(argv: list[str]) -> int:
+    """Hydra's own way with a command line.
+
+    Raises:
+        ConfigError: it cannot go it."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     from runner import conf_folders
     from runner.app import main
-    from runner.compose.command_line import is_sweep
-    from runner.compose.errors import explain, late_choice
-    from runner.mistakes import FAILURES, ConfigError
-    from runner.sweep.optuna_sweeper import register
+    from runner.compose.errors import explain
+    from runner.mistakes import ConfigError
 
-    register()
-    sweeping = is_sweep(argv)
-    failures = Path(tempfile.mkdtemp(prefix="runner-")) / "failures.jsonl" if sweeping else None
     own = conf_folders.added()
     before, sys.argv = sys.argv, ["runner", *([] if own is None else ["--config-dir", str(own)]), *argv]
     try:
-        if failures:
-            if complaint := late_choice(argv):
-                raise ConfigError(complaint)
-            os.environ[FAILURES] = str(failures)
         main()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         if type(error) is ValueError and "Config group override" not in str(error):
@@ -110,13 +127,6 @@ def _by_hydra(argv: list[str]) -> int:
         raise ConfigError(explain(error, argv)) from None
     finally:
         sys.argv = before
-    if failures and failures.exists():
-        lines = failures.read_text().splitlines()
-        print(
-            f"{len(lines)} of the sweep's jobs failed; the others are done (give the same command to try them again)",
-            file=sys.stderr,
-        )
-        return 1
     return 0
 
 

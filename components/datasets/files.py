@@ -29,6 +29,7 @@ from components.trouble import DamagedFile, DataUnavailable
 
 CONNECT_SECONDS = 3.0  # a machine without network gives up after this long, whatever the number of mirrors
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
+LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is nobody's
 _failures: dict[tuple[Path, str], str] = {}  # downloads that failed in this process: not tried again
 _unreachable: set[tuple[str, int]] = set()
 _verified: set[tuple[str, int, int]] = set()  # path, size, time of change of files whose checksum was seen to fit
@@ -177,6 +178,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part")
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
+            remove_parts(part.parent)
             download(url, str(part), None)
             wrong = mismatch(part, file.checksums)
             if wrong is None:
@@ -188,6 +190,13 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         finally:
             part.unlink(missing_ok=True)
     raise DataUnavailable(_absent(data_dir, file, "could not be downloaded from " + ", ".join(tried)))
+
+
+def remove_parts(folder: Path) -> None:
+    """Removes parts of files that nobody has written to for a while, as a process that was killed leaves them."""
+    for part in folder.glob(".*.part"):
+        if time.time() - part.stat().st_mtime > LEFT_SECONDS:
+            part.unlink(missing_ok=True)
 
 
 def forget() -> None:

@@ -29,11 +29,11 @@ def remove_orphans(folder: Path) -> None:
     """Removes what ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
     for path in (*folder.glob(".*"), *folder.glob("*/.*")):
         found = re.fullmatch(r"\..+\.(\d+)", path.name)
-        if found and not _alive(int(found[1])):
+        if found and not alive(int(found[1])):
             path.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
     """Whether another process of that number is there: ours has written nothing when it looks."""
     if process == os.getpid():
         return False

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from components.datasets.arm.newton_euler import Arm, inverse_dynamics
 from components.datasets.arm.trajectories import Motion, random_motions
-from components.datasets.files import folders, writable
+from components.datasets.files import folders, remove_parts, writable
 
 Array = NDArray[np.float64]
 _HERE = Path(__file__).parent
@@ -118,23 +119,35 @@ def checksum() -> str:
     return digest.hexdigest()
 
 
+def _digest(rows: dict[str, Array]) -> str:
+    """Of the rows themselves: their names, shapes and numbers."""
+    digest = hashlib.sha256()
+    for name, array in sorted(rows.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 def _read(path: Path, expected: str) -> SimulatedRows | None:
-    """Rows kept in a file; None if there is no such file, it is torn, or other parameters made it."""
+    """Rows kept in a file; None if there is no such file, other parameters made it, or they are not those written."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            if str(stored["checksum"]) == expected:
-                return SimulatedRows(**{name: stored[name] for name in SimulatedRows.__annotations__})
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            rows = {name: stored[name] for name in SimulatedRows.__annotations__}
+            if str(stored["checksum"]) == expected and str(stored["digest"]) == _digest(rows):
+                return SimulatedRows(**rows)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         pass
     return None
 
 
 def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    known = {"checksum": np.array(checksum), "digest": np.array(_digest(vars(rows)))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_parts(path.parent)
         with part.open("wb") as stream:
-            np.savez(stream, checksum=np.array(checksum), **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
+            np.savez(stream, **known, **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
         os.replace(part, path)
         return True
     except OSError:  # a full disk: the rows are generated anew next time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -366,6 +367,34 @@ def test_a_torn_cache_is_made_anew(tmp_path, small):
         np.testing.assert_array_equal(again.x_train, first.x_train)
         assert kept.read_bytes() == whole or len(kept.read_bytes()) == len(whole)
     assert len(small) == 4
+
+
+def test_a_cache_whose_rows_were_changed_is_made_anew(tmp_path, small):
+    """In a file that is whole: it says whose rows it holds, and its name says so too."""
+    first = fresh(tmp_path)
+    (kept,) = (tmp_path / "sarcos_sim").iterdir()
+    stored = dict(np.load(kept))
+    for changed in (
+        {"y_train": stored["y_train"] + 1e-6},
+        {"x_test": stored["x_test"][:-1]},
+        {"digest": np.array("0" * 64)},
+    ):
+        np.savez(kept, **stored | changed)
+        again = fresh(tmp_path)
+        for name, array in vars(first).items():
+            np.testing.assert_array_equal(getattr(again, name), array)
+    assert len(small) == 4
+
+
+def test_parts_that_a_kill_has_left_are_removed(tmp_path, small):
+    folder = tmp_path / "sarcos_sim"
+    folder.mkdir()
+    (folder / ".rows-0123.npz.4321.part").write_bytes(b"half")
+    (folder / ".mine.npz.4322.part").write_bytes(b"growing")
+    os.utime(folder / ".rows-0123.npz.4321.part", (0, 0))
+    fresh(tmp_path)
+    assert sorted(p.suffix for p in folder.iterdir()) == [".npz", ".part"]
+    assert (folder / ".mine.npz.4322.part").exists()
 
 
 def test_other_parameters_are_another_world(tmp_path, small, monkeypatch):
