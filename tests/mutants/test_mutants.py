@@ -17,7 +17,7 @@ FAMILIES = sorted({mutant.name.split("/")[0] for mutant in EVERY})
 def test_there_are_many_of_every_family():
     assert len(EVERY) >= 80
     assert {"attacks", "defences", "filters", "games", "gp", "hamiltonian", "linear", "mcmc", "metrics", "networks",
-            "sgmcmc", "variational"} <= set(FAMILIES)  # fmt: skip
+            "sgmcmc", "variational", "verdicts"} <= set(FAMILIES)  # fmt: skip
     assert len({mutant.what for mutant in EVERY}) == len(EVERY)
 
 
