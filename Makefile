@@ -3,18 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow smoke mutants bench lint contracts format types clean
+.PHONY: help setup run test test-slow smoke mutants bench lint contracts lock format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 # torch first: a plain install would take the newest build and its CUDA packages.
-.venv/.ready: pyproject.toml
+.venv/.ready: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
 	touch .venv/.ready
 
 setup: .venv/.ready ## make the virtual environment with everything in it
@@ -44,6 +44,9 @@ lint: setup ## ruff (lint and format) and type hints
 
 contracts: setup ## write docs/contracts.md from the protocols
 	$(BIN)/python -m scripts.contracts_page
+
+lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
+	$(BIN)/python -m scripts.lock
 
 format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

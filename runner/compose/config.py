@@ -15,14 +15,15 @@ from omegaconf import DictConfig
 
 from components.contracts.roles import Attacker, Component, Dataset, Evasion, Inference, Model
 from components.evaluation.threat import Threat, threat_of
+from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.build import built
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
 from runner.compose.pairs import check_held_attackers, check_pairs
 from runner.compose.resolve import Identified, Resolved, resolve
-from runner.compose.settings import sign
-from runner.mistakes import ConfigError
+from runner.compose.settings import Settings, sign
+from runner.mistakes import ConfigError, nearest
 
 C = TypeVar("C", bound=Component)
 
@@ -52,6 +53,17 @@ def _component(role: str, config: dict[str, Any]) -> Component | None:
     return built(role, values, role)
 
 
+def check_objective(settings: Settings, names: frozenset[str]) -> None:
+    """Refuses an objective that no score of such a run has the name of; plug-ins may have scores of their own.
+
+    Raises:
+        ConfigError: with the nearest that exists.
+    """
+    name = (settings.objective or "").partition("/")[0]
+    if name and name not in names and not settings.plugins:
+        raise ConfigError(f"objective={settings.objective}: no such score of this run{nearest(name, names)}")
+
+
 def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Job:
     """A composed config as a validated job; ``experiment`` and ``explicit`` as in ``resolve``.
 
@@ -77,6 +89,7 @@ def build(resolved: Resolved) -> Job:
     threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion) else None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
+    check_objective(settings, score_names(dataset.kind, threat is not None))
     data = dataset.identity(Path(settings.data_dir), settings.offline)
     if settings.validation is not None:
         if dataset.kind not in ("supervised", "unlabelled"):

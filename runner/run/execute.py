@@ -27,6 +27,7 @@ from runner.run.data_digest import data_digest
 from runner.run.divergence import check_scores
 from runner.run.duties import Course, duties
 from runner.run.loop import S, steps, train
+from runner.run.memory import out_of_memory
 from runner.run.rng import Streams
 from runner.run.scores import Scores, plain
 from runner.run.signals import Interrupted, Pruned, Received, noted_signals
@@ -199,6 +200,9 @@ class Run:
             ending["error"] = str(error)
             raise
         except Exception as error:
+            if exhausted := out_of_memory(error):
+                ending["error"] = exhausted
+                raise RunFailure(exhausted) from None
             ending["error"] = f"{type(error).__name__}: {error}"
             raise
         finally:

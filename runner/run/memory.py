@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import sys
 from functools import cache
 
@@ -13,6 +14,31 @@ from functools import cache
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = -1
 HUGE_PAGE = 2**21
+
+
+# How torch's allocators and numpy begin to say that there is no more.
+EXHAUSTED = (
+    "DefaultCPUAllocator",
+    "CUDA out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "Unable to allocate",
+)
+
+
+def out_of_memory(error: BaseException) -> str | None:
+    """What to tell the user of an error that says that memory ran out; None: it says something else."""
+    said = str(error)
+    if not isinstance(error, MemoryError) and not (
+        isinstance(error, RuntimeError) and any(w in said for w in EXHAUSTED)
+    ):
+        return None
+    asked = re.search(r"[Tt]ried to allocate ([\d.]+ ?\w+)|Unable to allocate ([\d.]+ \w+)", said)
+    size = f" ({asked.group(1) or asked.group(2)} more were asked for)" if asked else ""
+    return (
+        f"out of memory{size}: ask for less at once (batch_size, chains, particles, draws that are kept, replicates), or take "
+        "a larger machine; what was saved is kept"
+    )
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from components.metrics.names import score_names
 from runner.record import record
 from runner.run.execute import run
 from runner.run.signals import Pruned
@@ -42,6 +43,8 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     job = make_job(*smoke)
     _, result = run(job)
     assert result
+    names = score_names(job.dataset.kind, job.threat is not None)
+    assert {name.partition("/")[0] for name in result} <= names
     for name, values in result.items():
         assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name
     lines = record.read_lines(job.folder)

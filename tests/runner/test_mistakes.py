@@ -112,6 +112,9 @@ MISTAKES = [
      "finite where chains [0, 1, "),
     (["+experiment=sarcos_irf", "inference=sgld"], "inference=sgld needs log_joint, which model=irf lacks; inference that "
      "fits model=irf: fit"),
+    # scores by name
+    ([GAME, "objective=rewrad"], "objective=rewrad: no such score of this run, did you mean reward?"),
+    ([MOG, "objective=nlpp"], "objective=nlpp: no such score of this run; there are: acceptance, divergences, "),
     # well written, and not what can be meant
     ([GAME, "seed=0,1"], "seed=0,1: several values are a sweep; add -m to run one after the other; a list is written "
      "'seed=[…]'"),

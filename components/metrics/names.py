@@ -1,0 +1,30 @@
+"""Names of the scores that a run can have, before it has any: a name asked for is looked up here.
+
+Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an attack."""
+
+from __future__ import annotations
+
+from components.contracts.problems import Kind
+
+_DRAWS = {"ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi", "weight_ess", "pareto_k"}
+_DECISIONS = {
+    "log_evidence", "expected_loss", "coverage", "penalty", "ridge_risk", "worst_risk", "bayes_risk", "dominates",
+}  # fmt: skip
+_OF: dict[Kind, set[str]] = {
+    "supervised": {"accuracy", "nlpp", "ece", "auc", "rmse", "coverage90"} | _DRAWS | _DECISIONS,
+    "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS,
+    "density": _DRAWS
+    | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
+    | {"z_max", "ksd"},
+    "sequence": {"nmse", "coverage90", "medae", "log_evidence", "mean", "sd", "ess", "rhat", "missing"},
+    "game": {"reward", "total_reward"},
+}
+_ATTACKED = {
+    "robust_accuracy", "robust_nlpp", "robust_ece", "robust_entropy", "attack_success", "entropy", "mean_robust_accuracy",
+    "attack_checks_passed", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy",
+}  # fmt: skip
+
+
+def score_names(kind: Kind, attacked: bool) -> frozenset[str]:
+    """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked."""
+    return frozenset(_OF[kind] | (_ATTACKED if attacked else set()))
