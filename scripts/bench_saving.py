@@ -6,8 +6,8 @@
 
 Both are asserted to have kept the same draws, and the last checkpoint to give them back.  The ratio is the share of the
 training thread's time (wall clock: a disk's answer is waited for) that saving leaves to the sampler, in the whole run and
-in each tenth of it, since what a checkpoint costs must not grow with the draws; and the share that draws have of all bytes
-written.
+in each tenth of it, since what a checkpoint costs must not grow with the draws; the CPU seconds of the whole process,
+writing beside the steps included, against those without; and the share that draws have of all bytes written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from runner.run import blocks, checkpoint
 from runner.run.announcements import Announcements
 from runner.run.assembly import load_problem
 from runner.run.blocks import RowBlocks
-from runner.run.duties import Course, kept, record_information, saving
+from runner.run.duties import Course, kept, saving
 from runner.run.loop import Duty, Step, steps
 from runner.run.memory import keep_freed_memory
 from runner.run.rng import Streams
@@ -61,15 +61,15 @@ class Sampler:
         self.problem = load_problem(job, self.rng)
         self.start: Any = job.inference.init(job.model.build(self.problem, self.rng), self.problem, self.rng)
 
-    def go(self, duties: list[Duty]) -> tuple[Chains, list[float]]:
-        """The last state, and the seconds that passed from each step to the next (the first: none)."""
-        total, step, stamps = self.job.settings.steps or 0, None, [time.monotonic()]
+    def go(self, duties: list[Duty]) -> tuple[Chains, list[float], float]:
+        """The last state, the seconds that each step took, and the CPU seconds of all."""
+        total, step, stamps, began = self.job.settings.steps or 0, None, [time.monotonic()], time.process_time()
         for step in steps(self.job.inference, self.problem, self.start, self.rng, 0, total):
             for duty in duties:
                 duty(step)
             stamps.append(time.monotonic())
         assert step is not None
-        return step.state, [after - before for before, after in pairwise(stamps)]
+        return step.state, [after - before for before, after in pairwise(stamps)], time.process_time() - began
 
 
 def same(one: Chains, other: Chains) -> None:
@@ -94,7 +94,7 @@ def main() -> None:
     write_bytes = atomic.write_bytes
     with tempfile.TemporaryDirectory() as folder:
         this = job(draws, folder)
-        plain, without = Sampler(this).go([])
+        plain, without, cpu_without = Sampler(this).go([])
         record, sampler, spent = Record.open(this), Sampler(this), [0.0]
         course = Course(this, record, None, sampler.problem, sampler.rng, console.Live(len(without), 1), Announcements(),
                         Received(), None, 0.0, RowBlocks())  # fmt: skip
@@ -110,7 +110,7 @@ def main() -> None:
                 save(step)
                 spent.append(time.monotonic() - began)
 
-            found, seconds = sampler.go([record_information(course), timed])
+            found, seconds, cpu = sampler.go([timed])
         course.live.stop()
         record.close()
         same(plain, found)
@@ -129,6 +129,7 @@ def main() -> None:
           f"{kept_bytes / 1e6:.0f} MB kept, {written / 1e6:.0f} MB written")  # fmt: skip
     ratios = {
         "time left to the sampler": [1 - sum(spent) / sum(seconds), min(left), max(left)],
+        "CPU": [cpu_without / cpu] * 3,
         "draws among the bytes written": [share, share, share],
     }
     print(json.dumps({"benchmark": "saving", "peer": "no checkpoints", "ratios": ratios, "goals": GOALS}))
