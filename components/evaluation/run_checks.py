@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
-from components.metrics.diagnostics import FEWEST_DRAWS
+from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
 from components.problems.supervised import Supervised
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -50,7 +50,7 @@ def run_checks(
             checks.append(Check("it has converged", None, SHORT))
         return checks
     if isinstance(posterior, SeriesDraws):
-        checks += draws_checks(posterior.parameters, scores)
+        checks += draws_checks(posterior.parameters, dict(scores) | _tails(posterior.parameters))
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
     if isinstance(posterior, FilteredStates):
@@ -108,6 +108,15 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
             Check("enough proposals are accepted", value >= least, f"{value:.2f} on average, {least:g} asked")
         )
     return [check for check in checks if check is not None]
+
+
+def _tails(draws: HoldsDraws) -> dict[str, list[float]]:
+    """``ess_tail`` of each replicate, which a series' scores do not have."""
+    if draws.n_draws < FEWEST_DRAWS:
+        return {}
+    values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
+    together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
+    return {"ess_tail": tail_ess(together).view(draws.replicates, -1).amin(1).tolist()}
 
 
 def _rhat(scores: Scores, chains: int) -> Check:

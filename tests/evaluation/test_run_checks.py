@@ -17,6 +17,7 @@ from components.posteriors.draws import Draws
 from runner.record import record
 from runner.run.execute import run
 from runner.run.rng import Streams
+from runner.run.signals import Pruned
 
 WELL = {"rhat": 1.003, "ess": 900.0, "ess_tail": 700.0, "e_bfmi": 0.8, "divergences": 0.0, "acceptance": 0.8}
 
@@ -146,6 +147,27 @@ def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
         state, _ = method.step(state, None, rng)
     found = run_checks(problem, None, method, state, {}, [], rng, smoke=False)
     assert verdicts(found) == {FINITE: True, "steps are small against the curvature": passed}
+
+
+def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
+    """Half of the weight on one particle, at a time before the stop, is not forgotten by it."""
+    argv = ["+experiment=stochastic_volatility", "dataset.n_steps=40", "replicates=2", "inference.particles=2",
+            "record_every=1", "eval_every=20", "checkpoint_every=10"]  # fmt: skip
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    whole = make_job(*argv)
+    run(whole)
+    stopped = make_job(*argv, f"output_dir={tmp_path / 'stopped'}")
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    run(stopped)
+    checks = [record.read(job.folder)["checks"] for job in (whole, stopped)]
+    assert checks[0] == checks[1]
+    (found,) = [check for check in checks[0]["0"] if check["check"] == "no particle carries half of the weight"]
+    assert found["passed"] is False
+    assert "of 40 recorded times, first t = 1" in found["detail"]
 
 
 def test_a_run_records_its_checks_and_changes_no_score(make_job):

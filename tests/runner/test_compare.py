@@ -56,6 +56,21 @@ def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
     assert ["inference.lr", "0.1", "0.1"] in config_rows([a, b], everything=True)
 
 
+def checked(*passed: bool | None) -> list[dict]:
+    return [{"about": "run", "check": f"check {i}", "passed": p, "detail": "d"} for i, p in enumerate(passed)]
+
+
+def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
+    record(tmp_path, "aaaa", checks={"0": checked(True, True), "1": checked(True, False)})
+    record(tmp_path, "bbbb", checks={"0": checked(True, None)})
+    record(tmp_path, "cccc")  # of before
+    assert main(["compare", "aaaa", "bbbb", "cccc", "--output-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
+    assert "note: aaaa failed checks (check 1): its results are not to be trusted as they are" in shown.err
+    assert "bbbb failed" not in shown.err
+
+
 def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
     a = load(record(tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}))
     b = load(record(tmp_path, "bbbb", result={"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}))

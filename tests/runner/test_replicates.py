@@ -31,6 +31,7 @@ def test_replicates_finished_elsewhere_are_taken_over(make_job, tmp_path, capsys
     assert facts["taken_over"]["run"] == earlier.job.signature
     assert facts["taken_over"]["replicates"] == list(range(min(first, then)))
     assert facts["result"] == alone.record.facts["result"]
+    assert facts["checks"] == alone.record.facts["checks"]
     assert _lines(going.job.folder) == _lines(alone.job.folder)
     for written in ("figures", "tables"):
         names = {p.name for p in (alone.job.folder / written).glob("*")}

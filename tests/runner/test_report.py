@@ -105,6 +105,31 @@ def test_agrees_better_worse_not_run_not_published(study):
     assert str(found["iGP, tuned", "100"].verdict) == "not run"
 
 
+def test_numbers_of_runs_that_failed_checks_are_marked(study):
+    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
+    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
+    record(study, "b", 1000, -0.20 + NOISE, checks={"0": [rhat | {"passed": True}]})
+    found = cells(study)
+    assert found["sMDGP, as published", "1000"].doubted
+    assert found["sMDGP, as published", "1000"].verdict.word == "agrees"  # the verdict stays
+    assert not found["sMDGP, tuned", "1000"].doubted
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out")
+    for page in written[:2]:
+        text = page.read_text(encoding="utf-8")
+        assert re.search(r"0\.20\(0\.01\)†", text)
+        assert "-0.20(0.01)†" not in text
+        assert "1 of 8 runs failed checks" in text
+        assert "R̂ is below 1.01 (1)" in text
+
+
+def test_a_diverged_run_keeps_what_is_finite_of_its_result(study):
+    values = [*(0.20 + NOISE), float("nan")]
+    record(study, "a", 1000, values, state="diverged", error="scores are not finite: nlpp nan in 1 of 7 replicates")
+    cell = cells(study)["sMDGP, as published", "1000"]
+    assert (cell.summary.n, cell.summary.lost) == (6, 1)
+    assert cell.verdict.why == "1 of 7 replicates not finite, left out"
+
+
 def test_other_data_are_never_compared(study):
     record(study, "a", 1000, 0.15 + NOISE, data="sarcos-test-file")
     record(study, "b", 1000, 0.15 + NOISE, data="sarcos-sim")

@@ -68,6 +68,7 @@ def test_who_what_and_with_which_code(mirrored):
     assert tags["mlflow.source.git.commit"] == tags["git"] == facts["git"]["sha"]
     assert tags["mlflow.note.content"] == "what it is for"
     assert (tags["signature"], tags["data"], tags["state"]) == (job.signature, job.data, "done")
+    assert tags["checks"] == "1 passed, 1 not checked"  # a smoke run
 
 
 def test_start_and_duration(mirrored):
