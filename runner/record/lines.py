@@ -31,8 +31,12 @@ def _parsed(text: bytes) -> Line | None:
 
 
 def read_lines(folder: Path) -> list[Line]:
-    """The lines of metrics.jsonl; one that is broken, or was cut short by a crash, is left out."""
-    return [line for text in (folder / NAME).read_bytes().split(b"\n") if (line := _parsed(text)) is not None]
+    """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a crash, is left out."""
+    try:
+        content = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return []
+    return [line for text in content.split(b"\n") if (line := _parsed(text)) is not None]
 
 
 def write_lines(folder: Path, lines: list[Line]) -> None:
@@ -72,18 +76,21 @@ class Lines:
             self._file.close()
             self._file = None
 
-    def rewind(self, replicate: int, step: int, finished: set[int]) -> None:
+    def rewind(self, replicate: int, step: int, finished: set[int]) -> str | None:
         """Keeps what a replicate that goes on from a step does not write again: the lines of those that are finished, and
-        its own up to that step but for its last evaluation, which it has still to make."""
+        its own up to that step but for its last evaluation, which it has still to make.  Returns what was found lost."""
         self.close()  # the file is replaced: lines written on to the old one would be lost
-        if not (self.folder / NAME).exists():
-            return
+        path = self.folder / NAME
+        if not path.exists():
+            return f"{NAME} was missing: what it said of the steps before is lost" if finished or step > 0 else None
 
         def kept(line: Line) -> bool:
             own = line["replicate"] == replicate and line["step"] <= step and line["phase"] != "final"
             return own or line["replicate"] in finished
 
-        before = (self.folder / NAME).read_bytes()
+        before = path.read_bytes()
         lines = [line for line in read_lines(self.folder) if kept(line)]
         if before != b"".join(map(_text, lines)):
             write_lines(self.folder, lines)
+        broken = sum(_parsed(text) is None for text in before.split(b"\n")[:-1])  # the last was cut short by a crash
+        return f"{NAME}: {broken} broken {'line is' if broken == 1 else 'lines are'} left out" if broken else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.record import facts, lines
-from runner.record.lines import Line, read_lines
+from runner.record.lines import read_lines
 
 # What every run may leave in its folder; other files there are its posterior's own.
 OURS = {"config.yaml", facts.NAME, lines.NAME, "mlflow.json", "references.bib", "profile.json", f"{facts.NAME}.damaged"}
@@ -28,7 +28,7 @@ def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
     to its checkpoint, whose evaluation is repeated.  What was checked of the others is lost with the file."""
     reached = sorted(folder.glob("checkpoints/r*.json"))
     newest = int(reached[-1].stem[1:5]) if reached and re.match(r"r\d{4}-", reached[-1].name) else 0
-    recorded = _lines(folder)
+    recorded = read_lines(folder)
     final = {line["replicate"]: line for line in recorded if line["phase"] == "final"}
     together = vectorised and not newest and not any(line["replicate"] for line in recorded)
     finished = {} if together else {str(r): line["metrics"] for r, line in sorted(final.items()) if r < newest}
@@ -41,13 +41,6 @@ def rebuilt(folder: Path, vectorised: bool) -> dict[str, Any]:
         "code": _code(reached),
         "artefacts": _files(folder) if "0" in finished else [],
     }
-
-
-def _lines(folder: Path) -> list[Line]:
-    try:
-        return read_lines(folder)
-    except OSError:
-        return []
 
 
 def _code(sidecars: list[Path]) -> list[dict[str, Any]]:

@@ -235,9 +235,9 @@ class Record:
         """Puts the lines on the disk itself, where a power cut leaves them."""
         self._lines.sync()
 
-    def rewind(self, replicate: int, step: int) -> None:
-        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again."""
-        self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]})
+    def rewind(self, replicate: int, step: int) -> str | None:
+        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again; says what was lost."""
+        return self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]})
 
     def close(self) -> None:
         self._lines.close()

@@ -86,7 +86,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     if metric == ESS_RATE:
         if facts["state"] != "done" or "ess" not in facts["result"]:
             return {}
-        steps = max(line["step"] for line in read_lines(folder))
+        steps = max((line["step"] for line in read_lines(folder)), default=0)
         times = step_times(folder)
         if facts.get("vectorised") and times:  # a step is one of all replicates
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])

@@ -73,7 +73,7 @@ class Run:
         if changed:
             console.out.print(f"note     the code is not the one that this run began with: {changed}", markup=False)
         if not step:
-            self.record.rewind(rng.replicate, -1)
+            self._rewind(rng.replicate, -1)
             return state, 0, 0.0, RowBlocks()
         try:
             state, streams = checkpoint.restore(facts, tensors, state)
@@ -83,9 +83,13 @@ class Run:
                 f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
                 f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
             ) from error
-        self.record.rewind(rng.replicate, step)
+        self._rewind(rng.replicate, step)
         console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
         return state, step, facts["seconds"], facts["blocks"]
+
+    def _rewind(self, replicate: int, step: int) -> None:
+        if lost := self.record.rewind(replicate, step):
+            console.announce("Damaged record", lost)
 
     def _shown(self, total: int, replicate: int, live: list[console.Live]) -> console.Live:
         """The display of the whole run, which each replicate starts again."""

@@ -36,8 +36,6 @@ def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
 
 def _recorded(folder: Path, facts: dict[str, Any], replicates: int) -> Lines:
     """The lines of each replicate below ``replicates`` that finished and whose record reaches to its end."""
-    if not (folder / "metrics.jsonl").exists():
-        return {}
     lines: Lines = {r: [] for r in facts["finished"] if int(r) < replicates}
     for line in read_lines(folder):
         lines.get(str(line["replicate"]), []).append(line)

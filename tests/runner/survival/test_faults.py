@@ -1,0 +1,233 @@
+"""Whatever is damaged in the record of a run that was killed in its second replicate: one clear line, the good state kept,
+and the same command comes to the scores of a run that nothing happened to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from crashes import Crashes, drawn
+from matplotlib.figure import Figure
+
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.record.facts import read
+from runner.record.lines import read_lines
+from runner.record.record import Record
+from runner.run.execute import run
+
+RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
+       "inference=map", "steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2",
+       "tracking=false", "offline=true"]  # fmt: skip
+NEWEST, BEFORE = "checkpoints/r0001-s000000004", "checkpoints/r0001-s000000002"
+
+Damage = Callable[[Path], object]
+
+
+def edited(**changes: object) -> Damage:
+    """Some keys of a JSON file changed; None: taken out."""
+
+    def damage(path: Path) -> None:
+        content = json.loads(path.read_text()) | changes
+        path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
+
+    return damage
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def noise(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 3)
+
+
+def a_list(path: Path) -> None:
+    path.write_text("[1, 2]")
+
+
+def other_weight(path: Path) -> None:
+    sidecar = json.loads(path.read_text())
+    sidecar["skeleton"]["streams"]["d"] = sidecar["skeleton"]["streams"]["d"][:-1]
+    path.write_text(json.dumps(sidecar))
+
+
+def line(number: int, text: bytes) -> Damage:
+    def damage(path: Path) -> None:
+        lines = path.read_bytes().splitlines()
+        lines[number] = text
+        path.write_bytes(b"\n".join(lines) + b"\n")
+
+    return damage
+
+
+def both(damage: Damage) -> Damage:
+    """Of the two checkpoints' sidecars."""
+    return lambda path: (damage(path), damage(path.parent / Path(BEFORE + ".json").name))
+
+
+CORRUPT, REBUILT = "The one before, of step 2, is used", "it is rebuilt from the recorded lines and the checkpoints"
+FAULTS: list[tuple[str, Damage, str]] = [  # file, what happens to it, what is said of it
+    (NEWEST + ".json", edited(step=5), CORRUPT),
+    (NEWEST + ".json", edited(seconds=None), CORRUPT),
+    (NEWEST + ".json", edited(skeleton=None), CORRUPT),
+    (NEWEST + ".json", edited(sha256="0" * 64), CORRUPT),
+    (NEWEST + ".json", edited(sidecar_sha256=None), CORRUPT),
+    (NEWEST + ".json", other_weight, CORRUPT),
+    (NEWEST + ".json", flipped, CORRUPT),
+    (NEWEST + ".json", cut, CORRUPT),
+    (NEWEST + ".json", emptied, CORRUPT),
+    (NEWEST + ".json", noise, CORRUPT),
+    (NEWEST + ".json", a_list, CORRUPT),
+    (NEWEST + ".json", both(cut), "There is none before it: it starts again"),
+    (NEWEST + ".safetensors", flipped, CORRUPT),
+    (NEWEST + ".safetensors", cut, CORRUPT),
+    (NEWEST + ".safetensors", emptied, CORRUPT),
+    (NEWEST + ".safetensors", gone, CORRUPT),
+    ("run.json", cut, "was damaged and is kept as run.json.damaged; " + REBUILT),
+    ("run.json", emptied, REBUILT),
+    ("run.json", noise, REBUILT),
+    ("run.json", a_list, REBUILT),
+    ("run.json", gone, "was missing; " + REBUILT),
+    ("run.json", edited(state="runing"), REBUILT),
+    ("run.json", edited(finished=[0]), REBUILT),
+    ("run.json", edited(finished=None), REBUILT),
+    ("run.json", edited(signature="0123456789ab"), REBUILT),
+    ("metrics.jsonl", line(1, b'{"step": 2, "replica'), "1 broken line is left out"),
+    ("metrics.jsonl", line(1, b"\xff\xfe\x00"), "1 broken line is left out"),
+    ("metrics.jsonl", line(1, b'{"step": "two"}'), "1 broken line is left out"),
+    ("metrics.jsonl", gone, "metrics.jsonl was missing"),
+    ("config.yaml", cut, "resumed at step 4"),
+    ("config.yaml", gone, "resumed at step 4"),
+    (".lock", noise, "resumed at step 4"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """The overrides of a run, a copy of its folder as a kill left it, and its folder when nothing happened."""
+    root = tmp_path_factory.mktemp("killed")
+    overrides = [*RUN, f"output_dir={root / 'whole'}", f"data_dir={root / 'data'}"]
+    job = prepare(*compose(overrides))
+    crashes = Crashes(job.folder, root / "crashes")
+    with pytest.MonkeyPatch.context() as patch, crashes.taken():
+        patch.setattr(Figure, "savefig", drawn)
+        run(job)
+    return next(copy for copy, _ in crashes.states.values() if (copy / (NEWEST + ".json")).exists()), job.folder
+
+
+def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tuple[Path, Path]:
+    """The folder of the run that the same command goes on with after some damage, and that of the undisturbed one."""
+    copy, whole = killed
+    monkeypatch.setattr(Figure, "savefig", drawn)
+    job = prepare(*compose([*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]))
+    shutil.copytree(copy, job.folder)
+    damage(job.folder)
+    run(job)
+    return job.folder, whole
+
+
+def recorded(folder: Path) -> list[str]:
+    return [json.dumps({k: v for k, v in line.items() if k != "time"}) for line in read_lines(folder)]
+
+
+FAST = (0, 4, 6, 11, 12, 15, 16, 20, 24, 25, 28, 29, 31)  # one of each sort
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "said"),
+    [f if i in FAST else pytest.param(*f, marks=pytest.mark.slow) for i, f in enumerate(FAULTS)],
+)
+def test_a_fault(killed, tmp_path, monkeypatch, capsys, file, damage, said):
+    folder, whole = go_on(killed, tmp_path, monkeypatch, lambda folder: damage(folder / file))
+    assert said in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    after, expected = read(folder), read(whole)
+    assert after["state"] == "done"
+    assert after["result"] == expected["result"]
+    assert after["finished"] == expected["finished"]
+    lines, all_lines = recorded(folder), recorded(whole)
+    if file != "metrics.jsonl":
+        assert lines == all_lines
+    elif "broken" in said:
+        assert lines == [*all_lines[:1], *all_lines[2:]]  # that line alone
+    else:
+        assert lines == all_lines[-len(lines) :] != []
+    assert names(folder) - {"run.json.damaged"} == names(whole)
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch, capsys):
+    """A digit of a record that is done: the replicates no longer make its result."""
+    _, whole = killed
+    overrides = [*RUN, f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
+    job = prepare(*compose(overrides))
+    shutil.copytree(whole, job.folder)
+    facts = json.loads((job.folder / "run.json").read_text())
+    name, values = next(iter(facts["result"].items()))
+    facts["result"][name] = [values[0] + 1.0, *values[1:]]
+    (job.folder / "run.json").write_text(json.dumps(facts))
+    assert read(job.folder) is None
+    monkeypatch.setattr(Figure, "savefig", drawn)
+    going, result = run(job)
+    assert not going.was_done
+    assert result == read(whole)["result"]
+    assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_what_a_killed_process_has_left_is_removed(killed, tmp_path, monkeypatch):
+    def leave(folder: Path) -> None:
+        for name in (
+            ".run.json.99999999",
+            f".config.yaml.{os.getpid()}",
+            "checkpoints/.r0001-s000000006.json.99999999",
+        ):
+            (folder / name).write_bytes(b"half")
+        (folder / "checkpoints/r0001-s000000006.safetensors").write_bytes(b"without its sidecar")
+
+    folder, whole = go_on(killed, tmp_path, monkeypatch, leave)
+    assert names(folder) == names(whole)
+
+
+@pytest.mark.parametrize("some", [3, pytest.param(None, marks=pytest.mark.slow)])
+def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkeypatch, some):
+    """At each of its file operations: what follows begins anew, and believes nothing of what it was to replace."""
+    _, whole = killed
+    where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
+    monkeypatch.setattr(Figure, "savefig", drawn)
+    job, fresh = prepare(*compose([*RUN, *where])), prepare(*compose([*RUN, *where, "fresh=true"]))
+    shutil.copytree(whole, job.folder)
+    (job.folder / "metrics.jsonl").write_text("")  # what was there can be told from what comes
+    crashes = Crashes(job.folder, tmp_path / "crashes")
+    with crashes.taken():
+        Record.open(fresh).close()
+    assert crashes.points > 10
+    states = sorted(crashes.states.values())
+    for copy, operation in random.Random(0).sample(states, some or len(states)):
+        crashes.put_back(copy)
+        going, result = run(job)
+        assert result == read(whole)["result"], operation
+        assert (
+            recorded(job.folder) in ([], recorded(whole)) if going.was_done else recorded(job.folder) == recorded(whole)
+        )

@@ -1,0 +1,60 @@
+"""A signal that comes while a run is being written down is obeyed once that is done: what started it is to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from crashes import drawn
+from matplotlib.figure import Figure
+
+from runner.record.facts import read
+from runner.record.record import Record
+from runner.run import execute
+from runner.run.execute import run
+from runner.run.signals import Interrupted
+
+RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
+       "inference=map", "steps=4"]  # fmt: skip
+
+
+@pytest.fixture
+def job(make_job, monkeypatch):
+    monkeypatch.setattr(Figure, "savefig", drawn)
+    return lambda *more: make_job(*RUN, *more)
+
+
+def signalled(real, when=lambda *_, **__: True):
+    def call(*arguments, **keys):
+        if when(*arguments, **keys):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(*arguments, **keys)
+
+    return call
+
+
+def test_while_figures_are_written(job, monkeypatch):
+    """With a replicate left it goes on from there; the one that was written down is finished."""
+    two = job("replicates=2")
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "write_artefacts", signalled(execute.write_artefacts))
+        with pytest.raises(Interrupted, match="the same command goes on") as stopped:
+            run(two)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    facts = read(two.folder)
+    assert facts["state"] == "interrupted"
+    assert set(facts["finished"]) == {"0"}
+    assert run(two)[1]["rmse"][0] == facts["finished"]["0"]["rmse"]
+
+
+def test_while_the_last_facts_are_written(job, monkeypatch):
+    """Nothing is left to do: the record is complete, and the exit code still that of a signal."""
+    one = job()
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done"))
+        with pytest.raises(Interrupted, match="its record is complete") as stopped:
+            run(one)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert read(one.folder)["state"] == "done"
+    assert run(one)[0].was_done
