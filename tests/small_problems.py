@@ -75,6 +75,6 @@ def resumed(
 
 def tensors(state: Any) -> list[torch.Tensor]:
     """Every tensor of a state, in order."""
-    held: dict[str, torch.Tensor] = {}
-    checkpoint.pack(state, held)
+    taken = checkpoint.snapshot(state, {}, {})
+    held = taken.tensors | taken.traces
     return [held[key] for key in sorted(held)]

@@ -19,9 +19,9 @@ STEPS = 2
 
 
 def kept(state: object, rng: Streams) -> tuple[str, dict[str, torch.Tensor]]:
-    """What a checkpoint would hold: its skeleton and its tensors."""
-    tensors: dict[str, torch.Tensor] = {}
-    return json.dumps([checkpoint.pack(state, tensors), checkpoint.pack(rng.state(), tensors, "streams")]), tensors
+    """What a checkpoint would hold: its skeleton and its tensors, those of traces among them."""
+    taken = checkpoint.snapshot(state, rng.state(), {})
+    return json.dumps(taken.skeleton), taken.tensors | taken.traces
 
 
 def assert_same(one: tuple[str, dict[str, torch.Tensor]], other: tuple[str, dict[str, torch.Tensor]]) -> None:
