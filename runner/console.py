@@ -237,7 +237,13 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """What was checked: a line for each, cut to the terminal's width."""
     failed = sum(row["passed"] is False for row in rows)
     unknown = sum(row["passed"] is None for row in rows)
-    verdict = f"[red]{failed} of {len(rows)} failed[/red]" if failed else f"all {len(rows)} passed"
+    verdict = (
+        f"[red]{failed} of {len(rows)} failed[/red]"
+        if failed
+        else f"all {len(rows)} passed"
+        if len(rows) > 1
+        else "passed"
+    )
     if unknown and not failed:
         verdict = f"{len(rows) - unknown} passed, {unknown} not checked"
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)

@@ -178,7 +178,8 @@ def warnings(runs: list[Compared]) -> list[str]:
                 f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
             )
         if run.facts["state"] != "done":
-            shown = "it has no evaluation yet" if run.step is None else f"shown is its evaluation at step {run.step}"
+            shown = "shown is its result" if run.result else "it has no evaluation yet"
+            shown = shown if run.step is None else f"shown is its evaluation at step {run.step}"
             said.append(f"{run.label} is {run.facts['state']}: {shown}")
     return said
 
