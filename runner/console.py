@@ -278,4 +278,7 @@ def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequenc
     elif handover.complete:
         out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)
     else:
-        out.print("MLflow   is still being told, in the background; look at it with: runner ui", markup=False)
+        out.print(
+            "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
+            markup=False,
+        )

@@ -20,7 +20,8 @@ from runner.tracking.marks import Marks, read_marks
 from runner.tracking.queue import Request, queue
 from runner.tracking.store import is_remote, store_name, tracking_uri
 
-PATIENCE = 1.0  # seconds that the end of a run waits for the last push
+PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
+SILENCE = 5.0  # seconds after which a server that has not answered once is not waited for at all
 LOOK = 0.02  # seconds between looks at how far it came
 LOCK, LOG = ".pusher", ".log"  # of the pusher, among the requests
 
@@ -33,11 +34,12 @@ class Handover:
         self._request = Request(folder, output_dir)
         self._mine: str | None = None  # trouble of this process
         self._before: int | None = None  # when mlflow.json was written last before this run began
+        self._began = 0.0
 
     def begin(self) -> None:
         """Asks to be pushed, from now on; starts a pusher where there is none.  Called again, it makes sure of both."""
         if self._before is None:
-            self._before = self._written()
+            self._before, self._began = self._written(), time.monotonic()
         try:
             self._request.hold()
             start_pusher(self.output_dir)
@@ -47,10 +49,16 @@ class Handover:
 
     def end(self) -> None:
         """Waits a little for the run's end to be in, and goes; the pusher finishes what is left."""
-        until = time.monotonic() + (PATIENCE if self._mine is None else 0.0)
+        until = time.monotonic() + (0.0 if self._mine is not None or self._unanswered else PATIENCE)
         while not self.complete and self.trouble is None and time.monotonic() < until:
             time.sleep(LOOK)
         self._request.release()
+
+    @property
+    def _unanswered(self) -> bool:
+        """Whether a server has been asked for long and has not said a word."""
+        remote = is_remote(tracking_uri(self.output_dir))
+        return remote and self.run_id is None and time.monotonic() - self._began > SILENCE
 
     @property
     def _marks(self) -> Marks:

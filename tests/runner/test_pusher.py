@@ -143,6 +143,11 @@ def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monke
         spent[1] += time.monotonic()
         assert spent[0] < 1.0
         assert spent[1] < handover.PATIENCE + 0.5
+        monkeypatch.setattr(handover, "SILENCE", 0.0)  # as if it had been silent for longer: nobody waits for it at all
+        spent.append(-time.monotonic())
+        run.end()
+        spent[2] += time.monotonic()
+        assert spent[2] < 0.2
         console.show_whereabouts(folder, run)
         assert "secret" not in capsys.readouterr().out
         handover._started[tmp_path].terminate()
