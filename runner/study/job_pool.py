@@ -89,7 +89,7 @@ class JobPool:
     def _reap(self) -> None:
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
-            if isinstance(job.process, LeftGoing) and not job.process.ended():
+            if self.stopped_by is None and isinstance(job.process, LeftGoing) and not job.process.ended():
                 self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
             else:
                 seconds = time.monotonic() - job.started

@@ -100,6 +100,7 @@ def test_it_is_stopped_with_the_study(killed):
     going.on_poll = lambda _: going._note(signal.SIGTERM, None) if going.stopped_by is None else None
     going.go(killed.runs)
     assert killed.state(run) == "interrupted"
+    assert len(ended) == 1
     assert left_going(killed) == []
 
 
