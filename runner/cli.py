@@ -81,12 +81,14 @@ def run(argv: list[str]) -> int:
 
 def _by_hydra(argv: list[str]) -> int:
     """What is more than one run, or a mistake."""
+    from runner.arguments import check_flags
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import late_choice
     from runner.mistakes import ConfigError
     from runner.sweep.failures import noted_failures
     from runner.sweep.optuna_sweeper import register
 
+    check_flags(argv)
     register()
     if not is_sweep(argv):
         return _hydra(argv)

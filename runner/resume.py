@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from runner import conf_folders
+from runner.arguments import Parser
 from runner.mistakes import ConfigError, unreadable
 from runner.plugins import ask_whether_known
 from runner.record.facts import read
@@ -35,7 +35,7 @@ def _config(file: Path) -> tuple[DictConfig, str, list[str]]:
 
 def main(argv: list[str]) -> int:
     """Resumes one run, named by its folder or by the beginning of its signature."""
-    parser = argparse.ArgumentParser(prog="runner resume", description="Goes on with an interrupted run.")
+    parser = Parser(prog="runner resume", description="Goes on with an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
     parser.add_argument(

@@ -6,7 +6,6 @@ the text of the classes; neither Hydra nor torch is imported.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import itertools
 import os
@@ -19,6 +18,7 @@ import yaml
 
 from components import registry
 from runner import CONF, conf_folders
+from runner.arguments import Parser
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
 from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options
 from runner.catalogue.shell_scripts import SCRIPTS
@@ -263,7 +263,7 @@ def main(argv: list[str]) -> int:
         for text, meaning in candidates(argv[2] if len(argv) > 2 else ""):
             print(f"{text}\t{' '.join(meaning.split())}")
         return 0
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner completion",
         description="Prints the script that makes the tab key complete commands, experiments, components, keys and "
         "their values. bash and zsh: put  eval \"$(runner completion bash)\"  (or zsh) in ~/.bashrc or ~/.zshrc; "

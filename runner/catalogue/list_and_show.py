@@ -16,6 +16,7 @@ import yaml
 
 from components import registry
 from runner import CONF, conf_folders, plugins
+from runner.arguments import Parser
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
 from runner.mistakes import ConfigError, nearest, shown_path, unreadable
 from runner.tables import print_table
@@ -228,7 +229,7 @@ def _show_config() -> None:
     print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
 
 
-def _with_own(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """What a command is given, with the user's own YAML and components brought in."""
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours, whose components are among the others")
@@ -240,7 +241,7 @@ def _with_own(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Name
 
 def show(argv: list[str]) -> int:
     """``runner show``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner show",
         description="Shows every key of a component, an experiment, a study or a published table, with its default, "
         "type and meaning; `runner show config` shows the run-level keys.",
@@ -270,7 +271,7 @@ def show(argv: list[str]) -> int:
 
 def list_(argv: list[str]) -> int:
     """``runner list``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner list",
         description="Lists what is registered, a line each: name, what it is, paper (experiments: what they choose).",
         epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
@@ -186,7 +186,7 @@ def warnings(runs: list[Compared]) -> list[str]:
 
 def main(argv: list[str]) -> int:
     """Compares the runs named; exit code 0, or 2 when one cannot be found or read."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
         "side by side: mean ± standard error over replicates, and for two runs the difference, second minus first.",

@@ -19,6 +19,17 @@ def inside(folder: Path, name: str, key: str) -> Path:
     return folder / name
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuses a folder that is about to be written to and holds a link to elsewhere: what is written there would go there.
+
+    Raises:
+        ConfigError: naming the link.
+    """
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            real_file(folder, str(path.relative_to(folder)), f"{folder.name}: its file")
+
+
 def real_file(folder: Path, name: str, key: str) -> Path:
     """``inside``, of a file that is read or sent on: a link that leads out of the folder is refused too.
 

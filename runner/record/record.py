@@ -25,6 +25,7 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record import code, facts
 from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
+from runner.record.inside import refuse_links
 from runner.record.lines import Lines, read_lines
 from runner.record.rebuild import rebuilt, traces
 from runner.tracking.store import masked
@@ -148,6 +149,7 @@ class Record:
         record = cls(job.folder, {})
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
+            refuse_links(job.folder)
             record._lock = _locked(job.folder, job.signature)
             remove_orphans(job.folder)
             record._find(job)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import csv
 import io
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner import conf_folders, plugins
+from runner.arguments import Parser
 from runner.console import out
 from runner.csv_cells import as_word
 from runner.mistakes import ConfigError
@@ -168,7 +168,7 @@ def write(
 
 def main(argv: list[str]) -> int:
     """Writes the report of a study from its records; runs nothing."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner report", description="Lays the results of a study beside the published numbers; runs nothing."
     )
     parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")

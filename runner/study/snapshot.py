@@ -73,14 +73,24 @@ def location(name: str, output_dir: Path) -> Path:
     return inside(output_dir / "studies", name, "study") / "snapshot.yaml"
 
 
-def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str]) -> FrozenRun:
+def refuse_unnamed(modules: set[str], name: str) -> None:
+    """Refuses plug-ins of a study that its user did not name.
+
+    Raises:
+        ConfigError: with what to give to have them imported.
+    """
+    refuse_unknown(sorted(modules), f"study {name}", f"give {' '.join(f'--plugin {m}' for m in sorted(modules))}")
+
+
+def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]) -> FrozenRun:
     """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named, and none but these; one
-    without an experiment is recorded under the study's."""
+    without an experiment is recorded under the study's.  ``told`` are Hydra's complaints and what they mean, for all runs."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     from components.trouble import DataUnavailable
     from runner.compose.config import prepare
+    from runner.compose.errors import explain
     from runner.compose.overrides import compose
 
     facts = (planned.name, planned.row, planned.cell, planned.overrides)
@@ -88,10 +98,14 @@ def _frozen(planned: Planned, name: str, output_dir: Path, plugins: list[str]) -
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
         named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
         if isinstance(named, list):
-            refuse_unknown([str(m) for m in named if m not in plugins], f"study {name}", "give --plugin MODULE")
+            refuse_unnamed({str(m) for m in named} - set(plugins), name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         job = prepare(cfg, experiment or name, explicit)
-    except (ConfigError, DataUnavailable, HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException) as error:
+        if str(error) not in told:  # to find out takes another composition
+            told[str(error)] = explain(error, planned.overrides)
+        return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
+    except (ConfigError, DataUnavailable) as error:
         return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
 
@@ -111,7 +125,8 @@ def take(
     """
     from runner.record.code import commit
 
-    runs = [_frozen(planned, study.name, output_dir, plugins) for planned in watch(list(plan(study, extra)))]
+    told: dict[str, str] = {}
+    runs = [_frozen(planned, study.name, output_dir, plugins, told) for planned in watch(list(plan(study, extra)))]
     if all(run.refused for run in runs):
         raise ConfigError(f"study {name}: no run can be composed; the first one: {runs[0].refused}")
     return Snapshot(name, study, now(), commit().get("sha", ""), extra, runs, output_dir)

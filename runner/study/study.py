@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from runner import conf_folders, plugins
+from runner.arguments import Parser
 from runner.console import announce, out
 from runner.mistakes import ConfigError, nearest
-from runner.plugins import refuse_unknown
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
@@ -121,7 +121,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             )
         foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(_named(given))
         if not given.status:
-            refuse_unknown(sorted(foreign), f"study {name}", "give --plugin MODULE")
+            snapshots.refuse_unnamed(foreign, name)
         return found
     study = load_study(given.study)
 
@@ -150,7 +150,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
 def main(argv: list[str]) -> int:
     """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
     again = argv[0] == "rerun"
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"runner {argv[0]}",
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
     )

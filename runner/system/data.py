@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.table import Table
 from components.datasets import files
 from components.datasets.files import DataFile
 from components.trouble import DamagedFile, DataUnavailable
+from runner.arguments import Parser
 from runner.console import complain, out
 from runner.mistakes import ConfigError, nearest
 
@@ -129,7 +129,7 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
 
 def main(argv: list[str]) -> int:
     """Exit code 0: all well; 1: a file is damaged or cannot be had."""
-    parser = argparse.ArgumentParser(prog="runner data", description="Data files: what is there, download, check.")
+    parser = Parser(prog="runner data", description="Data files: what is there, download, check.")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
     parser.add_argument("dataset", nargs="*", help="data sets, or all (list and verify: all unless named)")
     parser.add_argument(

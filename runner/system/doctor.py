@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import CONF
+from runner.arguments import Parser
 from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
 from runner.tracking.store import masked, tracking_uri
 
@@ -155,7 +155,7 @@ def report(findings: Findings) -> dict[Level, int]:
 
 def main(argv: list[str]) -> int:
     """Prints the report; exit code 1 when there is a problem, 0 otherwise."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner doctor",
         description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
         "folder, and every data file with its checksum. Each line is ok, warning or problem, followed by the mend.",

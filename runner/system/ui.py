@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.tracking.store import masked, tracking_uri
 
@@ -82,7 +83,7 @@ def _port(text: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Serves until Ctrl-C; exit code 0, 1 if MLflow failed, 2 for a mistake."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner ui",
         description="Shows recorded runs in MLflow's pages, served to this machine only (127.0.0.1). The store is "
         "mlflow.db in the output folder; MLFLOW_TRACKING_URI, when set, wins.",

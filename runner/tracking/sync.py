@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rich.progress import track
 
+from runner.arguments import Parser
 from runner.console import complain, out
 from runner.record.record import find, runs
 from runner.tracking.mirror import Mirror
@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     Raises:
         ConfigError: a name is no run.
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="runner sync",
         description="Pushes recorded runs to MLflow. A bad record is named, and the others are pushed.",
         epilog="Exit code 0, 1 if the server cannot be reached or a record is bad, 2 for a mistake.",

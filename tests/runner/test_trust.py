@@ -118,7 +118,7 @@ def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
 def test_a_study_imports_what_its_user_names(own, monkeypatch, capfd):
     code, _, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf")
     assert code == 2
-    assert "study mine imports walk, code that is not the runner's; give --plugin MODULE if you know it" in error
+    assert "study mine imports walk, code that is not the runner's; give --plugin walk if you know it" in error
     assert "walk" not in sys.modules
     assert not (own / "outputs").exists()
     code, out, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf", "--plugin", "walk", "--status")

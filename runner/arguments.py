@@ -1,0 +1,41 @@
+"""Arguments of the sub-commands: a mistake in them is one line, as any other."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from contextlib import redirect_stderr
+from typing import NoReturn
+
+from runner.mistakes import ConfigError
+
+
+class Parser(argparse.ArgumentParser):
+    """``argparse``'s, which says what is wrong as every mistake is said, without the usage of the whole command."""
+
+    def error(self, message: str) -> NoReturn:
+        """What the parser calls at a mistake.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(f"{self.prog}: {message}; {self.prog} --help tells more")
+
+
+def check_flags(argv: list[str]) -> None:
+    """Flags of a command line of overrides, which are Hydra's.
+
+    Raises:
+        ConfigError: Hydra knows no such flag.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            get_args_parser().parse_args(argv)
+    except SystemExit:
+        lines = said.getvalue().strip().splitlines() or ["flags that do not go together"]
+        raise ConfigError(
+            f"{lines[-1].partition('error: ')[2] or lines[-1]}; runner --hydra-help tells the flags"
+        ) from None
