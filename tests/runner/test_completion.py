@@ -73,6 +73,30 @@ def test_values_are_the_members_of_a_choice(line, values):
     assert words(line) == [f"{key}={value}" for value in values]
 
 
+def test_own_files_and_plugins_complete_without_being_imported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "conf/inference/walk.yaml": "name: walk\nscale: 0.5 # s\nkind: fast\n",
+        "conf/study/mine.yaml": "name: mine\n",
+        "walk.py": "from typing import Literal\nfrom components.contracts.roles import Inference\n"
+        "from components.registry import register\n\nraise SystemExit('run by a tab')\n\n\n"
+        "@register('inference', 'walk')\nclass Walk(Inference):\n    scale: float\n    kind: Literal['fast', 'slow']\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    line = "PYTHONPATH=. runner --config-dir conf +experiment=mog"
+    assert words(f"{line} inference=wal") == ["inference=walk"]
+    assert words("runner +experiment=mog inference=wal") == []
+    assert words(f"{line} inference=walk inference.") == ["inference.scale=", "inference.kind="]
+    assert words(f"{line} inference=walk plugins=[walk] inference.kind=") == [
+        "inference.kind=fast",
+        "inference.kind=slow",
+    ]
+    assert words("runner study --config-dir conf mi") == ["mine"]
+    assert words("runner show --config-dir=conf inference/wal") == ["inference/walk"]
+    assert words("runner study --pl") == ["--plugin"]
+
+
 def test_arguments_of_the_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("outputs/toy/aaaa1111", "elsewhere/toy/bbbb2222"):

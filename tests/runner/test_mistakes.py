@@ -350,6 +350,33 @@ def test_few_draws_are_said_before_the_run(make_job, steps, said):
     assert [said in note for note in notes] == ([True] if said else [])
 
 
+@pytest.mark.parametrize("error", [
+    MemoryError("Unable to allocate 7.45 GiB for an array with shape (1000000000,) and data type float64"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+                 "8000000000 bytes. Error code 12 (Cannot allocate memory)"),
+    RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 8 GiB"),
+])  # fmt: skip
+def test_memory_that_runs_out(make_job, monkeypatch, error):
+    from runner.mistakes import RunFailure
+    from runner.record.facts import read
+    from runner.run.execute import run
+
+    job = make_job(MOG, "smoke=true")
+
+    def init(*_):
+        raise error
+
+    monkeypatch.setattr(type(job.inference), "init", init)
+    with pytest.raises(
+        RunFailure, match=r"^out of memory \(.* more were asked for\): ask for less at once \(batch_size, "
+    ):
+        run(job)
+    facts = read(job.folder)
+    assert facts is not None
+    assert facts["state"] == "failed"
+    assert facts["error"].startswith("out of memory")
+
+
 def test_device_without_gpu(make_job):
     import torch
 

@@ -16,6 +16,7 @@ import yaml
 from runner.mistakes import ConfigError
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition, load_study, plan
+from runner.study.display import Display
 from runner.study.job_pool import JobPool
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -295,3 +296,18 @@ def test_a_study_from_launch_to_report(path, tmp_path):
     markdown = (tmp_path / "two" / "report" / "two.md").read_text()
     assert "| SGLD | small | 60 | – |" in markdown
     assert "not comparable" not in markdown
+
+
+@pytest.mark.parametrize(("code", "stopped", "counted"), [
+    (-signal.SIGTERM, True, "interrupted"),  # while it was importing, before it could note a signal
+    (128 + signal.SIGTERM, True, "interrupted"),
+    (-signal.SIGKILL, True, "interrupted"),  # a second Ctrl-C
+    (-signal.SIGTERM, False, "failed"),
+    (2, True, "failed"),  # it was refused, whatever was pressed
+])  # fmt: skip
+def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
+    frozen = made("a")
+    (tmp_path / "log").write_text("")
+    shown = Display(frozen, 1)
+    shown.ended(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)
+    assert shown.counts == {counted: 1}

@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from components.figures.labels import readable
 from components.registry import _registered
 from runner import cli
+from runner.compose import guard
 from runner.csv_cells import as_meant, as_word
 from runner.mistakes import ConfigError
 from runner.plugins import ask_whether_known
 from runner.record.inside import inside, real_file
+from runner.record.record import Record
 from runner.report.report import markdown
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
@@ -180,6 +182,35 @@ def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
         cwd=tmp_path, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("target", "ours"),
+    [
+        ("hydra._internal.core_plugins.basic_launcher.BasicLauncher", True),
+        ("hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher", True),
+        ("hydra_plugins.runner.OptunaSweeper", True),
+        ("hydra_plugins.theirs.launcher.Launcher", False),  # lies on the path, but nobody installed it
+        ("os.system", False),
+        ("", False),
+    ],
+)
+def test_launchers_are_those_that_are_installed(tmp_path, monkeypatch, target, ours):
+    (tmp_path / "hydra_plugins" / "theirs").mkdir(parents=True)
+    (tmp_path / "hydra_plugins" / "theirs" / "__init__.py").write_text("raise SystemExit('run')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert guard._is_installed(target) is ours
+
+
+def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path):
+    job = make_job("+experiment=friend_or_foe", "smoke=true")
+    (job.folder / "figures").mkdir(parents=True)
+    (tmp_path / "victim").write_text("mine")
+    (job.folder / "figures" / "rewards.png").symlink_to(tmp_path / "victim")
+    with pytest.raises(ConfigError, match="is a link that leads out"):
+        Record.open(job)
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert not (job.folder / "run.json").exists()
 
 
 # ---- words that would be run, or drawn --------------------------------------------------------------------------------
