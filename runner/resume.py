@@ -11,7 +11,6 @@ from runner import conf_folders
 from runner.arguments import Parser
 from runner.mistakes import ConfigError, unreadable
 from runner.plugins import ask_whether_known
-from runner.record.facts import read
 from runner.record.record import find
 
 
@@ -45,8 +44,6 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv[1:])
     conf_folders.use(given.config_dir)
     folder = find(given.run, Path(given.output_dir))
-    if read(folder) is None:
-        raise ConfigError(f"{folder}: its run.json is damaged; give the run's own command again")
     cfg, experiment, modules = _config(folder / "config.yaml")
     if not given.trust:
         ask_whether_known(modules, f"the record {folder}", "give --trust")

@@ -8,7 +8,6 @@ outputs/<experiment>/<signature>/
 from __future__ import annotations
 
 import errno
-import fcntl
 import getpass
 import json
 import os
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 
 from runner.mistakes import ConfigError, RunFailure
-from runner.record import code, facts
+from runner.record import code, facts, lock
 from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
 from runner.record.inside import refuse_links
@@ -107,28 +106,6 @@ def _begun(job: Job) -> dict[str, Any]:
     }
 
 
-def _locked(folder: Path, signature: str) -> Any:
-    """The lock of a run's folder, held as long as it is open.
-
-    Raises:
-        ConfigError: another process holds it.
-    """
-    lock = (folder / ".lock").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        process = lock.read().strip() or "unknown"
-        lock.close()
-        raise ConfigError(
-            f"run {signature} is already going (process {process}); wait for it, or change seed="
-        ) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
-
-
 class Record:
     """One run's folder, locked while the run is going; ``note`` says what was found damaged and how it was mended."""
 
@@ -150,7 +127,7 @@ class Record:
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
             refuse_links(job.folder)
-            record._lock = _locked(job.folder, job.signature)
+            record._lock = lock.taken(job.folder, job.signature)
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":

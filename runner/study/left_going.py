@@ -13,24 +13,13 @@ from pathlib import Path
 from typing import IO
 
 from runner.record.inside import inside
+from runner.record.lock import held
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 
 def lock_file(snapshot: Snapshot, run: FrozenRun) -> Path:
     """The lock that a run of a study holds while it is going."""
     return inside(location(snapshot.name, snapshot.output_dir).parent / "going", run.signature, "signature")
-
-
-def held(path: Path) -> bool:
-    """Whether some process holds a lock."""
-    try:
-        with path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 def taken(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:

@@ -14,6 +14,7 @@ import pytest
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
 
+from runner import resume
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.record.facts import read
@@ -176,6 +177,16 @@ def test_a_fault(killed, tmp_path, monkeypatch, capsys, file, damage, said):
 
 def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_resume_asks_for_no_run_json(killed, tmp_path, monkeypatch, capsys):
+    copy, whole = killed
+    folder = Path(shutil.copytree(copy, tmp_path / "outputs" / "custom" / whole.name))
+    cut(folder / "run.json")
+    monkeypatch.setattr(Figure, "savefig", drawn)
+    assert resume.main(["resume", str(folder)]) == 0
+    assert REBUILT in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert read(folder)["result"] == read(whole)["result"]
 
 
 def test_a_result_that_was_changed_is_not_believed(killed, tmp_path, monkeypatch, capsys):
