@@ -13,20 +13,20 @@ from torch import Tensor
 
 from components.contracts.roles import Problem
 
+FUNCTIONS = ("density", "game")
+
 
 def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
     """SHA-256 over every tensor of a problem, with its place, shape and type (16 hexadecimal digits).
 
     Data of the first replicate, after standardisation, a split and contamination: what was learnt from and tested on.  A
-    problem that holds none, a density or a game, is told by its name and the settings of its dataset."""
+    density and a game are functions, which have none: the settings of their dataset say what they are."""
     found = hashlib.sha256(problem.name.encode())
-    empty = True
     for place, tensor in tensors(problem, ""):
-        empty = False
         found.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
         raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()  # a buffer, which stubs deny
         found.update(raw)
-    if empty:
+    if problem.kind in FUNCTIONS:
         found.update(json.dumps(dataset, sort_keys=True).encode())
     return found.hexdigest()[:16]
 

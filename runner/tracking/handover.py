@@ -17,7 +17,7 @@ from pathlib import Path
 from runner.compose.settings import Settings
 from runner.record.record import read
 from runner.tracking.marks import Marks, read_marks
-from runner.tracking.queue import Request, queue
+from runner.tracking.request import Request, queue
 from runner.tracking.store import is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1

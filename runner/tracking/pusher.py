@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, opened
-from runner.tracking.queue import clear, folder_of, let_go, queue, requests
+from runner.tracking.request import clear, folder_of, let_go, queue, requests
 from runner.tracking.store import one_at_a_time, tracking_uri
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 OWN = "sqlite:///mlflow.db"  # what records call the store of their own output folder, wherever that is moved
-# MLflow would retry an unreachable server for minutes; the record on disk makes that pointless.
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "ERROR",  # its news of migrations would break into the display
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # it would try a server for minutes; the record on disk makes that pointless
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
 }
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -49,7 +56,7 @@ def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> in
 
 
 def assert_all_in_once(outputs: Path, signatures: list[str]) -> None:
-    found = all_of(client_of(outputs))
+    found = all_of(connect(tracking_uri(outputs)))
     assert len(found) == 3 * len(signatures)  # the run and its two replicates
     by = {s: json.dumps([e for e in found if s[:8] in e[0]]).replace(s, "S").replace(s[:8], "S") for s in signatures}
     by = {s: json.loads(text) for s, text in by.items()}
@@ -75,6 +82,45 @@ def test_a_server_that_dies_at_a_call(outputs, share):
     for name, (n, after) in zip(names, chosen, strict=True):
         dies_and_is_synced(outputs, name, n, after)
     assert_all_in_once(outputs, ["whole000", *names])
+
+
+@pytest.mark.slow
+def test_a_server_behind_a_network_that_dies_at_a_call(tmp_path, no_pusher, monkeypatch):
+    port, of_server = free_port(), tmp_path / "server"
+    of_server.mkdir()
+    words = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+             "--backend-store-uri", f"sqlite:///{of_server}/s.db",
+             "--artifacts-destination", str(of_server / "files")]  # fmt: skip
+    monkeypatch.setenv("NO_PROXY", "*")
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 200
+        while not answers(port):
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
+        chosen = random.Random(1).sample(places(tmp_path), 12)
+        names = [f"{n:04d}{'after' if after else 'first'}" for n, after in chosen]
+        for name, (n, after) in zip(names, chosen, strict=True):
+            dies_and_is_synced(tmp_path, name, n, after)
+        assert_all_in_once(tmp_path, ["whole000", *names])
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
 
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):

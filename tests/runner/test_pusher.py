@@ -21,7 +21,7 @@ from runner.tracking import handover, pusher
 from runner.tracking.handover import Handover
 from runner.tracking.marks import read_marks
 from runner.tracking.pusher import Backoff, Pusher
-from runner.tracking.queue import requests
+from runner.tracking.request import requests
 from runner.tracking.store import OWN
 
 

@@ -117,6 +117,15 @@ def test_the_digest_is_that_of_the_data(mirrored, tmp_path):
     assert digests[2] != digests[0]  # another split
 
 
+def test_a_problem_without_data_is_told_by_its_settings(tmp_path):
+    digests = []
+    for other in ([], ["seed=1"], ["inference=level_k"], ["dataset.episodes=7"]):
+        job = made_job(tmp_path, "+experiment=friend_or_foe", "smoke=true", *other)
+        problem = load_problem(job, Streams(job.settings.seed, 0, torch.device("cpu")))
+        digests.append(data_digest(problem, job.config["dataset"]))
+    assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
 def test_checkpoints_are_copied_where_asked_for_and_change_no_signature(make_job, outputs):
     job = make_job(*GAME, "tracking_checkpoints=true")
     assert job.signature == make_job(*GAME).signature
