@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from runner.mistakes import ConfigError
@@ -32,10 +32,9 @@ def check_flags(argv: list[str]) -> None:
 
     said = io.StringIO()
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(said), redirect_stdout(io.StringIO()):
             get_args_parser().parse_args(argv)
-    except SystemExit:
-        lines = said.getvalue().strip().splitlines() or ["flags that do not go together"]
-        raise ConfigError(
-            f"{lines[-1].partition('error: ')[2] or lines[-1]}; runner --hydra-help tells the flags"
-        ) from None
+    except SystemExit as end:
+        if end.code:  # --version ends well, when Hydra parses them again
+            line = said.getvalue().strip().splitlines()[-1]
+            raise ConfigError(f"{line.partition('error: ')[2]}; runner --hydra-help tells the flags") from None

@@ -38,7 +38,7 @@ def needs_sweep(argv: list[str]) -> str | None:
 def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -> str | None:
     """The complaint about overrides that are well written and cannot be meant; ``keys`` are those of conf/config.yaml."""
     for word in argv:
-        if word.startswith("="):
+        if word.startswith(("=", "@")):
             return f"{word}: no key before the equals sign; write key=value"
     experiments = [str(v) for o in overrides if o.key_or_group == "experiment" for v in values_of(o)]
     if sum(o.key_or_group == "experiment" for o in overrides) > 1:

@@ -99,6 +99,8 @@ def explain(error: Exception, argv: list[str]) -> str:
         )
     except ConfigError as wrong:
         return str(wrong)
+    except ValueError:  # Hydra's own, which nothing of ours explains
+        return first
 
 
 def _in_our_words(first: str, overrides: list[Override]) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.mistakes import ConfigError
+from runner.record.inside import real_file
 from runner.tracking.content import BadRecord, Content, Line, Point, digest
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 
@@ -242,9 +244,10 @@ class Push:
         below = [path for name in folders for path in sorted((self.folder / name).rglob("*"))]
         for path in [*(self.folder / name for name in names), *below]:
             if path.is_file():
-                if not path.resolve().is_relative_to(self.folder.resolve()):
-                    raise BadRecord(f"{path.name} lies outside the record: not pushed")
-                yield path
+                try:
+                    yield real_file(self.folder, str(path.relative_to(self.folder)), "artefacts")
+                except (ConfigError, ValueError):
+                    raise BadRecord(f"{path.name} lies outside the record: not pushed") from None
 
 
 def _end(content: Content, state: str) -> str:

@@ -135,6 +135,7 @@ MISTAKES = [
     ([GAME, "~modle"], "~modle: there is nothing of that name to leave out, did you mean ~model?"),
     ([GAME, "~seed"], "seed: missing; give it a value"),
     ([GAME, "=3"], "=3: no key before the equals sign; write key=value"),
+    ([GAME, "@x=3"], "@x=3: no key before the equals sign; write key=value"),
     ([GAME, "+seed=1"], "+seed: is there already; write seed=…"),
     ([GAME, "seed="], "seed=: must be an integer"),
     ([GAME, "steps=1e400"], "steps=inf: must be an integer"),
@@ -324,6 +325,16 @@ def test_one_clear_line_about_files(argv, message, tmp_path, monkeypatch, capfd,
     first, _, rest = error.rpartition("\n")
     assert ("--config-dir" in argv) == first.endswith(hidden), error
     assert matches(rest, message), error
+
+
+def test_hydra_still_says_its_version(monkeypatch, capfd):
+    from runner import cli
+
+    monkeypatch.setattr(sys, "argv", ["runner", "--version"])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert not exit_.value.code
+    assert capfd.readouterr().out.startswith("Hydra ")
 
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):
