@@ -5,6 +5,7 @@ Each protocol is printed as it stands in ``components/contracts``, with the comp
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +134,20 @@ def page() -> str:
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "checks.py")]
     out.append("## Random streams")
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "streams.py")]
+    out.insert(1, contents("\n\n".join(out)))
     return "\n\n".join(out) + "\n"
+
+
+def contents(text: str) -> str:
+    """A line for each section: its name and those of its protocols, as links."""
+    lines: list[list[str]] = []
+    for level, title in re.findall(r"^(##|###) (.+)$", text, re.MULTILINE):
+        link = f"[{title.split(':')[0]}](#{re.sub(r'[^a-z0-9_ -]', '', title.lower()).replace(' ', '-')})"
+        if level == "##":
+            lines.append([f"- **{link}**"])
+        else:
+            lines[-1].append(link)
+    return "\n".join(f"{line[0]}: {', '.join(line[1:])}" for line in lines)
 
 
 def main() -> int:
