@@ -263,7 +263,8 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
         (["show", "friend_or_foe"], "friend_or_foe: there are dataset/friend_or_foe and experiment/friend_or_foe; say which"),
         (["show", "experiment/friend_of_foe"], "experiment/friend_of_foe: no such experiment, did you mean friend_or_foe?"),
         (["list", "models"], "models: no such role, did you mean model?"),
-        (["list", "--plugin", "no_such"], "--plugin no_such: No module named 'no_such'; is its folder on PYTHONPATH?"),
+        (["list", "--plugin", "no_such"], "--plugin: no module 'no_such' (No module named 'no_such'); is its folder on "
+         "PYTHONPATH?"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(argv, message):

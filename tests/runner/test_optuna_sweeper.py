@@ -34,6 +34,7 @@ output_dir: {folder}
 hydra:
   searchpath: [pkg://conf]
   output_subdir: null
+  run: {{dir: .}}
   sweep: {{dir: {folder}/multirun}}
 defaults: [override hydra/job_logging: none, override hydra/hydra_logging: none, _self_]
 """
