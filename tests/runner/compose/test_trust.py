@@ -26,7 +26,7 @@ from runner.report.report import markdown
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WALK = re.search(r"```python\n(# walk\.py.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)  # type: ignore[union-attr]
 STUDY = {
     "name": "mine",

@@ -17,7 +17,7 @@ from runner.record import compare
 from runner.record.record import read
 from runner.report.report import main as report
 
-ARCHIVE = Path(__file__).parent.parent / "fixtures" / "records" / "records.tar.xz"
+ARCHIVE = Path(__file__).parent.parent.parent / "fixtures" / "records" / "records.tar.xz"
 with tarfile.open(ARCHIVE) as opened:
     INTERRUPTED = sorted(
         {name.split("/")[2] for name in opened.getnames() if name.count("/") == 2 and "interrupted" in name}
