@@ -251,3 +251,10 @@ def component_class(role: str, name: str, path: Path) -> str | None:
         ):
             return node.name
     return None
+
+
+@cache
+def declared_of(entry: registry.Entry) -> Declared:
+    """What the class of a component of the catalogue declares."""
+    class_name = component_class(entry.role, entry.name, entry.file)
+    return declared(class_name, entry.file) if class_name else Declared()

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ import yaml
 from components import registry
 from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser
-from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
+from runner.catalogue.declarations import SETTINGS, Declared, declared, declared_of
+from runner.catalogue.partners import as_set, partners
 from runner.mistakes import ConfigError, nearest, shown_path, unreadable
 from runner.tables import print_table
 from runner.yaml_comments import Key, Loader, read_file
@@ -103,13 +103,7 @@ def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
         )
     if entry is None:
         raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
-    return entry, _declared(entry)
-
-
-@cache
-def _declared(entry: registry.Entry) -> Declared:
-    class_name = component_class(entry.role, entry.name, entry.file)
-    return declared(class_name, entry.file) if class_name else Declared()
+    return entry, declared_of(entry)
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -133,69 +127,16 @@ def _typed(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row
     ]
 
 
-# ---- what fits what -------------------------------------------------------------------------------------------------
-def _set(value: Any) -> set[str]:
-    return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
-
-
-def _asked(own: Declared, kind: str) -> set[str]:
-    """The capabilities that an inference method asks of a model for a kind of problem."""
-    return _set(own.facts.get("needs")) | _set((own.facts.get("needs_by_kind") or {}).get(kind))
-
-
-def _fits(parts: dict[str, Declared]) -> bool:
-    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes of two roles."""
-    dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
-    gradient, attacker = parts.get("gradient"), parts.get("attacker")
-    if gradient and inference:
-        return "gradient" in inference.holds
-    if gradient and model:
-        return _set(gradient.facts.get("needs")) <= _set(model.facts.get("offers"))
-    kinds = [_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
-    shared = kinds[0] & kinds[1]
-    if dataset and model and (targets := _set(model.facts.get("targets"))):
-        target = dataset.facts.get("target")
-        if target and target not in targets:
-            return False
-    if dataset and model and (values := _set(model.facts.get("values"))) and dataset.facts.get("values"):
-        shared = shared if dataset.facts["values"] in values else set()
-    if dataset and model:
-        return bool(shared) and _set(model.facts.get("assumes")) <= _set(dataset.facts.get("simulates"))
-    if model and inference:
-        offered = _set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_asked(inference, kind) <= offered for kind in shared)
-    return bool(shared) and (attacker is None or dataset is not None)
-
-
-# Roles whose components are shown beside one of a role: the others fit it by way of these.
-_BESIDE = {
-    "dataset": ("model",),
-    "model": ("dataset", "inference"),
-    "inference": ("model",),
-    "attacker": ("dataset",),
-    "gradient": ("model", "inference"),
-}
-
-
-def _partners(role: str, own: Declared) -> list[tuple[str, str]]:
-    """Components of the other roles that go with one."""
-    out = []
-    for other in _BESIDE.get(role, ()):
-        names = [e.name for e in registry.catalogue(other) if _fits({role: own, other: _declared(e)})]
-        out.append((other, ", ".join(names) or "none yet"))
-    return out
-
-
 # ---- the commands ---------------------------------------------------------------------------------------------------
 def _show_component(role: str, name: str) -> None:
     entry, own = describe(role, name)
     path = _file(role, name)
     print(f"{role}/{name}  {entry.sentence}")
     facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
-    shown = "; ".join(f"{k} {', '.join(sorted(_set(v)))}" for k, v in facts.items() if _set(v))
+    shown = "; ".join(f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v))
     key = role if role in registry.CHOSEN else f"inference.{role}"  # of the inference methods that hold one
     used = f"{key}={name}" + (f"  {key}.<key>=…" if path.exists() else "")
-    _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *_partners(role, own)])
+    _print_facts([("paper", entry.source), ("use", used), ("fits", shown), *partners(role, own)])
     _print_facts([("code", os.path.relpath(entry.file))])
     print("\n" + inspect.cleandoc(own.docstring) + "\n")
     if not path.exists():

@@ -13,6 +13,7 @@ from components import registry
 from runner import CONF
 from runner.catalogue.declarations import declared
 from runner.catalogue.list_and_show import chosen, describe, explained, main, options
+from runner.catalogue.partners import partners
 from runner.compose.parts import held_roles
 from runner.mistakes import ConfigError
 from runner.yaml_comments import read_file, read_keys
@@ -233,11 +234,9 @@ def test_show_of_every_file(name, capsys):
 @pytest.mark.parametrize("role", ["dataset", "model", "inference"])
 def test_partners_are_those_the_runner_accepts(role):
     """The rules read from the text against ``check_pairs`` on the classes."""
-    from runner.catalogue import list_and_show as catalogue
-
     for name in registry.names(role):
         cls, own = registry.get(role, name), describe(role, name)[1]
-        for other, names in catalogue._partners(role, own):
+        for other, names in partners(role, own):
             for partner in registry.names(other):
                 pair = {role: cls, other: registry.get(other, partner)}
                 assert (partner in names.split(", ")) == accepted(**pair), (name, partner)

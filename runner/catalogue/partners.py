@@ -1,0 +1,61 @@
+"""What goes with what: components of the other roles that fit one, read from the text of their classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components import registry
+from runner.catalogue.declarations import Declared, declared_of
+
+
+def as_set(value: Any) -> set[str]:
+    """One word or several, of a fact of a class."""
+    return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
+
+
+def _asked(own: Declared, kind: str) -> set[str]:
+    """The capabilities that an inference method asks of a model for a kind of problem."""
+    return as_set(own.facts.get("needs")) | as_set((own.facts.get("needs_by_kind") or {}).get(kind))
+
+
+def _fits(parts: dict[str, Declared]) -> bool:
+    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes of two roles."""
+    dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
+    gradient, attacker = parts.get("gradient"), parts.get("attacker")
+    if gradient and inference:
+        return "gradient" in inference.holds
+    if gradient and model:
+        return as_set(gradient.facts.get("needs")) <= as_set(model.facts.get("offers"))
+    kinds = [as_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
+    shared = kinds[0] & kinds[1]
+    if dataset and model and (targets := as_set(model.facts.get("targets"))):
+        target = dataset.facts.get("target")
+        if target and target not in targets:
+            return False
+    if dataset and model and (values := as_set(model.facts.get("values"))) and dataset.facts.get("values"):
+        shared = shared if dataset.facts["values"] in values else set()
+    if dataset and model:
+        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(dataset.facts.get("simulates"))
+    if model and inference:
+        offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
+        return any(_asked(inference, kind) <= offered for kind in shared)
+    return bool(shared) and (attacker is None or dataset is not None)
+
+
+# Roles whose components are shown beside one of a role: the others fit it by way of these.
+_BESIDE = {
+    "dataset": ("model",),
+    "model": ("dataset", "inference"),
+    "inference": ("model",),
+    "attacker": ("dataset",),
+    "gradient": ("model", "inference"),
+}
+
+
+def partners(role: str, own: Declared) -> list[tuple[str, str]]:
+    """Components of the other roles that go with one."""
+    out = []
+    for other in _BESIDE.get(role, ()):
+        names = [e.name for e in registry.catalogue(other) if _fits({role: own, other: declared_of(e)})]
+        out.append((other, ", ".join(names) or "none yet"))
+    return out
