@@ -9,10 +9,6 @@ import gc
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 COMMANDS = {
     "list": (

@@ -19,6 +19,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.tree import Tree
 
+from runner.record.checks import tally
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -235,17 +236,9 @@ def show_attack_checks(file: Path, replicates: int) -> None:
 
 def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """What was checked: a line for each, cut to the terminal's width."""
-    failed = sum(row["passed"] is False for row in rows)
-    unknown = sum(row["passed"] is None for row in rows)
-    verdict = (
-        f"[red]{failed} of {len(rows)} failed[/red]"
-        if failed
-        else f"all {len(rows)} passed"
-        if len(rows) > 1
-        else "passed"
-    )
-    if unknown and not failed:
-        verdict = f"{len(rows) - unknown} passed, {unknown} not checked"
+    verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
+    if any(row["passed"] is False for row in rows):
+        verdict = f"[red]{verdict}[/red]"
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     words = [VERDICTS[row["passed"]] for row in rows]
     first = max((len(word) for word, _ in words), default=6)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def shown_path(path: str | Path) -> str:
     """A path as a message has it: from the present folder, where it lies below."""
     within = os.path.relpath(path)
     return str(path) if within.startswith("..") else within
+
+
+UNREADABLE = (yaml.YAMLError, UnicodeDecodeError, OSError)  # what reading a YAML file may raise
+
+
+@contextmanager
+def reading(path: str | Path, mend: str = "") -> Iterator[None]:
+    """A YAML file is read in here.
+
+    Raises:
+        ConfigError: it cannot be, in one line; ``mend`` ends it.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise ConfigError(unreadable(path, error) + mend) from None
 
 
 def unreadable(path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError) -> str:

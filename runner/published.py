@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from runner import conf_folders
-from runner.mistakes import ConfigError, nearest, shown_path, unreadable
+from runner.mistakes import ConfigError, nearest, reading, shown_path
 
 _PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]
@@ -152,9 +152,8 @@ def load_published(name: str) -> Published:
     if path is None:
         raise ConfigError(f"published={name}: no such table{nearest(name, conf_folders.names('published'))}")
     try:
-        return Published(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(unreadable(path, error)) from None
+        with reading(path):
+            return Published(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as errors:
         first = errors.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from runner import conf_folders
 from runner.arguments import Parser
-from runner.mistakes import ConfigError, unreadable
+from runner.mistakes import ConfigError, reading
 from runner.plugins import ask_whether_known
 from runner.record.record import find
 
@@ -21,11 +20,9 @@ def _config(file: Path) -> tuple[DictConfig, str, list[str]]:
         ConfigError: the file is damaged, with the line where it breaks.
     """
     again = "give the run's own command again"
-    try:
+    with reading(file, f"; {again}"):
         cfg = OmegaConf.load(file)
         content = OmegaConf.to_container(cfg, resolve=False)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"{unreadable(file, error)}; {again}") from None
     plugins = content.get("plugins", []) if isinstance(content, dict) else None
     if not isinstance(cfg, DictConfig) or not isinstance(plugins, list) or not isinstance(cfg.get("experiment"), str):
         raise ConfigError(f"{file}: damaged, it lacks the experiment, or its plug-ins are no list; {again}")

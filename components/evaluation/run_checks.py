@@ -89,15 +89,15 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     checks = []
     if n < FEWEST_DRAWS:
         told = f"{n} draws a chain, {FEWEST_DRAWS} needed"
-        checks += [Check("R̂ is below 1.01", None, told), Check("ESS is above 100 a chain", None, told)]
+        ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
+        checks += [Check(f"R̂ is below {limits.RHAT:g}", None, told), Check(ess, None, told)]
     else:
         checks.append(_rhat(scores, chains))
         checks += [_ess(scores, name, which, chains, n) for name, which in (("ess", "bulk"), ("ess_tail", "tail"))]
     if "e_bfmi" in scores:
         value = _worst(scores, "e_bfmi", largest=False)
-        checks.append(
-            Check("E-BFMI is above 0.3", value > limits.E_BFMI, f"{value:.2f}, the smallest of {chains} chains")
-        )
+        name = f"E-BFMI is above {limits.E_BFMI:g}"
+        checks.append(Check(name, value > limits.E_BFMI, f"{value:.2f}, the smallest of {chains} chains"))
     if "divergences" in scores:
         value = _worst(scores, "divergences", largest=True)
         checks.append(Check("no transition diverges", value == 0, f"{value:g} of {chains * n:,} draws"))
@@ -107,7 +107,7 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         checks.append(
             Check("enough proposals are accepted", value >= least, f"{value:.2f} on average, {least:g} asked")
         )
-    return [check for check in checks if check is not None]
+    return checks
 
 
 def _tails(draws: HoldsDraws) -> dict[str, list[float]]:

@@ -20,7 +20,7 @@ from components import registry
 from runner import CONF, conf_folders
 from runner.arguments import Parser
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
-from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options
+from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options, read_keys
 from runner.catalogue.shell_scripts import SCRIPTS
 from runner.mistakes import ConfigError
 from runner.plugins import source_file
@@ -110,10 +110,9 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
 def _read(role: str, name: str) -> tuple[list[Key], Any]:
     """Keys and content of a component's YAML; none of one that cannot be read."""
     path = conf_folders.find(role, name)
-    try:
-        return read_file(path) if path else ([], None)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError):
-        return [], None
+    with suppress(ConfigError):
+        return read_keys(path) if path else ([], None)
+    return [], None
 
 
 def _keys(word: str, words: list[str]) -> list[Candidate]:

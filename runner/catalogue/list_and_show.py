@@ -18,7 +18,7 @@ from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser
 from runner.catalogue.declarations import SETTINGS, Declared, declared, declared_of
 from runner.catalogue.partners import as_set, partners
-from runner.mistakes import ConfigError, nearest, shown_path, unreadable
+from runner.mistakes import UNREADABLE, ConfigError, nearest, reading, shown_path, unreadable
 from runner.tables import print_table
 from runner.yaml_comments import Key, Loader, read_file
 
@@ -38,16 +38,14 @@ def _file(group: str, name: str) -> Path:
     return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
 
 
-def _read(path: Path) -> tuple[list[Key], Any]:
+def read_keys(path: Path) -> tuple[list[Key], Any]:
     """Keys and content of a YAML file.
 
     Raises:
         ConfigError: it is none, with the line where it breaks.
     """
-    try:
+    with reading(path):
         return read_file(path)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(unreadable(path, error)) from None
 
 
 def chosen(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
@@ -72,7 +70,7 @@ def _described(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except UNREADABLE as error:
         return path.stem, unreadable(path, error), ""
     if not isinstance(content, dict):
         return path.stem, "", ""
@@ -142,7 +140,7 @@ def _show_component(role: str, name: str) -> None:
     if not path.exists():
         print(f"no {role}/{name}.yaml: its defaults are not known")
         return
-    keys, _ = _read(path)
+    keys, _ = read_keys(path)
     print_table("", ("key", "default", "type", "meaning"), _typed(explained(keys, own), own.fields, f"{role}."))
 
 
@@ -150,7 +148,7 @@ def _show_file(group: str, name: str) -> None:
     if name not in options(group):
         raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
     path = _file(group, name)
-    keys, content = _read(path)
+    keys, content = read_keys(path)
     _, line, third = _described(path)
     print(f"{group}/{name}  {line}")
     use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")

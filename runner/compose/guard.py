@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.object_type import ObjectType
@@ -24,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from components.registry import CHOSEN
-from runner.mistakes import ConfigError, shown_path, unreadable
+from runner.mistakes import ConfigError, reading, shown_path
 
 OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
@@ -64,10 +63,8 @@ def environment(key: str, default: Any = _ABSENT) -> str | None:
 def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
     source = self._find_object_source(config_path, ObjectType.CONFIG)
     file = Path(source.path if source else "") / f"{config_path.removesuffix('.yaml')}.yaml"
-    try:
+    with reading(file):
         result = _read_by_hydra(self, config_path)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(unreadable(file, error)) from None
     if result is not None and not isinstance(result.config, DictConfig):
         raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
     return result

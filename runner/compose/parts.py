@@ -13,14 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from omegaconf import OmegaConf
 from pydantic import BaseModel
 
 from components import registry
 from runner import conf_folders
 from runner.catalogue import declarations
-from runner.mistakes import ConfigError, nearest, shown_path, unreadable
+from runner.mistakes import ConfigError, nearest, reading, shown_path
 
 CONTRACT = "components.contracts.roles"  # where the roles' bases are
 
@@ -103,10 +102,8 @@ def _defaults(role: str, name: str) -> dict[str, Any]:
     file = conf_folders.find(role, name)
     if file is None:
         return {}
-    try:
+    with reading(file):
         values: Any = OmegaConf.to_container(OmegaConf.load(file))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(unreadable(file, error)) from None
     return values if isinstance(values, dict) else {}
 
 

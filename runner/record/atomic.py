@@ -29,14 +29,17 @@ def remove_orphans(folder: Path) -> None:
     """Removes what ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
     for path in (*folder.glob(".*"), *folder.glob("*/.*")):
         found = re.fullmatch(r"\..+\.(\d+)", path.name)
-        if found and not alive(int(found[1])):
+        if found and left_behind(int(found[1])):
             path.unlink(missing_ok=True)
 
 
+def left_behind(process: int) -> bool:
+    """Whether what a process of that number has written is nobody's: ours has written nothing when it looks."""
+    return process == os.getpid() or not alive(process)
+
+
 def alive(process: int) -> bool:
-    """Whether another process of that number is there: ours has written nothing when it looks."""
-    if process == os.getpid():
-        return False
+    """Whether a process of that number is there."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

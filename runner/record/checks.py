@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,7 +36,19 @@ def combined(facts: dict[str, Any], about: str | None = None) -> list[Kept]:
 
 def failed(facts: dict[str, Any]) -> list[str]:
     """Names of the checks that failed in some replicate."""
-    return [check["check"] for check in combined(facts) if check["passed"] is False]
+    return _failed(combined(facts))
+
+
+def _failed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [check["check"] for check in rows if check["passed"] is False]
+
+
+def tally(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many passed, failed or were not checked."""
+    if lost := len(_failed(rows)):
+        return f"{lost} of {len(rows)} failed"
+    unknown = sum(check["passed"] is None for check in rows)
+    return f"{len(rows) - unknown} passed, {unknown} not checked" if unknown else f"all {len(rows)} passed"
 
 
 def verdict(facts: dict[str, Any]) -> str:
@@ -44,9 +56,6 @@ def verdict(facts: dict[str, Any]) -> str:
     rows = combined(facts)
     if not rows:
         return ""
-    names = failed(facts)
-    if names:
-        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-        return f"{len(names)} of {len(rows)} failed: {'; '.join(names[:MOST])}{more}"
-    unknown = sum(check["passed"] is None for check in rows)
-    return f"all {len(rows)} passed" if not unknown else f"{len(rows) - unknown} passed, {unknown} not checked"
+    names = _failed(rows)
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return tally(rows) + (f": {'; '.join(names[:MOST])}{more}" if names else "")

@@ -89,8 +89,9 @@ class Lines:
             return own or line["replicate"] in finished
 
         before = path.read_bytes()
-        lines = [line for line in read_lines(self.folder) if kept(line)]
+        parsed = [_parsed(text) for text in before.split(b"\n")]
+        lines = [line for line in parsed if line is not None and kept(line)]
         if before != b"".join(map(_text, lines)):
             write_lines(self.folder, lines)
-        broken = sum(_parsed(text) is None for text in before.split(b"\n")[:-1])  # the last was cut short by a crash
+        broken = parsed[:-1].count(None)  # the last was cut short by a crash
         return f"{NAME}: {broken} broken {'line is' if broken == 1 else 'lines are'} left out" if broken else None

@@ -10,7 +10,7 @@ from typing import IO
 
 from runner.mistakes import ConfigError
 
-TRIES, PAUSE = 6, 0.05  # somebody may only be looking, for a moment, whether a lock is held
+TRIES, PAUSE = 6, 0.05  # and the seconds between them
 
 
 def held(path: Path) -> bool:
@@ -25,27 +25,38 @@ def held(path: Path) -> bool:
     return False
 
 
+def grabbed(path: Path) -> IO[str] | None:
+    """The lock, open and held as long as the file is open; None: another process holds it."""
+    file = path.open("a+", errors="replace")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def grabbed_soon(path: Path) -> IO[str] | None:
+    """``grabbed``, tried again for a moment: whoever holds the lock may only be looking whether it is held."""
+    for left in reversed(range(TRIES)):
+        if (file := grabbed(path)) is not None:
+            return file
+        if left:
+            time.sleep(PAUSE)
+    return None
+
+
 def taken(folder: Path, signature: str) -> IO[str]:
     """The lock of a run's folder, open and held, with the number of this process in it.
 
     Raises:
         ConfigError: another process holds it.
     """
-    lock = (folder / ".lock").open("a+", errors="replace")
-    for left in reversed(range(TRIES)):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if left:
-                time.sleep(PAUSE)
-                continue
-            lock.seek(0)
-            process = lock.read().strip() or "unknown"
-            lock.close()
-            raise ConfigError(
-                f"run {signature} is already going (process {process}); wait for it, or change seed="
-            ) from None
+    path = folder / ".lock"
+    lock = grabbed_soon(path)
+    if lock is None:
+        process = path.read_text(errors="replace").strip() or "unknown"
+        raise ConfigError(f"run {signature} is already going (process {process}); wait for it, or change seed=")
     lock.truncate(0)
     lock.write(str(os.getpid()))
     lock.flush()

@@ -25,14 +25,12 @@ from runner.record import code, facts, lock
 from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
 from runner.record.inside import refuse_links
-from runner.record.lines import Lines, read_lines
+from runner.record.lines import Lines
 from runner.record.rebuild import rebuilt, traces
 from runner.tracking.store import masked
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
-
-__all__ = ["Record", "disk_failure", "find", "now", "read", "read_lines", "runs"]
 
 # What a folder that cannot be written answers; any other error has another cause.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG)

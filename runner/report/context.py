@@ -139,9 +139,9 @@ def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, An
             f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
             "other and not compared."
         )
-    doubted = [run for run in runs if failed(run["facts"])]
+    doubted = [lost for run in runs if (lost := failed(run["facts"]))]
     if doubted:
-        counts = Counter(name for run in doubted for name in failed(run["facts"]))
+        counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
         said.append(
             f"{DOUBTED} {len(doubted)} of {len(runs)} runs failed checks of their own, by which their numbers are not to be "

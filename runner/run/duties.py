@@ -70,10 +70,10 @@ def record_information(course: Course) -> Duty:
         NumericalTrouble: what it says is not finite.
     """
     every, inference, replicate = course.job.settings.record_every, course.job.inference, course.rng.replicate
-    keep = course.job.settings.checkpoint_every
+    keeps = leaves_checkpoint(course)
 
     def record(step: Step) -> None:
-        if not (step.number % every == 0 or step.number % keep == 0 or step.number == 1 or step.last):
+        if not (step.number % every == 0 or step.number == 1 or keeps(step)):
             return
         shown = plain(step.info)
         with naming_step(step.number, replicate):
@@ -100,10 +100,16 @@ def evaluate(course: Course) -> Duty:
     return evaluate_now
 
 
-def kept(course: Course) -> Callable[[Step], bool]:
-    """Whether a step leaves a checkpoint: every ``checkpoint_every``, the last, and where a signal came."""
+def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
+    """Whether a step leaves a checkpoint in any run: every ``checkpoint_every``, and the last."""
     every = course.job.settings.checkpoint_every
-    return lambda step: step.number % every == 0 or step.last or bool(course.received)
+    return lambda step: step.number % every == 0 or step.last
+
+
+def kept(course: Course) -> Callable[[Step], bool]:
+    """Whether a step leaves a checkpoint in this run: also where a signal came."""
+    keeps = leaves_checkpoint(course)
+    return lambda step: keeps(step) or bool(course.received)
 
 
 @contextmanager

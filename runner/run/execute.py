@@ -17,7 +17,8 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
-from runner.record.record import Record, disk_failure, now, read_lines
+from runner.record.lines import read_lines
+from runner.record.record import Record, disk_failure, now
 from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
 from runner.run.artefacts import as_table, write_artefacts

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from runner import conf_folders
-from runner.mistakes import ConfigError, nearest, unreadable
+from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
 from runner.record.inside import inside
 
@@ -219,7 +219,8 @@ def load_study(name: str) -> StudyDefinition:
     if path is None or not path.is_file():
         raise ConfigError(f"study {name}: no such study{nearest(name, conf_folders.names('study'))}")
     try:
-        study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        with reading(path):
+            study = StudyDefinition(**yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"])
@@ -227,8 +228,6 @@ def load_study(name: str) -> StudyDefinition:
         if first["type"] == "extra_forbidden":
             what = "unknown key" + (nearest(where, StudyDefinition.model_fields) if len(first["loc"]) == 1 else "")
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{what}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(unreadable(path, error)) from None
     except TypeError:
         raise ConfigError(f"{path.name}: must hold keys and their values") from None
     printed = {row for table in study.tables if table.published for row in load_published(table.published).values}

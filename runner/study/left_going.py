@@ -5,7 +5,6 @@ process has begun: the file is open in it, and the lock goes with the file.  It 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 from contextlib import suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.record.inside import inside
-from runner.record.lock import held
+from runner.record.lock import grabbed, held
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 
@@ -26,13 +25,9 @@ def taken(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
     """The lock, open and held, for a process that is about to start; None: the run is going."""
     path = lock_file(snapshot, run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    file.truncate(0)
+    file = grabbed(path)
+    if file is not None:
+        file.truncate(0)
     return file
 
 

@@ -15,7 +15,7 @@ import yaml
 from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
-from runner.mistakes import ConfigError, unreadable
+from runner.mistakes import ConfigError, reading
 from runner.plugins import refuse_unknown
 from runner.record.atomic import write_text
 from runner.record.facts import read
@@ -161,14 +161,13 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
         ConfigError: the file is damaged.
     """
     path = location(name, output_dir)
+    if not path.exists():
+        return None
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+        with reading(path, "; take a new one with --fresh"):
+            content = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
         runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
         study = StudyDefinition(**content["study"])
         return Snapshot(name, study, content["taken"], content["git"], content["extra"], runs, output_dir)
-    except FileNotFoundError:
-        return None
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"{unreadable(path, error)}; take a new one with --fresh") from None
     except (TypeError, KeyError, ValidationError) as error:
         raise ConfigError(f"{path}: damaged ({str(error).splitlines()[0]}); take a new one with --fresh") from None

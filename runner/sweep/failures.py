@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from runner.mistakes import FAILURES
-from runner.record.atomic import alive
+from runner.record.atomic import left_behind
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def noted_failures() -> Iterator[Path]:
     killed go now."""
     for old in Path(tempfile.gettempdir()).glob("runner-*-*"):
         found = re.fullmatch(r"runner-(\d+)-\w+", old.name)
-        if found and not alive(int(found[1])):
+        if found and left_behind(int(found[1])):
             shutil.rmtree(old, ignore_errors=True)  # somebody else's stays: it cannot be removed
     with tempfile.TemporaryDirectory(prefix=f"runner-{os.getpid()}-") as folder:
         os.environ[FAILURES] = str(Path(folder) / "failures.jsonl")

@@ -36,6 +36,7 @@ from omegaconf import DictConfig
 
 from runner.compose.guard import OWN_SWEEPER
 from runner.mistakes import ConfigError
+from runner.record.atomic import alive
 from runner.record.inside import inside
 from runner.sweep.search_space import PRUNERS, SAMPLERS, distribution, pruner, sampler, storage, written
 from runner.sweep.trial import VARIABLE, failure, note_failure
@@ -250,12 +251,4 @@ def _overrides(params: dict[str, Any]) -> list[str]:
 def _alive(holder: str) -> bool:
     """Whether ``host:process`` is a living process of this machine (of another machine: taken to be alive)."""
     host, _, pid = holder.rpartition(":")
-    if host != socket.gethostname():
-        return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return host != socket.gethostname() or alive(int(pid))

@@ -70,7 +70,7 @@ class Content:
             raise BadRecord("run.json is damaged")
         try:
             config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-            lines = read_lines(folder) if (folder / "metrics.jsonl").exists() else []
+            lines = read_lines(folder)
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise BadRecord(f"cannot be read ({str(error).splitlines()[0]})") from None
         content = cls(facts, config, lines)

@@ -6,7 +6,6 @@ a run's way.  A run waits for it at its end alone, and no longer than ``PATIENCE
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -15,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from runner.compose.settings import Settings
-from runner.record.record import read
+from runner.record.facts import read
+from runner.record.lock import held
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.request import Request, queue
 from runner.tracking.store import is_remote, store_name, tracking_uri
@@ -103,11 +103,8 @@ def start_pusher(output_dir: Path) -> None:
     mine = _started.get(output_dir)
     if mine is not None and mine.poll() is None:  # it is at work, or about to be
         return
-    with (queue(output_dir) / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+    if held(queue(output_dir) / LOCK):
+        return
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
     with (queue(output_dir) / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.

@@ -6,7 +6,6 @@ after each call, so that a server that dies at any of them leaves nothing out fo
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from runner.mistakes import ConfigError
 from runner.record.inside import real_file
+from runner.record.lock import held
 from runner.tracking.content import BadRecord, Content, Line, Point, digest
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 
@@ -149,14 +149,11 @@ class Push:
 
     def _lines(self, marks: RunMarks, content: Content, lines: list[Line]) -> None:
         """Lines beyond those that are in; one that a resumed run has written again is in already."""
-        from mlflow.entities import Metric
-
-        waiting: list[Metric] = []
+        waiting: list[Point] = []
         reached = dict(marks.lines)
 
         def send() -> None:
-            for i in range(0, len(waiting), BATCH):
-                self.client.log_batch(_id(marks), metrics=waiting[i : i + BATCH])
+            self._points(marks, waiting)
             waiting.clear()
             marks.lines = dict(reached)
             self.file.save()
@@ -167,10 +164,16 @@ class Push:
             points: list[Point] = list(content.points([line]))
             if waiting and len(waiting) + len(points) > BATCH:
                 send()
-            waiting += [Metric(*point) for point in points]
+            waiting += points
             reached[line["phase"]] = line["step"]
         if waiting:
             send()
+
+    def _points(self, marks: RunMarks, points: list[Point]) -> None:
+        from mlflow.entities import Metric
+
+        for i in range(0, len(points), BATCH):
+            self.client.log_batch(_id(marks), metrics=[Metric(*point) for point in points[i : i + BATCH]])
 
     def _replicates(self, content: Content, state: str) -> None:
         """One run below this one for each replicate that came after the other."""
@@ -191,12 +194,7 @@ class Push:
         state: str = content.facts["state"]
         if state not in ("running", "pending") or not (self.folder / ".lock").exists():
             return state
-        try:
-            with (self.folder / ".lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return "running"
-        return "crashed"
+        return "running" if held(self.folder / ".lock") else "crashed"
 
     def _set(self, marks: RunMarks, state: str, end: str, stamp: int) -> None:
         """Running, or ended at a time."""
@@ -211,13 +209,9 @@ class Push:
         self.file.save()
 
     def _end(self, content: Content, state: str) -> None:
-        from mlflow.entities import Metric
-
         marks, end = self.file.here, _end(content, state)
         if state in ENDED and marks.ended != end:
-            result = [Metric(*point) for point in content.result]
-            for i in range(0, len(result), BATCH):
-                self.client.log_batch(_id(marks), metrics=result[i : i + BATCH])
+            self._points(marks, content.result)
             self._files(content)
         self._set(marks, state, end, content.ends)
 

@@ -6,7 +6,6 @@ again after 2, 4, 8, … minutes while runs go on, once more when the last has e
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -14,8 +13,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
+from runner.record.lock import grabbed_soon
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, opened
 from runner.tracking.request import clear, folder_of, let_go, queue, requests
@@ -130,18 +130,6 @@ class Pusher:
         return not mirror.unreachable
 
 
-def _alone(output_dir: Path) -> IO[str] | None:
-    """The lock of who pushes; None: another does.  A run that looks whether somebody does holds it for a moment."""
-    for _ in range(10):
-        lock = (queue(output_dir) / LOCK).open("a")
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        lock.close()
-        time.sleep(LOOK / 2)
-    return None
-
-
 def main(argv: list[str]) -> int:
     """Pushes until nobody asks for it."""
     output_dir = Path(argv[0])
@@ -149,7 +137,7 @@ def main(argv: list[str]) -> int:
         os.nice(NICE)
     pusher = Pusher(output_dir)
     while requests(output_dir):  # looked at again without the lock: a run that came last saw it held, and started none
-        lock = _alone(output_dir)
+        lock = grabbed_soon(queue(output_dir) / LOCK)  # a run that looks whether somebody pushes holds it for a moment
         if lock is None:
             return 0
         with lock:

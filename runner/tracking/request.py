@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from runner.record.lock import grabbed, held
+
 
 class Request:
     """One run's wish to be pushed, as its own process holds it."""
@@ -64,17 +66,15 @@ def folder_of(request: Path, output_dir: Path) -> Path | None:
 
 def let_go(request: Path) -> bool:
     """Whether the process that made a request is gone, or is done with it."""
-    with suppress(OSError), request.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return not request.exists()
+    return not held(request)
 
 
 def clear(request: Path) -> None:
     """Takes a request away, unless a process holds it again."""
-    with suppress(OSError), request.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        request.unlink()
+    with suppress(OSError):
+        if (lock := grabbed(request)) is not None:
+            with lock:
+                request.unlink()
 
 
 def _same(file: IO[str], path: Path) -> bool:

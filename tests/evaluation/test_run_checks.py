@@ -14,7 +14,7 @@ from components.contracts.checks import FINITE
 from components.evaluation import limits
 from components.evaluation.run_checks import bound_check, draws_checks, finite_scores, particle_checks, run_checks
 from components.posteriors.draws import Draws
-from runner.record import record
+from runner.record.facts import read
 from runner.run.execute import run
 from runner.run.rng import Streams
 from runner.run.signals import Pruned
@@ -163,7 +163,7 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
     with pytest.raises(Pruned):
         run(stopped, stop)
     run(stopped)
-    checks = [record.read(job.folder)["checks"] for job in (whole, stopped)]
+    checks = [read(job.folder)["checks"] for job in (whole, stopped)]
     assert checks[0] == checks[1]
     (found,) = [check for check in checks[0]["0"] if check["check"] == "no particle carries half of the weight"]
     assert found["passed"] is False
@@ -173,7 +173,7 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
 def test_a_run_records_its_checks_and_changes_no_score(make_job):
     job = make_job("dataset=gaussian", "model=target_density", "inference=hmc", "steps=40", "inference.warmup=20")
     _, result = run(job)
-    checks = record.read(job.folder)["checks"]["0"]
+    checks = read(job.folder)["checks"]["0"]
     assert {check["about"] for check in checks} == {"run"}
     found = {check["check"]: check["passed"] for check in checks}
     assert found[FINITE] is True

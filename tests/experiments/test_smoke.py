@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.metrics.names import score_names
-from runner.record import record
+from runner.record.lines import read_lines
 from runner.run.execute import run
 from runner.run.signals import Pruned
 
@@ -47,7 +47,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     assert {name.partition("/")[0] for name in result} <= names
     for name, values in result.items():
         assert all(isinstance(v, float | int) and not math.isinf(v) for v in values), name
-    lines = record.read_lines(job.folder)
+    lines = read_lines(job.folder)
     assert lines[-1]["phase"] == "final"
     last = max(line["step"] for line in lines)
     if last < 2:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from runner.compose.settings import sign
-from runner.record import record
+from runner.record.facts import read
 from runner.run.assembly import load_problem
 from runner.run.execute import run
 from runner.run.rng import Streams
@@ -48,7 +48,7 @@ def test_which_rows_depends_on_seed_and_replicate_alone(make_job):
 def test_recorded_under_a_name_of_its_own(make_job):
     job = make_job(*TOY, "validation=0.25")
     _, result = run(job)
-    assert job.data == record.read(job.folder)["data"] == "multitask_toy-validation"
+    assert job.data == read(job.folder)["data"] == "multitask_toy-validation"
     assert result["nlpp"] != run(make_job(*TOY))[1]["nlpp"]
 
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from runner.record import code, record
+from runner.record import code
+from runner.record.facts import read
 from runner.run.execute import run
 from runner.run.signals import Pruned
 
@@ -56,7 +57,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
     with pytest.raises(Pruned):
         run(job, _stop)
-    before = record.read(job.folder)["code"]
+    before = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
     sidecars = [json.loads(path.read_text()) for path in (job.folder / "checkpoints").glob("*.json")]
     assert {s["code"]["sha"] for s in sidecars} == {"a" * 40}
@@ -67,7 +68,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
     run(job)
     (line,) = [line for line in capsys.readouterr().out.replace("\n ", " ").splitlines() if "is not the one" in line]
     assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
-    after = record.read(job.folder)["code"]
+    after = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [(0, 0, "a" * 40), (0, 10, NOW["sha"])]
     assert after[1]["versions"]["numpy"] == "9.9"
 
@@ -77,7 +78,7 @@ def test_the_same_code_is_listed_once_and_says_nothing(make_job, capsys):
     with pytest.raises(Pruned):
         run(job, _stop)
     run(job)
-    assert len(record.read(job.folder)["code"]) == 1
+    assert len(read(job.folder)["code"]) == 1
     assert "is not the one" not in capsys.readouterr().out
 
 

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from runner import console, resume
 from runner.app import attempt
 from runner.record import compare
-from runner.record.record import read
+from runner.record.facts import read
 from runner.report.report import main as report
 
 ARCHIVE = Path(__file__).parent.parent.parent / "fixtures" / "records" / "records.tar.xz"

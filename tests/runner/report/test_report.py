@@ -14,7 +14,7 @@ import yaml
 from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Published, load_published
-from runner.record.record import read
+from runner.record.facts import read
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
 from runner.report.evolutions import evolutions

@@ -9,7 +9,7 @@ import xarray
 
 from components.posteriors.draws import Draws
 from runner.mistakes import RunFailure
-from runner.record import record
+from runner.record.facts import read
 from runner.run import artefacts
 from runner.run.execute import run
 from runner.tracking.mirror import Mirror, opened
@@ -23,7 +23,7 @@ def test_draws_are_in_the_folder_and_in_mlflow(make_job, no_pusher):
     with xarray.open_datatree(job.folder / "posterior.nc", engine="h5netcdf") as tree:
         assert set(tree.posterior.data_vars) == {"x1", "x2"}
         assert tree.posterior.sizes == {"chain": 20, "draw": 10}
-    assert record.read(job.folder)["artefacts"] == ["posterior.nc"]
+    assert read(job.folder)["artefacts"] == ["posterior.nc"]
     mirror = Mirror(job.folder, Path(job.settings.output_dir))
     assert mirror.push()
     client = opened(Path(job.settings.output_dir))
@@ -39,7 +39,7 @@ def test_any_posterior_may_write_files(make_job, monkeypatch):
     job = make_job(*MOG)
     run(job)
     assert (job.folder / "mine.txt").read_text() == "10 draws"
-    assert record.read(job.folder)["artefacts"] == ["mine.txt"]
+    assert read(job.folder)["artefacts"] == ["mine.txt"]
 
 
 def test_too_few_draws_are_announced_at_the_end_and_once(make_job, capsys):
@@ -56,7 +56,7 @@ def test_a_file_that_the_program_lacks_is_not_called_a_folder_that_cannot_be_wri
         RunFailure, match=r"^FileNotFoundError: .*elsewhere/references.bib \(No such file or directory\); mend"
     ):
         run(job)
-    assert record.read(job.folder)["state"] == "failed"
+    assert read(job.folder)["state"] == "failed"
     monkeypatch.undo()
     going, _ = run(job)
     assert going.record.state == "done"

@@ -11,6 +11,7 @@ import torch
 from components.metrics import regression
 from runner import cli
 from runner.record import record
+from runner.record.facts import read
 from runner.report.results import scores
 from runner.run import checkpoint
 
@@ -37,7 +38,7 @@ def test_a_step_size_too_large(command, tmp_path):
     assert "left the finite numbers" in error
     assert len(error.splitlines()) == 1
     (folder,) = record.runs(tmp_path)
-    facts = record.read(folder)
+    facts = read(folder)
     assert facts["state"] == "diverged"
     assert facts["error"] in error
     step = int(error.split("step ")[1].split(",")[0])
@@ -62,10 +63,10 @@ def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_pa
         "lower inference.step_size (now 0.002); the last good checkpoint is kept"
     )
     (folder,) = record.runs(tmp_path)
-    facts = record.read(folder)
+    facts = read(folder)
     assert facts["state"] == "diverged"
     assert facts["result"]["nlpp"] == [math.inf] * 2
     assert all(math.isfinite(value) for value in facts["result"]["rmse"])
     assert scores(facts, folder, "rmse") == {(0, r): value for r, value in enumerate(facts["result"]["rmse"])}
     assert command(*argv) == (code, error)  # says the same, without computing anything again
-    assert record.read(folder)["finished"] == facts["finished"]
+    assert read(folder)["finished"] == facts["finished"]

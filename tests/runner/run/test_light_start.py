@@ -12,7 +12,7 @@ import pytest
 from components.datasets import files
 from runner import app, console
 from runner.compose.overrides import compose
-from runner.record.record import read
+from runner.record.facts import read
 
 # One run of each family; they share a process, in which a module that is imported once stays.
 FAMILIES = ["friend_or_foe", "wiener_velocity", "mog", "posteriordb", "four_statisticians", "multitask_toy", "bnn_uci",

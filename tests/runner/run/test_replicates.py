@@ -7,7 +7,8 @@ import json
 import pytest
 
 from runner.compose.config import Job
-from runner.record import record
+from runner.record.facts import read
+from runner.record.lines import read_lines
 from runner.run.execute import run
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=3", "record_every=2"]
@@ -16,7 +17,7 @@ GAME = ["+experiment=friend_or_foe", "smoke=true"]  # its replicates are a dimen
 
 def _lines(folder):
     """What was recorded, without the clock."""
-    return [{k: v for k, v in line.items() if k != "time"} for line in record.read_lines(folder)]
+    return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
 
 
 @pytest.mark.parametrize(("first", "then", "taken"), [(1, 3, "1 of 3"), (3, 2, "2 of 2"), (2, 1, "its replicate")])
@@ -78,7 +79,7 @@ def test_a_record_whose_replicates_came_one_after_the_other_goes_on_so(make_job,
     with monkeypatch.context() as before:
         before.setattr(Job, "vectorised", False)
         looped, result = run(make_job(*mog))
-    facts = record.read(looped.job.folder)
+    facts = read(looped.job.folder)
     assert facts["vectorised"] is False
     facts |= {"state": "interrupted", "result": {}, "finished": {"0": facts["finished"]["0"]}}
     (looped.job.folder / "run.json").write_text(json.dumps(facts))

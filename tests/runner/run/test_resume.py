@@ -15,6 +15,8 @@ import pytest
 from components.problems.supervised import Supervised
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import record
+from runner.record.facts import read
+from runner.record.lines import read_lines
 from runner.run import checkpoint
 from runner.run.execute import run
 from runner.run.signals import Interrupted, Pruned
@@ -30,7 +32,7 @@ def _folder(output_dir: Path) -> Path:
 
 def _lines(folder: Path) -> list[dict]:
     """What was recorded, without the clock."""
-    return [{k: v for k, v in line.items() if k != "time"} for line in record.read_lines(folder)]
+    return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
             time.sleep(0.01)
         going.send_signal(signum)
         _, error = going.communicate(timeout=60)
-    facts = record.read(_folder(tmp_path))
+    facts = read(_folder(tmp_path))
     if signum == signal.SIGKILL:
         assert facts["state"] == "running"
     else:
@@ -64,8 +66,8 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     assert again.returncode == 0, again.stderr
     assert "resumed at step" in again.stdout
     folder = _folder(tmp_path)
-    assert record.read(folder)["state"] == "done"
-    assert record.read(folder)["result"] == record.read(undisturbed)["result"]
+    assert read(folder)["state"] == "done"
+    assert read(folder)["result"] == read(undisturbed)["result"]
     assert [line for line in _lines(folder) if line["phase"] != "train"] == [
         line for line in _lines(undisturbed) if line["phase"] != "train"
     ]
@@ -80,10 +82,10 @@ def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, un
     job = make_job(*GAME)
     with pytest.raises(Pruned):
         run(job, stop)
-    assert record.read(job.folder)["state"] == "interrupted"
+    assert read(job.folder)["state"] == "interrupted"
     monkeypatch.chdir(tmp_path)
     assert resume.main(["resume", job.signature[:6]]) == 0
-    assert record.read(job.folder)["result"] == record.read(undisturbed)["result"]
+    assert read(job.folder)["result"] == read(undisturbed)["result"]
 
 
 def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed, capsys):
@@ -99,13 +101,13 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed,
     content[len(content) // 2] ^= 0xFF
     newest.write_bytes(bytes(content))
     _, result = run(job)
-    assert result == record.read(undisturbed)["result"]
+    assert result == read(undisturbed)["result"]
     assert "Corrupt checkpoint" in capsys.readouterr().out
 
 
 def test_evaluating_more_often_does_not_change_training(make_job, undisturbed):
     _, result = run(make_job(*GAME, "eval_every=333"))
-    assert result == record.read(undisturbed)["result"]
+    assert result == read(undisturbed)["result"]
 
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "replicates=2"]
@@ -130,7 +132,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     with pytest.raises(Interrupted, match=f"at step {step}"):
         run(job)
     assert (evaluation in left) == (step == 4)
-    assert record.read(job.folder)["state"] == "interrupted"
+    assert read(job.folder)["state"] == "interrupted"
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
     _, finished = run(job)
     assert finished == result
@@ -180,11 +182,11 @@ def test_full_disk_is_one_line_and_loses_nothing(make_job, monkeypatch):
     facts, _, complaints = checkpoint.load_newest(job.folder / "checkpoints", job.signature)
     assert facts["step"] == 300
     assert complaints == []
-    assert record.read(job.folder)["state"] == "failed"
+    assert read(job.folder)["state"] == "failed"
 
 
 def test_record_is_complete(undisturbed):
-    facts = record.read(undisturbed)
+    facts = read(undisturbed)
     assert {"git", "versions", "hardware", "threads", "command", "started", "ended", "seconds"} <= set(facts)
     assert facts["choice"] == {
         "dataset": "friend_or_foe",

@@ -19,7 +19,8 @@ import pytest
 import yaml
 from made_records import STARTED, all_of, client_of, history, line, made_record, write
 
-from runner.record import record
+from runner.record.facts import read
+from runner.record.lines import read_lines
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import connect, tracking_uri
 
@@ -130,7 +131,7 @@ def answers(port: int) -> bool:
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
     folder = made_record(outputs, state="running")
-    facts, lines = record.read(folder), record.read_lines(folder)
+    facts, lines = read(folder), read_lines(folder)
     write(folder, lines[:7], facts)  # killed at step 5
     assert Mirror(folder, outputs).push()
     again = [entry if entry["step"] <= 2 else entry | {"time": entry["time"] + 100.0} for entry in lines]
@@ -224,7 +225,7 @@ def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) ->
     run = client.create_run(
         client.create_experiment("made", (outputs / "mlartifacts").as_uri()), run_name="bnn-sgld-01234567"
     )
-    for entry in record.read_lines(folder)[:lines]:
+    for entry in read_lines(folder)[:lines]:
         for name, value in entry["metrics"].items():
             client.log_metric(run.info.run_id, f"{entry['phase']}/{name}", value, 1, entry["step"])
     if state:
@@ -272,7 +273,7 @@ def test_many_metrics_and_odd_names(outputs):
     folder = made_record(outputs)
     metrics = {f"β[{i}]": float("nan") if i % 2 else float(i) for i in range(1300)}
     lines = [line(step, 0, "train") | {"metrics": metrics} for step in (1, 2)]
-    write(folder, lines, record.read(folder) | {"started": STARTED})
+    write(folder, lines, read(folder) | {"started": STARTED})
     mirror = Mirror(folder, outputs)
     assert mirror.push(), mirror.trouble
     run = client_of(outputs).get_run(mirror.run_id)

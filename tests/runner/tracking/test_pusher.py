@@ -16,9 +16,11 @@ from made_records import client_of, line, made_record, write
 
 from runner import app, console
 from runner.compose.overrides import compose
-from runner.record import record
+from runner.record.facts import read
+from runner.record.lines import read_lines
+from runner.record.lock import grabbed_soon
 from runner.tracking import handover, pusher
-from runner.tracking.handover import Handover
+from runner.tracking.handover import LOCK, Handover
 from runner.tracking.marks import read_marks
 from runner.tracking.pusher import Backoff, Pusher
 from runner.tracking.request import requests
@@ -36,7 +38,7 @@ class Clock:
 
 def test_a_run_asks_and_is_pushed(outputs):
     folder = made_record(outputs, state="running", ended=None)
-    facts, lines = record.read(folder), record.read_lines(folder)
+    facts, lines = read(folder), read_lines(folder)
     clock, run = Clock(), Handover(folder, outputs)
     at_work = Pusher(outputs, clock)
     write(folder, lines[:2], facts)
@@ -103,7 +105,7 @@ def test_a_server_that_is_not_there_is_tried_seldom_and_once_more_at_the_end(out
     for minute in range(8):
         clock.now = 60.0 * minute
         for run in going:
-            write(run.folder, [line(minute + 1, 0, "train")], record.read(run.folder))
+            write(run.folder, [line(minute + 1, 0, "train")], read(run.folder))
         at_work.look()
     assert tried == ["a" * 12] * 3  # after 0, 2 and 6 minutes, the second run not at all: it would wait as long
     assert going[0].trouble
@@ -180,11 +182,11 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
 
 def test_two_runs_that_begin_at_once_start_one_that_pushes(outputs):
     (outputs / ".tracking").mkdir()
-    first = pusher._alone(outputs)
+    first = grabbed_soon(outputs / ".tracking" / LOCK)
     assert first is not None
-    assert pusher._alone(outputs) is None
+    assert grabbed_soon(outputs / ".tracking" / LOCK) is None
     first.close()
-    again = pusher._alone(outputs)
+    again = grabbed_soon(outputs / ".tracking" / LOCK)
     assert again is not None
     again.close()
 

@@ -12,7 +12,8 @@ import torch
 from configured import made_job
 from made_records import client_of, history, made_record
 
-from runner.record import record
+from runner.record.facts import read
+from runner.record.lines import read_lines
 from runner.run.assembly import load_problem
 from runner.run.data_digest import data_digest
 from runner.run.execute import run
@@ -44,7 +45,7 @@ def mirrored(tmp_path_factory, empty_store):
 
 def test_result_state_parameters_and_files(mirrored):
     job, client, run = mirrored
-    facts = record.read(job.folder)
+    facts = read(job.folder)
     assert run.info.status == "FINISHED"
     assert run.data.params["inference.name"] == job.choice["inference"]
     assert run.data.params["steps"] == "30"
@@ -57,7 +58,7 @@ def test_result_state_parameters_and_files(mirrored):
 
 def test_who_what_and_with_which_code(mirrored):
     job, _, run = mirrored
-    facts, tags = record.read(job.folder), run.data.tags
+    facts, tags = read(job.folder), run.data.tags
     assert run.info.run_name.startswith("bnn_uci ")
     assert run.info.run_name.endswith(job.signature[:8])
     assert "replicates=2" in run.info.run_name.split()
@@ -73,7 +74,7 @@ def test_who_what_and_with_which_code(mirrored):
 
 def test_start_and_duration(mirrored):
     job, _, run = mirrored
-    facts = record.read(job.folder)
+    facts = read(job.folder)
     assert run.info.start_time == 1000 * datetime.fromisoformat(facts["started"]).timestamp()
     assert run.info.end_time - run.info.start_time == pytest.approx(1000 * facts["seconds"], abs=1)
 
@@ -84,7 +85,7 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
     assert {child.data.tags["replicate"] for child in below} == {"0", "1"}
     before = 0.0
     for child in sorted(below, key=lambda child: child.data.tags["replicate"]):
-        lines = [r for r in record.read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]]
+        lines = [r for r in read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]]
         assert child.info.status == "FINISHED"
         for phase in ("train", "evaluation", "final"):
             for name in {name for line in lines if line["phase"] == phase for name in line["metrics"]}:
@@ -106,7 +107,7 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
 def test_the_digest_is_that_of_the_data(mirrored, tmp_path):
     job, _, run = mirrored
     (found,) = run.inputs.dataset_inputs
-    assert (found.dataset.name, found.dataset.digest) == (job.data, record.read(job.folder)["data_digest"])
+    assert (found.dataset.name, found.dataset.digest) == (job.data, read(job.folder)["data_digest"])
     given = ["+experiment=bnn_uci", "smoke=true", "replicates=1", "steps=2"]
     digests = []
     for other in ([], ["inference.step_size=0.1"], ["dataset.split=1"]):
