@@ -25,6 +25,7 @@ from torch import Tensor
 
 from components.contracts.games import Move, Seat
 from components.contracts.problems import Domain, Kind, Sees, Target, Values
+from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Criterion, Expectation, Measure, Victim
 
@@ -269,8 +270,12 @@ class Contamination(Component):
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
-    def corrupt(self, observations: Tensor, rng: Rng) -> Tensor:
-        """A corrupted copy of observations [R, T, dy], drawn from ``rng.attack`` alone."""
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A corrupted copy of the observations [R, T, dy], drawn from ``rng.attack`` alone.
+
+        Raises:
+            Misfit: it needs to know of the clean series what is not known.
+        """
         raise TypeError(f"{type(self).__name__} has no corrupt")
 
 

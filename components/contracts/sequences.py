@@ -24,6 +24,14 @@ class Series(NamedTuple):
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
 
 
+class Clean(NamedTuple):
+    """What a contamination is shown: the clean observations, and of what lies behind them as much as is known."""
+
+    y: Tensor  # [R, T, dy]; a missing one holds NaN
+    mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y less the noise
+    states: Tensor | None = None  # [R or 1, T, dx]
+
+
 class Trajectories(Protocol):
     """What figures ask of a sequence problem."""
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedStates
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Contamination
-from components.contracts.sequences import Observation, Series
+from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Rng
 from components.metrics import filtering
 
@@ -58,6 +58,7 @@ class Sequence:
     observations: Tensor  # [R, T, dy], corrupted where there is an attacker
     system: object | None  # what made the clean observations, where that is known: a model asks it for a capability
     state_names: list[str]
+    means: Tensor | None = None  # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
@@ -70,7 +71,7 @@ class Sequence:
 
     def attacked(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference."""
-        corrupted = attacker.corrupt(self.observations, rng)
+        corrupted = attacker.corrupt(Clean(self.observations, self.means, self.states), rng)
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
     @property

@@ -9,6 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.registry import register
 
@@ -27,12 +28,12 @@ class GaussianContamination(Contamination):
     probability: Probability
     sd: PositiveFloat
 
-    def corrupt(self, observations: Tensor, rng: Rng) -> Tensor:
-        """Corrupted copy of observations [R, T, dy]; draws from ``rng.attack`` alone, so the clean noise stays the same."""
-        device, dtype = observations.device, observations.dtype
-        u = torch.rand(observations.shape[:2], generator=rng.attack, device=device, dtype=dtype)  # [R, T]
-        z = torch.randn(observations.shape, generator=rng.attack, device=device, dtype=dtype)  # [R, T, dy]
-        return torch.where((u < self.probability).unsqueeze(-1), observations + self.sd * z, observations)
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """Corrupted copy of the observations [R, T, dy]; draws from ``rng.attack`` alone, so the clean noise stays the same."""
+        y = clean.y
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        z = torch.randn(y.shape, generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T, dy]
+        return torch.where((u < self.probability).unsqueeze(-1), y + self.sd * z, y)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Law of the corrupted noise when the clean noise is N(0, Σ): weights [2] and covariances [2, dy, dy]."""

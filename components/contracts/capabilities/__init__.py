@@ -18,12 +18,18 @@ from components.contracts.capabilities.estimators import Conjugate, Estimator, G
 from components.contracts.capabilities.games import NoiseLaw, QFunction
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, WeightSpace
 from components.contracts.capabilities.sequences import (
+    AdditiveGaussian,
     AutoregressiveVolatility,
+    BoundedObservation,
+    GaussianNoise,
     LinearGaussian,
+    OptimalProposal,
+    Parameterised,
     PowerIntegral,
     SeriesConditionals,
     StateSpace,
     TransitionDensity,
+    TransitionMean,
 )
 from components.contracts.capabilities.variational import (
     ArdWeights,
@@ -66,6 +72,12 @@ CAPABILITIES: dict[str, type] = {
     "generative": Generative,
     "state_space": StateSpace,
     "transition_density": TransitionDensity,
+    "transition_mean": TransitionMean,
+    "optimal_proposal": OptimalProposal,
+    "bounded_observation": BoundedObservation,
+    "gaussian_noise": GaussianNoise,
+    "additive_gaussian": AdditiveGaussian,
+    "parameterised": Parameterised,
     "power_integral": PowerIntegral,
     "linear_gaussian": LinearGaussian,
     "autoregressive_volatility": AutoregressiveVolatility,

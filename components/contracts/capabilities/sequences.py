@@ -34,6 +34,81 @@ class TransitionDensity(Protocol):
 
 
 @runtime_checkable
+class TransitionMean(Protocol):
+    """A transition whose mean is known: where an auxiliary filter looks ahead."""
+
+    def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[x_t | x_{t−1} = x] [R, N, dx]
+
+
+@runtime_checkable
+class OptimalProposal(Protocol):
+    """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood that weighs its draws."""
+
+    def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor: ...  # [R, N, dx]
+
+    def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log p(x | x_prev, y) [R, N]
+
+    def log_predictive(self, y: Tensor, x_prev: Tensor, t: int) -> Tensor: ...  # log p(y_t | x_{t−1}) [R, N]
+
+
+@runtime_checkable
+class BoundedObservation(Protocol):
+    """An observation density that has a largest value, as a stabilised auxiliary filter asks."""
+
+    def log_observation_bound(self, t: int) -> float: ...  # log sup_{y, x} g_t(y | x)
+
+
+@runtime_checkable
+class GaussianNoise(Protocol):
+    """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the same scale can replace."""
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy]
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
+
+
+@runtime_checkable
+class AdditiveGaussian(Protocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h differentiable in x: what Gaussian
+    filters linearise, or send sigma points through."""
+
+    @property
+    def Q(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy]
+
+    @property
+    def m0(self) -> Tensor: ...  # [dx]
+
+    @property
+    def P0(self) -> Tensor: ...  # [dx, dx]
+
+    def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
+
+
+@runtime_checkable
+class Parameterised(Protocol):
+    """A state-space model with unknown parameters, of which K sets can be tried at once.
+
+    θ is unconstrained, [K, P]; its prior density is that of θ, Jacobian included."""
+
+    @property
+    def parameter_names(self) -> Sequence[str]: ...  # of the P parameters
+
+    def draw_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ [n, P]
+
+    def log_prior(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K]
+
+    def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
+
+    def at(self, theta: Tensor) -> StateSpace: ...  # the model whose k-th replicate has parameters θ_k [K, P]
+
+
+@runtime_checkable
 class PowerIntegral(Protocol):
     """An observation density whose power can be integrated over y, as the β-divergence asks."""
 

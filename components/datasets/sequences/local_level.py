@@ -65,6 +65,7 @@ class LocalLevelSeries(Dataset[Sequence]):
             states=placed(level.unsqueeze(-1)),
             observations=placed(seen.unsqueeze(-1)),
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
+            means=placed(level.unsqueeze(-1)),
             state_names=["level"],
             figures=[states, coverage],
         )

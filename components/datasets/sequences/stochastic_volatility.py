@@ -57,6 +57,7 @@ class StochasticVolatilityReturns(Dataset[Sequence]):
             name=self.name,
             states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             observations=returns.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype),
+            means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),
             system=Volatility(self.mu, self.phi, self.sigma),
             state_names=["log-variance"],
             scores_evidence=True,  # the mean that is predicted of y is 0 whatever x

@@ -75,6 +75,7 @@ class WienerVelocity(Dataset[Sequence]):
             states=placed(path.unsqueeze(0)),
             observations=placed(seen),
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in vars(system).items()}),
+            means=placed((path @ system.H.T).unsqueeze(0)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )

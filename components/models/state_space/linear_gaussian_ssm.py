@@ -24,6 +24,13 @@ def factor(matrix: Tensor, name: str) -> Tensor:
     return lower
 
 
+def log_normal(deviation: Tensor, lower: Tensor) -> Tensor:
+    """log N(deviation | 0, L Lᵀ) of deviations [..., d] -> [...]."""
+    whitened = torch.linalg.solve_triangular(lower, deviation.mT, upper=False)  # [..., d, N]
+    constant = lower.diagonal().log().sum() + 0.5 * len(lower) * math.log(2 * math.pi)
+    return -0.5 * whitened.square().sum(-2) - constant
+
+
 def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
     """The system that a model assumes.
 
@@ -35,8 +42,17 @@ def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
     return problem.system
 
 
+OFFERS = frozenset({
+    "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
+    "gaussian_noise", "additive_gaussian", "linear_gaussian",
+})  # fmt: skip
+
+
 class LinearGaussianModule(nn.Module):
-    """``StateSpace``, ``LinearGaussian`` and ``PowerIntegral`` of a linear Gaussian system."""
+    """``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and the rest of what a linear Gaussian system can be asked.
+
+    The locally optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I − K H) Q; the
+    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ)."""
 
     A: Tensor
     Q: Tensor
@@ -47,6 +63,9 @@ class LinearGaussianModule(nn.Module):
     L_Q: Tensor
     L_P0: Tensor
     whiten: Tensor
+    gain: Tensor
+    L_S: Tensor
+    L_P: Tensor
 
     def __init__(self, system: LinearGaussian):
         super().__init__()
@@ -65,6 +84,12 @@ class LinearGaussianModule(nn.Module):
         L = factor(self.Sigma, "Σ")
         self.register_buffer("whiten", torch.linalg.inv(L))  # Σ^−½ [dy, dy]
         self.log_det = 2 * float(L.diagonal().log().sum())  # log |Σ|
+        S = self.H @ self.Q @ self.H.T + self.Sigma
+        gain = torch.linalg.solve(S, self.H @ self.Q).T  # K [dx, dy]
+        keep = torch.eye(len(self.Q)).to(self.Q) - gain @ self.H
+        self.register_buffer("gain", gain)
+        self.register_buffer("L_S", factor(S, "H Q Hᵀ + Σ"))
+        self.register_buffer("L_P", factor(keep @ self.Q @ keep.T + gain @ self.Sigma @ gain.T, "the proposal"))
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         dx = len(self.m0)
@@ -75,6 +100,26 @@ class LinearGaussianModule(nn.Module):
         z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
         return x @ self.A.T + z @ self.L_Q.T  # eq. (6.16)  # [R, N, dx]
 
+    def transition_mean(self, x: Tensor, t: int) -> Tensor:
+        return x @ self.A.T  # [R, N, dx]
+
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        return log_normal(x - x_prev @ self.A.T, self.L_Q)  # [R, N]
+
+    def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
+        z = torch.randn(x_prev.shape, generator=generator, device=x_prev.device, dtype=x_prev.dtype)
+        return self._expected(y, x_prev) + z @ self.L_P.T  # [R, N, dx]
+
+    def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        return log_normal(x - self._expected(y, x_prev), self.L_P)  # [R, N]
+
+    def log_predictive(self, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        return log_normal(y.unsqueeze(-2) - x_prev @ (self.H @ self.A).T, self.L_S)  # [R, N]
+
+    def _expected(self, y: Tensor, x_prev: Tensor) -> Tensor:
+        prior = x_prev @ self.A.T
+        return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.T  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
+
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return x @ self.H.T  # [R, N, dy]
 
@@ -82,6 +127,10 @@ class LinearGaussianModule(nn.Module):
         whitened = (y @ self.whiten.T).unsqueeze(-2) - x @ (self.whiten @ self.H).T  # [R, N, dy]
         constant = self.log_det + y.shape[-1] * math.log(2 * math.pi)
         return -0.5 * (whitened.square().sum(-1) + constant)  # eq. (6.17)  # [R, N]
+
+    def log_observation_bound(self, t: int) -> float:
+        """log sup N(y | Hx, Σ) = −½(dy log 2π + log |Σ|)."""
+        return -0.5 * (len(self.Sigma) * math.log(2 * math.pi) + self.log_det)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every x; []."""
@@ -100,7 +149,7 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), eqs. (6.16), (6.17)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = frozenset({"state_space", "linear_gaussian", "power_integral"})
+    offers: ClassVar[frozenset[str]] = OFFERS
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
