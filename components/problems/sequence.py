@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
-def _known(posterior: SmoothedStates) -> SmoothedStates | None:
-    """What is known of the states so far; None: a filter has seen nothing yet, a sampler kept no draw."""
-    if isinstance(posterior, FilteredStates):
-        return posterior if posterior.t else None
+def _known(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
+    """What is known so far of the first coordinates of the states, those that have names: a model may add derivatives.
+
+    None: a filter has seen nothing yet, a sampler kept no draw."""
+    if isinstance(posterior, FilteredStates) and posterior.t == 0:
+        return None
     if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
         return None
+    if posterior.mean.shape[2] > names and is_dataclass(posterior):
+        whole = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}  # [R, T, dx]
+        return replace(posterior, **{name: value[..., :names] for name, value in whole.items()})
     return posterior
 
 
@@ -57,7 +62,7 @@ class Sequence:
     states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
     observations: Tensor  # [R, T, dy], corrupted where there is an attacker
     system: object | None  # what made the clean observations, where that is known: a model asks it for a capability
-    state_names: list[str]
+    state_names: list[str]  # of the first coordinates of what a model calls the state: those that are scored and drawn
     means: Tensor | None = None  # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
@@ -111,7 +116,7 @@ class Sequence:
         NMSE and 90 % coverage, means over state dimensions and each of them; of a filter the median absolute error of its
         one-step predictions of the observations (mean over their dimensions); of draws of parameters their means and
         convergence.  Where observations are missing, their number."""
-        found = _known(posterior)
+        found = _known(posterior, len(self.state_names))
         if found is None:
             return {}
         t = found.mean.shape[1]
@@ -137,7 +142,7 @@ class Sequence:
 
     def draw(self, posterior: SmoothedStates, rng: Rng) -> dict[str, Figure]:
         drawn: dict[str, Figure] = {}
-        found = _known(posterior)
+        found = _known(posterior, len(self.state_names))
         if found is not None:
             for figure in self.figures:
                 drawn.update(figure(self, found))

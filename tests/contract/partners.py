@@ -33,6 +33,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "images": ["n_train=24", "n_test=6"],
         "linear_simulation": ["n_train=20", "n_test=10"],
         "local_level": ["n_steps=12"],
+        "matern_sde": ["n_steps=12"],
         "mnist": ["n_train=24", "n_test=6"],
         "mnist_variations": ["n_train=12", "n_test=6"],
         "multitask_toy": ["n_train=8", "n_test=6"],

@@ -1,0 +1,74 @@
+"""A simulated Gaussian process in time with a Matérn kernel, seen through noise at regular steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.sequences.coverage import coverage
+from components.figures.sequences.states import states
+from components.maths.matern_state_space import Smoothness, matern_matrices
+from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+
+@register("dataset", "matern_sde")
+class MaternSeries(Dataset[Sequence]):
+    """Series of a Gaussian process with a Matérn kernel, simulated through its stochastic differential equation.
+
+    x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
+    observation is missing (NaN) with a probability of its own.  The states x [1, T, d] are the same for all R replicates;
+    each replicate has its own observations y [R, T, 1].  Raises NumericalTrouble when Q has no Cholesky factor.
+
+    Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010)."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    n_steps: PositiveInt
+    smoothness: Smoothness
+    lengthscale: PositiveFloat
+    variance: PositiveFloat
+    noise_variance: PositiveFloat
+    step: PositiveFloat
+    missing: Annotated[float, Field(ge=0, lt=1)]
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        matrices = matern_matrices(self.smoothness, self.lengthscale, self.variance, self.noise_variance, self.step)
+        factors = {}
+        for name in ("P0", "Q"):
+            factors[name], failed = torch.linalg.cholesky_ex(matrices[name])
+            if failed:
+                raise NumericalTrouble(f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step")
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        drive = torch.randn(self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64)
+        x, path = factors["P0"] @ drive[0], torch.empty_like(drive[1:])
+        for t in range(self.n_steps):
+            x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
+        noise = torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
+        seen = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
+        if self.missing:
+            lost = torch.rand(seen.shape, generator=rng.data, dtype=torch.float64) < self.missing
+            seen = seen.masked_fill(lost, math.nan)
+
+        def placed(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        return Sequence(
+            name=self.name,
+            states=placed(path.unsqueeze(0)),
+            observations=placed(seen.unsqueeze(-1)),
+            system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
+            means=placed(path[:, :1].unsqueeze(0)),
+            state_names=["f", "f'", "f''"][: path.shape[1]],
+            figures=[states, coverage],
+        )
