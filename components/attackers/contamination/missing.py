@@ -1,0 +1,48 @@
+"""Observations that get lost on the way."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from components.attackers.contamination.bursts import bursts, check_run_length
+from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.sequences import Clean
+from components.contracts.streams import Rng
+from components.registry import register
+
+
+@register("attacker", "missing")
+class Missing(Contamination):
+    """Loses observations, each with a probability, one by one or in runs.
+
+    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c) independently, or a stationary two-state
+    chain whose runs of ones have the mean length ``run_length`` (Gilbert's burst channel).  Observations are [R, T, dy].  What
+    arrives has the clean law of the noise, so an oracle needs no other.
+
+    Source: Gilbert (1960)."""
+
+    offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
+    knowledge: ClassVar[Knowledge] = "black box"
+    probability: Probability
+    run_length: Annotated[float, Field(ge=1)] | None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Missing:
+        check_run_length(self.probability, self.run_length)
+        return self
+
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
+        y = clean.y
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        lost = bursts(u, self.probability, self.run_length)
+        return y.masked_fill(lost.unsqueeze(-1), math.nan)
+
+    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """Law of the noise of what arrives when the clean noise is N(0, Σ): the same; weights [1], covariances [1, dy, dy]."""
+        return Sigma.new_ones(1), Sigma.unsqueeze(0)

@@ -1,0 +1,45 @@
+"""Noise that is now and then blown up by a random factor."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.sequences import Clean
+from components.contracts.streams import Rng
+from components.registry import register
+from components.trouble import Misfit
+
+
+@register("attacker", "multiplicative_exponential")
+class MultiplicativeExponential(Contamination):
+    """Multiplies the noise of each observation, with a small probability, by an exponential factor.
+
+    ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``, ε_t = y_t − h(x_t); one factor for all
+    coordinates of y_t [dy].  It keeps the noise's sign, and so whatever is asymmetric in it.  The noise that comes of it is a
+    mixture over every size of ξ and no finite one: an oracle has no law to read.
+
+    Raises Misfit where the noise cannot be told from the observations, as in recorded data.
+
+    Source: Boustati (2021), section 6.5.3 and appendix D.3.5."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+    probability: Probability
+    scale: PositiveFloat
+
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it strikes."""
+        y, mean = clean.y, clean.mean
+        if mean is None:
+            raise Misfit(
+                f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
+                "them; use a simulated one, or attacker=gaussian_contamination"
+            )
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        # 1 − u lies in (0, 1]: its logarithm is finite.
+        xi = -self.scale * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype).neg().log1p()
+        return torch.where((u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y)

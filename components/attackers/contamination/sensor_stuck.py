@@ -1,0 +1,46 @@
+"""A sensor that now and then repeats its last value."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from components.attackers.contamination.bursts import bursts, check_run_length
+from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.sequences import Clean
+from components.contracts.streams import Rng
+from components.registry import register
+
+
+@register("attacker", "sensor_stuck")
+class SensorStuck(Contamination):
+    """Repeats the last value that the sensor gave, for geometric times that add up to a share of all.
+
+    y'_t = y_s where b_t = 1, s < t the last time with b_s = 0 at which something was seen, and y_t elsewhere; b a stationary
+    two-state chain with P(b_t = 1) = p_c whose runs of ones have the mean length ``run_length``.  Before its first value the
+    sensor cannot be stuck.  A missing observation stays missing.  Observations are [R, T, dy], all coordinates of a time stuck
+    together.  The error of a stuck sensor depends on where the state has gone since: it has no law of its own.
+
+    Source: Balaban et al. (2009), of frozen sensors."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+    probability: Probability
+    run_length: Annotated[float, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _possible(self) -> SensorStuck:
+        check_run_length(self.probability, self.run_length)
+        return self
+
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A copy of the observations [R, T, dy] with the last value in the place of those when it is stuck."""
+        y = clean.y
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        stuck, seen = bursts(u, self.probability, self.run_length), ~y.isnan().any(-1)
+        times = torch.arange(y.shape[1], device=y.device).expand_as(stuck)
+        last = torch.where(seen & ~stuck, times, -1).cummax(1).values  # [R, T]
+        repeated = y.gather(1, last.clamp_min(0).unsqueeze(-1).expand_as(y))
+        return torch.where((stuck & seen & (last >= 0)).unsqueeze(-1), repeated, y)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from pydantic import ValidationError
+
+from components.contracts.sequences import Clean
+
+
+def attacked(name, seed=0, replicates=60, n_steps=500, **keys):
+    problem, rng = load("wiener_velocity", seed, replicates=replicates, n_steps=n_steps)
+    return problem, problem.attacked(component("attacker", name, **keys), rng)
+
+
+def share(struck):
+    """z-score of a share over replicates, each of which is one draw: times are not independent in bursts."""
+    return struck.double().mean(1)
+
+
+def run_lengths(struck):
+    """Lengths of the runs of ones that end inside the series, of all replicates."""
+    lengths = []
+    for row in struck.tolist():
+        text = "".join("1" if b else "0" for b in row)
+        lengths += [len(run) for run in text.strip("1").split("0") if run]
+    return torch.tensor(lengths, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("run_length", [None, 6.0])
+def test_missing_loses_its_share_in_runs_of_the_length_asked_for(run_length):
+    clean, hit = attacked("missing", probability=0.2, run_length=run_length)
+    assert abs(z_score(share(hit.missing), 0.2)) < 4
+    assert abs(z_score(run_lengths(hit.missing), 1.25 if run_length is None else run_length)) < 4
+    assert torch.equal(hit.observations[~hit.missing], clean.observations[~hit.missing])
+    assert torch.equal(hit.missing, hit.corrupted)  # what was lost counts as corrupted, and as missing
+    told = hit.describe()
+    assert told["missing"].startswith(f"{int(hit.missing.sum()):,} of")
+    assert told["corrupted"] == f"{100 * float(hit.missing.double().mean()):.1f} % of observations"
+
+
+def test_what_was_missing_before_is_nobodys_doing():
+    problem, rng = load("local_level", replicates=20, n_steps=100, missing=0.3)
+    before = problem.missing
+    hit = problem.attacked(component("attacker", "missing", probability=0.5), rng)
+    assert (hit.missing[before]).all()
+    assert not hit.corrupted[before].any()
+    assert torch.equal(hit.corrupted, hit.missing & ~before)
+
+
+def test_the_law_of_what_arrives_is_the_clean_one():
+    _, hit = attacked("missing", probability=0.4)
+    noise = (hit.observations - hit.means)[~hit.missing]
+    weights, covariances = hit.attacker.mixture(hit.system.Sigma)
+    assert weights.tolist() == [1.0]
+    assert torch.equal(covariances[0], hit.system.Sigma)
+    assert z_score(noise, 0.0).abs().max() < 4
+    assert z_score(noise.square(), hit.system.Sigma.diagonal()).abs().max() < 4
+
+
+def test_extremes():
+    clean, none = attacked("missing", replicates=2, n_steps=30, probability=0.0, run_length=3.0)
+    assert torch.equal(none.observations, clean.observations)
+    _, every = attacked("missing", replicates=2, n_steps=30, probability=1.0, run_length=3.0)
+    assert every.missing.all()
+    _, stuck = attacked("sensor_stuck", replicates=2, n_steps=30, probability=1.0)
+    assert torch.equal(stuck.observations, stuck.clean)  # a sensor that never worked has nothing to repeat
+
+
+@pytest.mark.parametrize("name", ["missing", "sensor_stuck"])
+def test_runs_that_cannot_hold_their_share_are_refused_in_a_line(name):
+    with pytest.raises(ValidationError, match="run_length=2: runs of a mean length below 9 cannot hold 0.9"):
+        component("attacker", name, probability=0.9, run_length=2.0)
+
+
+def test_a_stuck_sensor_repeats_its_last_value():
+    problem, hit = attacked("sensor_stuck", probability=0.3, run_length=5.0)
+    struck = hit.corrupted
+    assert abs(z_score(share(struck), 0.3)) < 4
+    assert abs(z_score(run_lengths(struck), 5.0)) < 4
+    y = hit.observations
+    assert torch.equal(y[:, 1:][struck[:, 1:]], y[:, :-1][struck[:, 1:]])
+    assert torch.equal(y[~struck], problem.observations[~struck])
+    assert component("attacker", "sensor_stuck").offers == frozenset()
+
+
+def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeypatch):
+    y = torch.tensor([[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]], dtype=torch.float64)
+    stuck = torch.tensor([[False, False, True, True, True, False]])
+    where = "components.attackers.contamination.sensor_stuck.bursts"
+    monkeypatch.setattr(where, lambda *_: stuck)
+    _, rng = load("wiener_velocity", n_steps=2)
+    out = component("attacker", "sensor_stuck").corrupt(Clean(y), rng)[0, :, 0]
+    assert out[[0, 2, 4, 5]].tolist() == [1.0, 1.0, 1.0, 6.0]
+    assert out[[1, 3]].isnan().all()
+
+
+@pytest.mark.parametrize("name", ["missing", "sensor_stuck", "multiplicative_exponential"])
+def test_draws_come_from_the_attack_stream_alone(name):
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=20)
+    before = {s: getattr(rng, s).get_state() for s in ("data", "init", "noise", "batches", "evaluation")}
+    clean = problem.observations.clone()
+    problem.attacked(component("attacker", name), rng)
+    assert all(torch.equal(getattr(rng, s).get_state(), state) for s, state in before.items())
+    assert torch.equal(problem.observations, clean)
