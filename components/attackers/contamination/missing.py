@@ -20,9 +20,9 @@ from components.registry import register
 class Missing(Contamination):
     """Loses observations, each with a probability, one by one or in runs.
 
-    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c) independently, or a stationary two-state
-    chain whose runs of ones have the mean length ``run_length`` (Gilbert's burst channel).  Observations are [R, T, dy].  What
-    arrives has the clean law of the noise, so an oracle needs no other.
+    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c) independently, or a stationary
+    two-state chain whose runs of ones have the mean length ``run_length`` (Gilbert's burst channel).  Observations are
+    [R, T, dy].  What arrives has the clean law of the noise, so an oracle needs no other.
 
     Source: Gilbert (1960)."""
 

@@ -70,7 +70,7 @@ def test_extremes():
 
 @pytest.mark.parametrize("name", ["missing", "sensor_stuck"])
 def test_runs_that_cannot_hold_their_share_are_refused_in_a_line(name):
-    with pytest.raises(ValidationError, match="run_length=2: runs of a mean length below 9 cannot hold 0.9"):
+    with pytest.raises(ValidationError, match=r"run_length=2: runs of a mean length below 9 cannot hold 0\.9"):
         component("attacker", name, probability=0.9, run_length=2.0)
 
 
