@@ -21,6 +21,7 @@ from runner.report.context import notes, provenance, run_views, table_view
 from runner.report.earlier_scores import HEADER, EarlierScores, read_earlier
 from runner.report.evolutions import evolutions
 from runner.report.results import Laid, lay
+from runner.report.spreads import spreads
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
@@ -83,7 +84,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
             for row, cells in laid.rows:
                 for c in cells:
                     s, n, pair = c.summary, c.number, c.against
-                    metric = spec.columns[c.column] if isinstance(spec.columns, dict) else spec.metric
+                    metric = spec.metric_of(c.column)
                     line = [
                         spec.name, row.model, row.printed, row.preset, c.column, metric,
                         *((n.text, n.mean, n.se) if n else ("",) * 3),
@@ -131,7 +132,7 @@ def write(
 
     tables = lay(study, snapshot, earlier)
     runs = run_views(snapshot) if snapshot else []
-    drawn = _curves(study, tables) | evolutions(study, snapshot)
+    drawn = _curves(study, tables) | evolutions(study, snapshot) | spreads(study, snapshot, tables)
     folder.mkdir(parents=True, exist_ok=True)
     figures, written = [], []
     for stem, (figure, caption) in drawn.items():

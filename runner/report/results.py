@@ -113,7 +113,7 @@ def _cell(
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
     cell = Cell(row, column)
     by_metric = isinstance(table.columns, dict)
-    metric = table.columns[column] if isinstance(table.columns, dict) else str(table.metric)
+    metric = table.metric_of(column)
     reasons: dict[str, None] = {}
     smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:

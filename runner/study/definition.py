@@ -5,6 +5,7 @@ grid     keys and values whose every combination is run for each row (seed: pool
 tables   what is laid out, beside which published table; columns are values of a grid key, or metrics by name
 figures  learning curves
 evolutions  metrics from evaluation to evaluation, a line for each replicate
+spreads  scores of every replicate, a violin or a box for each row
 """
 
 from __future__ import annotations
@@ -90,6 +91,15 @@ class TableSpec(_Strict):
             raise ValueError(f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics")
         return self
 
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics that it shows."""
+        return list(self.columns.values()) if isinstance(self.columns, dict) else [str(self.metric)]
+
+    def metric_of(self, column: str) -> str:
+        """The metric of a column."""
+        return self.columns[column] if isinstance(self.columns, dict) else str(self.metric)
+
 
 class FigureSpec(_Strict):
     """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
@@ -120,6 +130,20 @@ class EvolutionSpec(_Strict):
         return self
 
 
+class SpreadSpec(_Strict):
+    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a violin or a box for each
+    row, side by side for each value of the grid key that is the table's columns."""
+
+    name: FileName
+    title: str
+    kind: Literal["violin", "box"] = "violin"
+    metrics: list[str]  # each is in a table
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+    levels: dict[str, float] = {}  # metric -> a dashed line: 0.9 of the coverage of 90 % intervals
+    words: dict[str, str] = {}  # metric -> how its axis is called
+    label: str | None = None  # of the horizontal axis; None: the grid key's last word
+
+
 class StudyDefinition(_Strict):
     """The whole of ``conf/study/<name>.yaml``."""
 
@@ -132,6 +156,7 @@ class StudyDefinition(_Strict):
     tables: list[TableSpec]
     figures: list[FigureSpec] = []
     evolutions: list[EvolutionSpec] = []
+    spreads: list[SpreadSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
 
     @model_validator(mode="after")
@@ -155,7 +180,12 @@ class StudyDefinition(_Strict):
             extra = [k for k in self.grid if k not in (POOLED, table.columns)]
             if extra:
                 raise ValueError(f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}")
-        for figure in self.figures:
+        shown = [metric for table in self.tables for metric in table.metrics]
+        for spread in self.spreads:
+            for name in [*spread.metrics, *spread.levels, *spread.words]:
+                if name not in shown:
+                    raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
+        for figure in [*self.figures, *self.spreads]:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
                     raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
@@ -165,7 +195,7 @@ class StudyDefinition(_Strict):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
-    def drawn(self, figure: FigureSpec) -> list[Row]:
+    def drawn(self, figure: FigureSpec | SpreadSpec) -> list[Row]:
         """The rows that a figure shows."""
         return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
 

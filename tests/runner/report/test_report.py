@@ -20,6 +20,7 @@ from runner.report.earlier_scores import EarlierCell
 from runner.report.evolutions import evolutions
 from runner.report.report import main
 from runner.report.results import lay, scores, step_times
+from runner.report.spreads import spreads
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -397,3 +398,34 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     wrong = definition.model_dump() | {"evolutions": [spec | {"cell": {"dataset.n_train": 7}}]}
     with pytest.raises(ValueError, match=r"cell has dataset\.n_train=7, which is not in the grid"):
         StudyDefinition.model_validate(wrong)
+
+
+def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
+    spec = {
+        "name": "all",
+        "title": "All scores",
+        "metrics": ["nlpp"],
+        "rows": ["sMDGP, tuned", "iGP"],
+        "words": {"nlpp": "NLPP"},
+    }
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"spreads": [spec]})
+    runs = [
+        replace(run, config={"inference": {"name": "f", "beta": 0.1}}) if run.row == "iGP, tuned"
+        else replace(run, config={"inference": {"name": "s", "filter": {"name": "f"}}}) if run.row == "iRF" else run
+        for run in study.runs
+    ]  # fmt: skip
+    small = replace(study, study=definition, runs=runs)
+    record(small, "b", 100, 0.5 + NOISE)
+    record(small, "b", 1000, [*(0.3 + NOISE), float("nan")])
+    record(small, "c", 1000, 0.7 + NOISE)
+    record(small, "d", 1000, [1.0] * 3, result={"nlpp": [1.0] * 3, "beta_selected": [0.1] * 3})
+    drawn, caption = spreads(definition, small, lay(definition, small))["all"]
+    assert caption == "All scores; 6 or 7 runs of each; data: sarcos; left out as not finite: 1"
+    (ax,) = drawn.axes
+    assert ax.get_ylabel() == "NLPP"
+    assert ax.get_xlabel() == "n_train"
+    assert [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "--"] == [[4.5, 4.5]]  # iGP at 1000
+    assert spreads(study.study, small, []) == {}
+    for wrong, told in (({"metrics": ["nlp"]}, "nlp is in no table"), ({"rows": ["iGPP"]}, "iGPP is not a row")):
+        with pytest.raises(ValueError, match=f"figure all: {told}"):
+            StudyDefinition.model_validate(definition.model_dump() | {"spreads": [spec | wrong]})

@@ -1,0 +1,131 @@
+"""Scores of all replicates, a violin or a box for each method (Boustati Figs 6.1, 6.2, 6.4 and D.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Kind = Literal["violin", "box"]
+GOLD, DARK = PALETTE[4], PALETTE[6]
+WIDE = 30.0  # largest over smallest score from which the axis is logarithmic
+HATCHES = ["", "////", "...."]  # the first eight methods take the colours plain, the next eight hatched
+POINTS = 100  # at which a density is drawn
+
+
+def spread(
+    table: pd.DataFrame,
+    kind: Kind,
+    levels: Mapping[str, float],
+    marked: Collection[tuple[str, str]] = (),
+    label: str = "",
+    words: Mapping[str, str] | None = None,
+) -> Figure:
+    """One panel per metric, below each other; in it a violin (with its quartiles and median) or a box (whiskers at 1.5
+    inter-quartile ranges) for each method, side by side within each group where there are several groups.
+
+    The table has the columns method, group, metric, value, one row for each replicate; values that are not finite are left
+    out.  ``levels`` are dashed lines, by metric; a metric without one whose values are positive and ``WIDE`` apart has a
+    logarithmic axis.  ``marked`` are pairs of method and group with a golden dashed line.  ``label`` names the groups,
+    ``words`` the metrics.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    missing = {"method", "group", "metric", "value"} - set(table.columns)
+    if missing:
+        raise ValueError(f"the table of a spread lacks {', '.join(sorted(missing))}")
+    metrics, methods, groups = (list(dict.fromkeys(table[c])) for c in ("metric", "method", "group"))
+    grouped = len(groups) > 1
+    at = {
+        (m, g): i + j * (len(methods) + 1.5) for j, g in enumerate(groups) for i, m in enumerate(methods)
+    }  # a gap of one and a half methods between groups
+    width = min(14.0, max(4.5, 1.2 + (0.16 if grouped else 0.55) * len(at)))
+    figure, axes = new_figure(len(metrics), 1, width=width, height=3.0, sharex=True)
+    for ax, metric in zip(axes, metrics, strict=True):
+        rows = table[(table["metric"] == metric) & np.isfinite(table["value"])]
+        values = rows["value"].to_numpy(float)
+        positive = len(values) > 0 and values.min() > 0
+        log = metric not in levels and positive and values.max() > WIDE * values.min()
+        if log:
+            ax.set_yscale("log")
+        for (method, group), place in at.items():
+            own = rows[(rows["method"] == method) & (rows["group"] == group)]["value"].to_numpy(float)
+            if len(own):
+                _one(ax, kind, own, place, log, _look(methods.index(method), grouped))
+            if (method, group) in marked:
+                ax.axvline(place, color=GOLD, ls="--", lw=1.8, zorder=0.5)
+        if metric in levels:
+            ax.axhline(levels[metric], color=DARK, ls="--", lw=1)
+        ax.set_ylabel((words or {}).get(metric, metric))
+        ax.grid(visible=False, axis="x")
+    _ticks(axes[-1], methods, groups, at, label)
+    _legend(figure, methods if grouped else [], bool(marked))
+    return figure
+
+
+def _look(i: int, grouped: bool) -> dict[str, Any]:
+    """Colour and hatch of the i-th method; where the axis names the methods, all look alike."""
+    if not grouped:
+        return {"facecolor": PALETTE[0], "hatch": ""}
+    return {"facecolor": PALETTE[i % len(PALETTE)], "hatch": HATCHES[(i // len(PALETTE)) % len(HATCHES)]}
+
+
+def _one(ax: Axes, kind: Kind, values: np.ndarray, place: float, log: bool, look: Mapping[str, Any]) -> None:
+    if kind == "box":
+        drawn = ax.boxplot([values], positions=[place], widths=0.7, patch_artist=True, manage_ticks=False,
+                           flierprops={"marker": ".", "markersize": 3, "markeredgecolor": look["facecolor"]},
+                           medianprops={"color": DARK, "lw": 1.2})  # fmt: skip
+        for patch in drawn["boxes"]:
+            patch.set(alpha=0.55, **look)
+        return
+    shape = np.log10(values) if log else values  # where the axis is logarithmic, so is the density
+    grid = np.linspace(shape.min(), shape.max(), POINTS)
+    low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+    if np.ptp(shape) > 0:
+        half = 0.42 * _density(shape, grid)
+        y = 10**grid if log else grid
+        ax.fill_betweenx(y, place - half, place + half, alpha=0.55, lw=0.5, edgecolor=DARK, **look)
+    ax.vlines(place, low, high, color=DARK, lw=2.5)
+    ax.plot([place], [median], "o", ms=3.5, color="white", mec=DARK, mew=0.8, zorder=3)
+
+
+def _density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """A Gaussian kernel density with Scott's bandwidth, scaled to a largest value of 1."""
+    from matplotlib.mlab import GaussianKDE
+
+    density: np.ndarray = GaussianKDE(values, "scott").evaluate(grid)
+    return density / density.max()
+
+
+def _ticks(ax: Axes, methods: list[str], groups: list[str], at: Mapping[tuple[str, str], float], label: str) -> None:
+    """Names of the groups below their middles; of the methods, where there is one group."""
+    if len(groups) > 1:
+        ax.set_xticks([float(np.mean([at[m, g] for m in methods])) for g in groups], groups)
+        ax.set_xlabel(label)
+        return
+    turned = len(methods) > 4
+    ax.set_xticks([at[m, groups[0]] for m in methods], methods, rotation=35 if turned else 0, fontsize=9,
+                  ha="right" if turned else "center", rotation_mode="anchor" if turned else None)  # fmt: skip
+
+
+def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
+    from matplotlib.artist import Artist
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Artist] = [
+        Patch(alpha=0.55, edgecolor=DARK, lw=0.5, label=method, **_look(i, True)) for i, method in enumerate(methods)
+    ]
+    if marked:
+        handles.append(Line2D([], [], color=GOLD, ls="--", lw=1.8, label="β chosen"))
+    if handles:
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 7), fontsize=8)

@@ -1,0 +1,80 @@
+"""Figures of a report that show the scores of every replicate: violins and boxes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from runner.report.results import Laid, scores
+from runner.study.definition import StudyDefinition
+from runner.study.snapshot import FrozenRun, Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CHOSEN = "beta_selected"  # the score that says which β a run has chosen: the row that was run with it is marked
+
+
+def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, tuple[Figure, str]]:
+    """Every figure of ``study.spreads`` that has scores to draw: {file stem: (figure, caption)}."""
+    if not study.spreads:
+        return {}
+    import pandas as pd
+
+    from components.figures.sequences.spread import spread
+
+    drawn = {}
+    for spec in study.spreads:
+        shown = study.drawn(spec)
+        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
+        names = {row.name: row.label if alike else row.name for row in shown}
+        lines: list[dict[str, Any]] = []
+        for metric in spec.metrics:
+            laid = next(t for t in tables if metric in t.spec.metrics)
+            for row, cells in laid.rows:
+                for cell in cells:
+                    if row.name in names and laid.spec.metric_of(cell.column) == metric:
+                        group = cell.column if laid.spec.metric else ""
+                        one = {"method": names[row.name], "group": group, "metric": metric}
+                        lines += [one | {"value": value} for value in cell.values.values()]
+        if not lines:
+            continue
+        table = pd.DataFrame(lines)
+        marked = {(names[row], group) for row, group in _chosen(snapshot) if row in names}
+        groups = set(table["group"])
+        if groups == {""}:
+            marked = {(name, "") for name, _ in marked}
+        key = next((t.spec.columns for t in tables if t.spec.metric in spec.metrics), "")
+        figure = spread(table, spec.kind, spec.levels, marked, spec.label or str(key).split(".")[-1], spec.words)
+        sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
+        lost = int((~table["value"].abs().lt(float("inf"))).sum())
+        counted = f"{' or '.join(map(str, sizes))} runs of each"
+        data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
+        missing = f"; left out as not finite: {lost}" if lost else ""
+        drawn[spec.name] = (figure, f"{spec.title}; {counted}; data: {data}{missing}")
+    return drawn
+
+
+def _chosen(snapshot: Snapshot | None) -> set[tuple[str, str]]:
+    """Row and column of each run that has the β which a run beside it has chosen for the same filter."""
+    if snapshot is None:
+        return set()
+    found = set()
+    for run in snapshot.runs:
+        facts = snapshot.facts(run)
+        chosen = scores(facts, snapshot.folder(run), CHOSEN) if facts else {}
+        if not chosen:
+            continue
+        beta = Counter(chosen.values()).most_common(1)[0][0]
+        part = _inference(run).get("filter")
+        name = part.get("name") if isinstance(part, dict) else None
+        for other in snapshot.runs:
+            own = _inference(other)
+            if other.cell == run.cell and own.get("name") == name and own.get("beta") == beta:
+                found.add((other.row, next((str(v) for k, v in other.cell.items() if k != "seed"), "")))
+    return found
+
+
+def _inference(run: FrozenRun) -> dict[str, Any]:
+    values = run.config.get("inference")
+    return values if isinstance(values, dict) else {}
