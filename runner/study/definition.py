@@ -185,7 +185,8 @@ class StudyDefinition(_Strict):
             for name in [*spread.metrics, *spread.levels, *spread.words]:
                 if name not in shown:
                     raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
-        for figure in [*self.figures, *self.spreads]:
+        drawn: list[FigureSpec | SpreadSpec] = [*self.figures, *self.spreads]
+        for figure in drawn:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
                     raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
