@@ -24,6 +24,7 @@ from runner.mistakes import ConfigError
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
 SMALL: dict[str, dict[str, list[str]]] = {
     "dataset": {
+        "asymmetric_wiener": ["n_steps=12"],
         "digits": ["n_train=24", "n_test=6"],
         "diabetes": ["n_test=420"],
         "faims_sim": ["n_patients=20", "n_cases=8", "n_df=4", "n_cv=8", "n_components=2"],

@@ -139,6 +139,17 @@ class LinearGaussian(Protocol):
 
 
 @runtime_checkable
+class SplitNormal(LinearGaussian, Protocol):
+    """Linear Gaussian dynamics, y_t = H x_t + ε_t, each ε_tj with density 1{ε ≤ 0} N(0, s_−²) + 1{ε > 0} N(0, s_+²); Σ = I."""
+
+    @property
+    def below(self) -> float: ...  # s_−
+
+    @property
+    def above(self) -> float: ...  # s_+
+
+
+@runtime_checkable
 class AutoregressiveVolatility(Protocol):
     """x_t = μ + φ(x_{t−1} − μ) + N(0, σ²), y_t = exp(x_t / 2) N(0, 1), x_0 ~ N(μ, σ²/(1 − φ²))."""
 

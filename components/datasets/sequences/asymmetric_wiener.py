@@ -1,0 +1,74 @@
+"""The Wiener velocity model seen through noise that is long on one side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.sequences.wiener_velocity import WienerVelocity
+from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.registry import register
+
+
+@dataclass(frozen=True)
+class SplitNormalSystem(LinearGaussianSystem):
+    """Linear Gaussian dynamics, and a noise ε of two halves of normals about 0: ``SplitNormal``.
+
+    Its Σ is I, of the unit in which both scales are said, and not the covariance of ε."""
+
+    below: float  # standard deviation of the normal whose negative half is that of ε
+    above: float  # and of the one whose positive half is
+
+
+@register("dataset", "asymmetric_wiener")
+class AsymmetricWiener(Dataset[Sequence]):
+    """Wiener velocity model whose observation noise is ten times longer above than below.
+
+    States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|, z_t ~ N(0, I), each with
+    probability ½: the density of each coordinate is 1{ε ≤ 0} N(ε | 0, s_−²) + 1{ε > 0} N(ε | 0, s_+²), which jumps at 0.
+    ``coin``: one toss for both coordinates of a time, as the simulator published with the thesis has it, or one for each, as
+    (6.19) reads.  States are [1, T, 4], observations [R, T, 2].  ``means`` are H x_t, the observations less their noise.
+
+    Raises NumericalTrouble when Q is too small to be factorised.
+
+    Source: Boustati (2021), eq. (6.19) and appendix D.3.5."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
+    n_steps: PositiveInt
+    delta: PositiveFloat
+    x0: Annotated[list[float], Field(min_length=4, max_length=4)]
+    prior_sd: PositiveFloat
+    below: PositiveFloat
+    above: PositiveFloat
+    coin: Literal["shared", "each"]
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        symmetric = WienerVelocity(
+            name="wiener_velocity",
+            n_steps=self.n_steps,
+            delta=self.delta,
+            x0=self.x0,
+            noise_sd=1.0,
+            prior_sd=self.prior_sd,
+        )
+        problem = symmetric.load(rng, setting)
+        assert problem.means is not None
+        assert isinstance(problem.system, LinearGaussianSystem)
+        size = (problem.observations - problem.means).abs()  # |z|  # [R, T, 2]
+        shape = (*size.shape[:2], 1 if self.coin == "shared" else size.shape[2])
+        below = (torch.rand(shape, generator=rng.data, dtype=torch.float64) < 0.5).to(size.device)
+        noise = torch.where(below, -self.below * size, self.above * size)
+        return replace(
+            problem,
+            name=self.name,
+            observations=problem.means + noise,
+            system=SplitNormalSystem(**vars(problem.system), below=self.below, above=self.above),
+        )
