@@ -49,7 +49,7 @@ def run_checks(
         if sampled or _recorded(trace, "elbo"):
             checks.append(Check("it has converged", None, SHORT))
         return checks
-    if isinstance(posterior, SeriesDraws):
+    if mixing and isinstance(posterior, SeriesDraws):
         checks += draws_checks(posterior.parameters, dict(scores) | _tails(posterior.parameters))
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)

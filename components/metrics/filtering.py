@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
+from components.maths.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
 
 
@@ -33,16 +36,37 @@ def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
     return (predicted - observations).abs().nanquantile(0.5, dim=1)
 
 
-def parameter_scores(draws: HoldsDraws) -> dict[str, Tensor]:
-    """Mean and standard deviation of each parameter, smallest bulk ESS and largest R̂ of C chains a replicate: [R] each."""
+def parameter_scores(draws: HoldsDraws, known: Mapping[str, float] | None = None) -> dict[str, Tensor]:
+    """Mean and standard deviation of each parameter of R replicates, [R] each; of those whose true value is known, |mean −
+    truth| and whether the central 90 % interval holds it.  Of chains the smallest bulk ESS and the largest R̂, of weighted
+    draws the ESS of the weights."""
     values = draws.values.unflatten(0, (draws.replicates, -1))  # [R, C, N, P]
     r, chains, n, p = values.shape
     pooled = values.flatten(1, 2)  # [R, C·N, P]
-    out = {f"mean/{name}": pooled[..., j].mean(1) for j, name in enumerate(draws.names)}
-    out |= {f"sd/{name}": pooled[..., j].std(1, correction=0) for j, name in enumerate(draws.names)}
-    if n >= FEWEST_DRAWS:
+    weights = None if draws.log_weights is None else draws.log_weights.reshape(r, -1).softmax(1)
+    mean, sd = _moments(pooled, weights)
+    out = {f"mean/{name}": mean[:, j] for j, name in enumerate(draws.names)}
+    out |= {f"sd/{name}": sd[:, j] for j, name in enumerate(draws.names)}
+    for j, name in enumerate(draws.names):
+        if known and name in known:
+            below = (pooled[..., j] < known[name]).to(pooled)
+            share = below.mean(1) if weights is None else (weights * below).sum(1)
+            out[f"error/{name}"] = (mean[:, j] - known[name]).abs()
+            out[f"coverage90/{name}"] = ((share > 0.05) & (share < 0.95)).to(pooled)
+    if weights is not None:
+        out["weight_ess"] = effective_sample_size(weights)
+    elif n >= FEWEST_DRAWS:
         together = values.permute(1, 2, 0, 3).flatten(2)  # [C, N, R·P]: all replicates' coordinates in one call
         out["ess"] = bulk_ess(together).view(r, p).amin(1)
         if chains > 1:
             out["rhat"] = split_rhat(together).view(r, p).amax(1)
     return out
+
+
+def _moments(values: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Means and standard deviations over draws [R, N, P] -> [R, P] each."""
+    if weights is None:
+        return values.mean(1), values.std(1, correction=0)
+    mean = (weights.unsqueeze(1) @ values).squeeze(1)
+    variance = (weights.unsqueeze(1) @ (values - mean.unsqueeze(1)).square()).squeeze(1)
+    return mean, variance.sqrt()

@@ -16,7 +16,19 @@ _OF: dict[Kind, set[str]] = {
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
     | {"z_max", "ksd"},
-    "sequence": {"nmse", "coverage90", "medae", "log_evidence", "mean", "sd", "ess", "rhat", "missing"},
+    "sequence": {
+        "nmse",
+        "coverage90",
+        "medae",
+        "log_evidence",
+        "mean",
+        "sd",
+        "ess",
+        "rhat",
+        "missing",
+        "error",
+        "weight_ess",
+    },
     "game": {"reward", "total_reward"},
 }
 _ATTACKED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities import KnownParameters
 from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedStates
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Contamination
@@ -48,6 +50,12 @@ class LinearGaussianSystem:
     Sigma: Tensor  # [dy, dy]
     m0: Tensor  # [dx]
     P0: Tensor  # [dx, dx]
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Scales of the noises: (tr Σ/dy)^½ and (tr Q/dx)^½."""
+        scales = {"observation_sd": self.Sigma, "state_sd": self.Q}
+        return {name: math.sqrt(float(matrix.diagonal().mean())) for name, matrix in scales.items()}
 
 
 @dataclass
@@ -132,7 +140,8 @@ class Sequence:
             if self.scores_evidence and found.evidence:
                 out["log_evidence"] = found.log_normaliser
         if isinstance(found, SeriesDraws):
-            out |= filtering.parameter_scores(found.parameters)
+            known = self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            out |= filtering.parameter_scores(found.parameters, known)
         for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
         missing = self.missing[:, :t]

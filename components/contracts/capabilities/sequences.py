@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -106,6 +106,14 @@ class Parameterised(Protocol):
     def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
 
     def at(self, theta: Tensor) -> StateSpace: ...  # the model whose k-th replicate has parameters θ_k [K, P]
+
+
+@runtime_checkable
+class KnownParameters(Protocol):
+    """What made the data, where the values of parameters that a model may not know are known."""
+
+    @property
+    def parameters(self) -> Mapping[str, float]: ...  # by the names that models give them
 
 
 @runtime_checkable

@@ -20,11 +20,16 @@ from components.registry import register
 
 @dataclass(frozen=True)
 class Volatility:
-    """What made the returns: ``AutoregressiveVolatility``."""
+    """What made the returns: ``AutoregressiveVolatility`` and ``KnownParameters``."""
 
     mu: float
     phi: float
     sigma: float
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By the names of the model."""
+        return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
 
 
 @register("dataset", "stochastic_volatility")

@@ -17,9 +17,9 @@ from components.trouble import Misfit, NumericalTrouble
 
 
 def factor(matrix: Tensor, name: str) -> Tensor:
-    """Lower Cholesky factor of a covariance."""
+    """Lower Cholesky factor of a covariance, or of each of several [..., d, d]."""
     lower, failed = torch.linalg.cholesky_ex(matrix)
-    if failed:
+    if failed.any():
         raise NumericalTrouble(f"Cholesky of {name} failed in {matrix.dtype}", "set dtype=float64")
     return lower
 
@@ -27,8 +27,14 @@ def factor(matrix: Tensor, name: str) -> Tensor:
 def log_normal(deviation: Tensor, lower: Tensor) -> Tensor:
     """log N(deviation | 0, L Lᵀ) of deviations [..., d] -> [...]."""
     whitened = torch.linalg.solve_triangular(lower, deviation.mT, upper=False)  # [..., d, N]
-    constant = lower.diagonal().log().sum() + 0.5 * len(lower) * math.log(2 * math.pi)
+    constant = log_determinant(lower) + 0.5 * lower.shape[-1] * math.log(2 * math.pi)
     return -0.5 * whitened.square().sum(-2) - constant
+
+
+def log_determinant(lower: Tensor) -> Tensor:
+    """log |L| of a lower Cholesky factor [d, d] -> []; of each replicate's [R, d, d] -> [R, 1], to stand beside particles."""
+    value = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return value.unsqueeze(-1) if value.dim() else value
 
 
 def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
@@ -52,7 +58,7 @@ class LinearGaussianModule(nn.Module):
     """``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and the rest of what a linear Gaussian system can be asked.
 
     The locally optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I − K H) Q; the
-    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ)."""
+    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ).  Q and Σ are those of all replicates, or [R, d, d] of each."""
 
     A: Tensor
     Q: Tensor
@@ -63,6 +69,7 @@ class LinearGaussianModule(nn.Module):
     L_Q: Tensor
     L_P0: Tensor
     whiten: Tensor
+    log_det: Tensor
     gain: Tensor
     L_S: Tensor
     L_P: Tensor
@@ -83,13 +90,13 @@ class LinearGaussianModule(nn.Module):
         self.register_buffer("L_P0", factor(self.P0, "P_0"))
         L = factor(self.Sigma, "Σ")
         self.register_buffer("whiten", torch.linalg.inv(L))  # Σ^−½ [dy, dy]
-        self.log_det = 2 * float(L.diagonal().log().sum())  # log |Σ|
+        self.register_buffer("log_det", 2 * log_determinant(L))  # log |Σ|, [] or [R, 1]
         S = self.H @ self.Q @ self.H.T + self.Sigma
-        gain = torch.linalg.solve(S, self.H @ self.Q).T  # K [dx, dy]
-        keep = torch.eye(len(self.Q)).to(self.Q) - gain @ self.H
+        gain = torch.linalg.solve(S, self.H @ self.Q).mT  # K [dx, dy]
+        keep = torch.eye(self.Q.shape[-1]).to(self.Q) - gain @ self.H
         self.register_buffer("gain", gain)
         self.register_buffer("L_S", factor(S, "H Q Hᵀ + Σ"))
-        self.register_buffer("L_P", factor(keep @ self.Q @ keep.T + gain @ self.Sigma @ gain.T, "the proposal"))
+        self.register_buffer("L_P", factor(keep @ self.Q @ keep.mT + gain @ self.Sigma @ gain.mT, "the proposal"))
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         dx = len(self.m0)
@@ -98,7 +105,7 @@ class LinearGaussianModule(nn.Module):
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        return x @ self.A.T + z @ self.L_Q.T  # eq. (6.16)  # [R, N, dx]
+        return x @ self.A.T + z @ self.L_Q.mT  # eq. (6.16)  # [R, N, dx]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return x @ self.A.T  # [R, N, dx]
@@ -108,7 +115,7 @@ class LinearGaussianModule(nn.Module):
 
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(x_prev.shape, generator=generator, device=x_prev.device, dtype=x_prev.dtype)
-        return self._expected(y, x_prev) + z @ self.L_P.T  # [R, N, dx]
+        return self._expected(y, x_prev) + z @ self.L_P.mT  # [R, N, dx]
 
     def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
         return log_normal(x - self._expected(y, x_prev), self.L_P)  # [R, N]
@@ -118,25 +125,24 @@ class LinearGaussianModule(nn.Module):
 
     def _expected(self, y: Tensor, x_prev: Tensor) -> Tensor:
         prior = x_prev @ self.A.T
-        return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.T  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
+        return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.mT  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return x @ self.H.T  # [R, N, dy]
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
-        whitened = (y @ self.whiten.T).unsqueeze(-2) - x @ (self.whiten @ self.H).T  # [R, N, dy]
+        whitened = y.unsqueeze(-2) @ self.whiten.mT - x @ (self.whiten @ self.H).mT  # [R, N, dy]
         constant = self.log_det + y.shape[-1] * math.log(2 * math.pi)
         return -0.5 * (whitened.square().sum(-1) + constant)  # eq. (6.17)  # [R, N]
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | Hx, Σ) = −½(dy log 2π + log |Σ|)."""
-        return -0.5 * (len(self.Sigma) * math.log(2 * math.pi) + self.log_det)
+        return -0.5 * (self.Sigma.shape[-1] * math.log(2 * math.pi) + float(self.log_det.min()))
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
-        """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every x; []."""
-        dy = len(self.Sigma)
-        value = 0.5 * (1 - power) * (dy * math.log(2 * math.pi) + self.log_det) - 0.5 * dy * math.log(power)
-        return torch.as_tensor(value, device=x.device, dtype=x.dtype)
+        """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every x; [] or [R, 1]."""
+        dy = self.Sigma.shape[-1]
+        return 0.5 * (1 - power) * (dy * math.log(2 * math.pi) + self.log_det) - 0.5 * dy * math.log(power)
 
 
 @register("model", "linear_gaussian_ssm")

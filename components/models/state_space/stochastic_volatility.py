@@ -6,41 +6,44 @@ import math
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor, nn
 
 from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.state_space.unknown import Normal, OfScale, Priors, StretchedBeta, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
 
 
 class VolatilityModule(nn.Module):
-    """``StateSpace``, ``TransitionDensity`` and ``PowerIntegral`` of a log-variance that is an AR(1) process."""
+    """``StateSpace`` and the densities of a log-variance that is an AR(1) process; parameters are [], or [R, 1, 1]."""
 
     mu: Tensor
+    phi: Tensor
+    sigma: Tensor
 
-    def __init__(self, mu: float, phi: float, sigma: float, like: Tensor):
+    def __init__(self, mu: float | Tensor, phi: float | Tensor, sigma: float | Tensor, like: Tensor):
         super().__init__()
-        self.phi, self.sigma = phi, sigma
-        self.register_buffer("mu", like.new_tensor(mu))
+        for name, value in (("mu", mu), ("phi", phi), ("sigma", sigma)):
+            self.register_buffer(name, torch.as_tensor(value, dtype=like.dtype, device=like.device))
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         z = torch.randn(*shape, 1, generator=generator, device=generator.device, dtype=self.mu.dtype)
-        return self.mu + self.sigma / math.sqrt(1 - self.phi**2) * z.to(self.mu.device)  # stationary  # [R, N, 1]
+        return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
 
-    def _expected(self, x: Tensor) -> Tensor:
+    def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return self.mu + self.phi * (x - self.mu)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        return self._expected(x) + self.sigma * z  # [R, N, 1]
+        return self.transition_mean(x, t) + self.sigma * z  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        whitened = ((x - self._expected(x_prev)) / self.sigma).squeeze(-1)
-        return -0.5 * whitened.square() - math.log(self.sigma) - 0.5 * math.log(2 * math.pi)  # [R, N]
+        whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
+        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * math.log(2 * math.pi)).squeeze(-1)  # [R, N]
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return torch.zeros_like(x)  # [R, N, 1]
@@ -55,37 +58,73 @@ class VolatilityModule(nn.Module):
         return 0.5 * (1 - power) * (math.log(2 * math.pi) + x.squeeze(-1)) - 0.5 * math.log(power)
 
 
+class VolatilityPriors(Priors):
+    """Priors of the parameters; None: known."""
+
+    mu: Normal | None
+    phi: StretchedBeta | None
+    sigma: OfScale | None
+
+
+class UnknownVolatility(Unknowns, VolatilityModule):
+    """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors' centres."""
+
+    def at(self, theta: Tensor) -> VolatilityModule:
+        known = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
+        tried = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
+        return VolatilityModule(**(known | tried), like=self.mu)
+
+
 @register("model", "stochastic_volatility")
 class StochasticVolatility(Model[Sequence, VolatilityModule]):
     """Stochastic volatility: returns whose log-variance is a hidden, stationary autoregression.
 
     x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard normal η, ε; particles
-    [R, N, 1].  A key that is null takes the value that made the data.
+    [R, N, 1].  A key that is null takes the value that made the data, unless its prior is given: the parameter is unknown then.
 
     Raises Misfit when a key is null and the data were made by something else, or when an observation has several coordinates.
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density", "power_integral"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_density", "transition_mean", "power_integral"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
     assumes: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None
     sigma: PositiveFloat | None
+    unknown: VolatilityPriors
+
+    @model_validator(mode="after")
+    def _known_or_not(self) -> StochasticVolatility:
+        for name in self.unknown.given:
+            if dict(self)[name] is not None:
+                raise ValueError(f"{name}: is given and has a prior in unknown.{name}; make one of them null")
+        return self
+
+    def _values(self) -> dict[str, float | None]:
+        return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
 
     def assumed(self) -> frozenset[str]:
         """Nothing, where every parameter is given."""
-        return self.assumes if None in (self.mu, self.phi, self.sigma) else frozenset()
+        return self.assumes if None in self._values().values() else frozenset()
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
         if problem.observations.shape[2] != 1:
             raise Misfit(f"model={self.name}: a return is one number, dataset={problem.name} observes several")
-        mu, phi, sigma, system = self.mu, self.phi, self.sigma, problem.system
-        if mu is None or phi is None or sigma is None:
+        system, values = problem.system, {name: v for name, v in self._values().items() if v is not None}
+        if len(values) < 3:
             if not isinstance(system, AutoregressiveVolatility):
                 raise Misfit(f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none")
-            mu = system.mu if mu is None else mu
-            phi = system.phi if phi is None else phi
-            sigma = system.sigma if sigma is None else sigma
-        return VolatilityModule(mu, phi, sigma, problem.observations)
+            values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values
+        if not self.unknown.given:
+            return VolatilityModule(**values, like=problem.observations)
+        module = UnknownVolatility(**values, like=problem.observations)
+        module.declare(self.unknown.given, problem.observations)
+        return module

@@ -1,0 +1,116 @@
+"""The linear Gaussian state-space model with matrices of one's own, the scales of whose noises may be unknown."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LinearGaussian
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.state_space.linear_gaussian_ssm import OFFERS, LinearGaussianModule, linear_gaussian_system
+from components.models.state_space.unknown import OfScale, Priors, Unknowns
+from components.problems.linear_gaussian import Matrix, checked, tensors
+from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.registry import register
+from components.trouble import Misfit
+
+MATRICES = ("A", "Q", "H", "Sigma", "m0", "P0")
+
+
+class NoiseScales(Priors):
+    """Priors of standard deviations; None: the covariance is that of the model."""
+
+    observation_sd: OfScale | None  # (tr Σ / dy)^½
+    state_sd: OfScale | None  # (tr Q / dx)^½
+
+
+def rescaled(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGaussianSystem:
+    """The system whose Σ and Q keep their shape and have root mean variances observation_sd and state_sd, [] or [K] each."""
+
+    def scaled(covariance: Tensor, name: str) -> Tensor:
+        if name not in sd:
+            return covariance
+        factor = sd[name].square() / covariance.diagonal().mean()
+        return factor[..., None, None] * covariance  # [d, d] or [K, d, d]
+
+    Sigma, Q = scaled(system.Sigma, "observation_sd"), scaled(system.Q, "state_sd")
+    return LinearGaussianSystem(system.A, Q, system.H, Sigma, system.m0, system.P0)
+
+
+class UnknownScales(Unknowns, LinearGaussianModule):
+    """``Parameterised``: a linear Gaussian model whose noises have the shape of a system's and scales of their own.
+
+    Asked itself, it is that of the priors' centres."""
+
+    def __init__(self, system: LinearGaussian, priors: NoiseScales):
+        super().__init__(rescaled(system, {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}))
+        self.declare(priors.given, self.m0)
+
+    def at(self, theta: Tensor) -> LinearGaussianModule:
+        shape = LinearGaussianSystem(self.A, self.Q, self.H, self.Sigma, self.m0, self.P0)
+        return LinearGaussianModule(rescaled(shape, self.by_name(theta)))
+
+
+@register("model", "lgssm")
+class Lgssm(Model[Sequence, LinearGaussianModule]):
+    """Linear Gaussian state-space model with matrices of one's own, and scales of its noises that may be unknown.
+
+    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles [R, N, dx].  A matrix that is null is that
+    of the simulated system.  Where a prior is given, ``observation_sd`` = (tr Σ/dy)^½ or ``state_sd`` = (tr Q/dx)^½ is unknown,
+    and the matrix says the shape of the covariance alone.
+
+    Raises ValueError or Misfit, naming the key, where a matrix has not the size of the others or of the data, a covariance is
+    none, or a key is null and no linear Gaussian system made the data.
+
+    Source: Boustati (2021), eqs. (6.16), (6.17); Andrieu, Doucet and Holenstein (2010), section 2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = OFFERS
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    A: Matrix | None
+    Q: Matrix | None
+    H: Matrix | None
+    Sigma: Matrix | None
+    m0: list[float] | None
+    P0: Matrix | None
+    unknown: NoiseScales
+
+    @model_validator(mode="after")
+    def _fits(self) -> Lgssm:
+        written = tensors(self._written())
+        if len(written) == len(MATRICES):
+            checked(written)
+        return self
+
+    def _written(self) -> dict[str, Matrix | list[float]]:
+        return {name: value for name, value in dict(self).items() if name in MATRICES and value is not None}
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+
+    def assumed(self) -> frozenset[str]:
+        """Nothing, where every matrix is given."""
+        return frozenset() if len(self._written()) == len(MATRICES) else self.assumes
+
+    def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
+        like, matrices = problem.observations, tensors(self._written())
+        if len(matrices) < len(MATRICES):
+            assumed = linear_gaussian_system(problem, self.name)
+            theirs = {"A": assumed.A, "Q": assumed.Q, "H": assumed.H, "Sigma": assumed.Sigma}
+            theirs |= {"m0": assumed.m0, "P0": assumed.P0}
+            matrices = {name: matrix.cpu().double() for name, matrix in theirs.items()} | matrices
+        try:
+            system = checked(matrices)
+        except ValueError as wrong:
+            raise Misfit(f"model.{wrong}") from None
+        if len(system.H) != like.shape[2]:
+            raise Misfit(
+                f"model.H: has {len(system.H)} rows, dataset={problem.name} observes {like.shape[2]} numbers at a time"
+            )
+        placed = LinearGaussianSystem(**{name: matrix.to(like) for name, matrix in vars(system).items()})
+        return UnknownScales(placed, self.unknown) if self.unknown.given else LinearGaussianModule(placed)

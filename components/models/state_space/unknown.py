@@ -1,0 +1,195 @@
+"""Unknown parameters of state-space models: their priors, and the unconstrained coordinates in which samplers move them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from torch import Tensor
+
+from components.maths.bijectors import POSITIVE, Interval
+
+WITHIN_ONE = Interval(-1.0, 1.0)
+
+
+class Law(BaseModel):
+    """A prior of one parameter x = x(θ), θ any number; its keys are those of the YAML."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @property
+    def centre(self) -> float:
+        raise TypeError(f"{type(self).__name__} has no centre")
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """Values of the parameter [n], in float64."""
+        raise TypeError(f"{type(self).__name__} has no draw")
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x), of the parameter itself."""
+        raise TypeError(f"{type(self).__name__} has no density")
+
+    def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """x(θ) and log |dx/dθ|."""
+        return theta, torch.zeros_like(theta)
+
+    def inverse(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Normal(Law):
+    """x ~ N(m, s²)."""
+
+    law: Literal["normal"]
+    mean: float
+    sd: PositiveFloat
+
+    @property
+    def centre(self) -> float:
+        return self.mean
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.mean + self.sd * _normal(n, generator)
+
+    def log_density(self, x: Tensor) -> Tensor:
+        return _log_normal(x, self.mean, self.sd)
+
+
+class _OfScale(Law):
+    """A prior of a positive number, moved as its logarithm."""
+
+    def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        x, log_jacobian = POSITIVE.forward(theta.unsqueeze(-1))
+        return x.squeeze(-1), log_jacobian
+
+    def inverse(self, x: Tensor) -> Tensor:
+        return POSITIVE.inverse(x)
+
+
+class HalfNormal(_OfScale):
+    """x = |z|, z ~ N(0, s²)."""
+
+    law: Literal["half_normal"]
+    scale: PositiveFloat
+
+    @property
+    def centre(self) -> float:
+        return 0.6744897501960817 * self.scale  # the median
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.scale * _normal(n, generator).abs()
+
+    def log_density(self, x: Tensor) -> Tensor:
+        return math.log(2) + _log_normal(x, 0.0, self.scale)
+
+
+class LogNormal(_OfScale):
+    """log x ~ N(log m, s²)."""
+
+    law: Literal["log_normal"]
+    median: PositiveFloat
+    spread: PositiveFloat
+
+    @property
+    def centre(self) -> float:
+        return self.median
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.median * (self.spread * _normal(n, generator)).exp()
+
+    def log_density(self, x: Tensor) -> Tensor:
+        return _log_normal(x.log(), math.log(self.median), self.spread) - x.log()
+
+
+class StretchedBeta(Law):
+    """(x + 1)/2 ~ Beta(a, b), x in (−1, 1)."""
+
+    law: Literal["beta"]
+    a: PositiveFloat
+    b: PositiveFloat
+
+    @property
+    def centre(self) -> float:
+        return (self.a - self.b) / (self.a + self.b)  # the mean
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        shapes = torch.tensor([[self.a], [self.b]], device=generator.device, dtype=torch.float64).expand(-1, n)
+        up, down = torch._standard_gamma(shapes.contiguous(), generator=generator)
+        return (up - down) / (up + down)
+
+    def log_density(self, x: Tensor) -> Tensor:
+        constant = math.lgamma(self.a + self.b) - math.lgamma(self.a) - math.lgamma(self.b)
+        constant -= (self.a + self.b - 1) * math.log(2)
+        return (self.a - 1) * torch.log1p(x) + (self.b - 1) * torch.log1p(-x) + constant
+
+    def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        x, log_jacobian = WITHIN_ONE.forward(theta.unsqueeze(-1))
+        return x.squeeze(-1), log_jacobian
+
+    def inverse(self, x: Tensor) -> Tensor:
+        return WITHIN_ONE.inverse(x)
+
+
+OfScale = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]
+
+
+class Unknowns:
+    """The P unknown parameters of a built model: ``Parameterised`` but for ``at``.
+
+    θ [K, P]; where x(θ) has prior density p(x), that of θ is p(x(θ)) |dx/dθ|."""
+
+    _laws: dict[str, Law]
+    _like: Tensor
+
+    def declare(self, laws: Mapping[str, Law], like: Tensor) -> None:
+        """Says which parameters are unknown; ``like`` has the dtype and the device of θ."""
+        self._laws, self._like = dict(laws), like.new_empty(0)
+
+    @property
+    def parameter_names(self) -> list[str]:
+        return list(self._laws)
+
+    def draw_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        drawn = [law.inverse(law.draw(n, generator)) for law in self._laws.values()]
+        return torch.stack(drawn, 1).to(self._like)  # [n, P]
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        total = theta.new_zeros(len(theta))
+        for law, value in zip(self._laws.values(), theta.unbind(1), strict=True):
+            x, log_jacobian = law.forward(value)
+            total = total + law.log_density(x) + log_jacobian
+        return total  # [K]
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return torch.stack([law.forward(v)[0] for law, v in zip(self._laws.values(), theta.unbind(1), strict=True)], 1)
+
+    def by_name(self, theta: Tensor) -> dict[str, Tensor]:
+        """The parameters that θ [K, P] stands for, [K] each."""
+        return dict(zip(self._laws, self.constrain(theta).unbind(1), strict=True))
+
+
+class Priors(BaseModel):
+    """Priors of the parameters of a model by name; None: it is known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @property
+    def given(self) -> dict[str, Law]:
+        """Those of the unknown parameters, in the order of the model's keys."""
+        return {name: law for name, law in self if law is not None}
+
+    @property
+    def centres(self) -> dict[str, float]:
+        """Where the priors lie: what a model with unknown parameters stands for when it is asked itself."""
+        return {name: law.centre for name, law in self.given.items()}
+
+
+def _normal(n: int, generator: torch.Generator) -> Tensor:
+    return torch.randn(n, generator=generator, device=generator.device, dtype=torch.float64)
+
+
+def _log_normal(x: Tensor, mean: float, sd: float) -> Tensor:
+    return -0.5 * ((x - mean) / sd).square() - math.log(sd) - 0.5 * math.log(2 * math.pi)

@@ -1,0 +1,64 @@
+"""Linear Gaussian systems from the matrices that a user writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from components.problems.sequence import LinearGaussianSystem
+
+Matrix = list[list[float]]
+SHAPES = {"A": "dx × dx", "Q": "dx × dx", "H": "dy × dx", "Sigma": "dy × dy", "m0": "dx", "P0": "dx × dx"}
+
+
+def tensors(written: Mapping[str, Matrix | list[float]]) -> dict[str, Tensor]:
+    """Matrices in float64 by name.
+
+    Raises:
+        ValueError: naming the key whose rows differ in length.
+    """
+    out = {}
+    for name, rows in written.items():
+        if len({len(row) for row in rows if isinstance(row, list)}) > 1:
+            raise ValueError(f"{name}: rows of different lengths; give each as many numbers as the others")
+        out[name] = torch.tensor(rows, dtype=torch.float64)
+    return out
+
+
+def checked(matrices: Mapping[str, Tensor]) -> LinearGaussianSystem:
+    """The system of A [dx, dx], Q [dx, dx], H [dy, dx], Sigma [dy, dy], m0 [dx] and P0 [dx, dx].
+
+    Raises:
+        ValueError: naming the key whose dimensions do not match those of the others, or that is no covariance.
+    """
+    dx, dy = matrices["A"].shape[-1], matrices["H"].shape[0]
+    sizes = {"A": (dx, dx), "Q": (dx, dx), "H": (dy, dx), "Sigma": (dy, dy), "m0": (dx,), "P0": (dx, dx)}
+    for name, size in sizes.items():
+        shape = tuple(matrices[name].shape)
+        if shape != size:
+            has, wants = " × ".join(map(str, shape)), " × ".join(map(str, size))
+            told = f"dx = {dx} (columns of A)" + (f" and dy = {dy} (rows of H)" if name in ("H", "Sigma") else "")
+            raise ValueError(f"{name}: is {has}, must be {SHAPES[name]} = {wants}, for {told}")
+    for name in ("Q", "Sigma", "P0"):
+        covariance = matrices[name]
+        if not torch.allclose(covariance, covariance.T):
+            raise ValueError(f"{name}: not symmetric, a covariance is")
+        if torch.linalg.cholesky_ex(covariance)[1]:
+            raise ValueError(f"{name}: not positive definite; a covariance has eigenvalues > 0")
+    return LinearGaussianSystem(**matrices)
+
+
+def simulated(
+    system: LinearGaussianSystem, x0: Tensor, n_steps: int, replicates: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """States x_1 … x_T [T, dx] from x_0 on, the same for all R replicates, and observations of each [R, T, dy].
+
+    In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path."""
+    drive = torch.randn(n_steps, len(x0), generator=generator, dtype=torch.float64) @ torch.linalg.cholesky(system.Q).T
+    x, path = x0, torch.empty_like(drive)
+    for t in range(n_steps):
+        x = path[t] = system.A @ x + drive[t]
+    noise = torch.randn(replicates, n_steps, len(system.H), generator=generator, dtype=torch.float64)
+    return path, path @ system.H.T + noise @ torch.linalg.cholesky(system.Sigma).T
