@@ -2,15 +2,24 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
 from components.maths.order_statistics import quantiles
-from components.maths.resampling import effective_sample_size, systematic_ancestors, systematic_counts
+from components.maths.resampling import (
+    Scheme,
+    ancestors,
+    effective_sample_size,
+    offspring,
+    stratified_counts,
+    systematic_counts,
+)
 
 DRAWS = 20_000
+SCHEMES = get_args(Scheme)
 
 
 def literal_counts(w: torch.Tensor, u: float) -> list[int]:
@@ -77,21 +86,73 @@ def test_zero_weights_have_no_offspring_and_a_single_one_has_all():
     assert counts.tolist() == [[0, 0, 6, 0, 0, 0], [3, 0, 0, 0, 0, 3]]
 
 
-def test_ancestors_stay_inside_their_own_particle_system():
-    w = weights(7, 30)
-    rows = systematic_ancestors(w, torch.Generator().manual_seed(0)).view(7, 30)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_ancestors_stay_inside_their_own_particle_system(scheme):
+    rows = ancestors(scheme, weights(7, 30), torch.Generator().manual_seed(0)).view(7, 30)
     assert (rows // 30 == torch.arange(7).unsqueeze(1)).all()
     assert (rows.diff(dim=1) >= 0).all()
 
 
-def test_ancestors_are_drawn_without_bias():
-    """E[offspring of n] = N w_n: the offset that all points of a system share is drawn anew for each system."""
-    w = weights(1, 8)
-    rows = systematic_ancestors(w.expand(DRAWS, -1), torch.Generator().manual_seed(1)).view(DRAWS, 8)
-    counts = torch.zeros(DRAWS, 8, dtype=torch.float64)
-    counts.scatter_add_(1, rows - 8 * torch.arange(DRAWS).unsqueeze(1), torch.ones_like(counts))
-    expected = 8 * w[0].double() / w[0].double().sum()
-    assert bool(((counts.mean(0) - expected).abs() < 4 * counts.std(0) / DRAWS**0.5 + 1e-12).all())
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_offspring_of_every_scheme_are_drawn_without_bias(scheme, n):
+    """E[offspring of n] = N w_n, N in all; whatever is random is drawn anew for each system."""
+    w = weights(1, n)
+    counts = offspring(scheme, w.expand(DRAWS, -1), torch.Generator().manual_seed(1))
+    assert (counts.sum(1) == n).all()
+    assert (counts >= 0).all()
+    counts = counts.double()
+    assert bool(((counts.mean(0) - n * w[0]).abs() < 4 * counts.std(0) / DRAWS**0.5 + 1e-12).all())
+
+
+def test_counts_have_the_covariances_of_their_schemes():
+    """Multinomial: N w (1 − w) and −N w w'; residual: those of its rest; SSP: never positive."""
+    w = weights(1, 6, spread=0.7)
+    many, expected = w.expand(10 * DRAWS, -1), 6 * w[0]
+    seen = {s: offspring(s, many, torch.Generator().manual_seed(2)).double() for s in SCHEMES}
+    rest = expected - expected.floor()
+    k, q = rest.sum(), rest / rest.sum()
+    for scheme, points, p in (("multinomial", 6, w[0]), ("residual", k, q)):
+        exact = points * (torch.diag(p) - torch.outer(p, p))
+        torch.testing.assert_close(torch.cov(seen[scheme].T), exact, rtol=0, atol=0.03)
+    for scheme in ("systematic", "ssp"):
+        assert bool(((seen[scheme] - expected).abs() < 1).all()), scheme
+        torch.testing.assert_close(seen[scheme].var(0), rest * (1 - rest), rtol=0, atol=0.01)
+    apart = torch.cov(seen["ssp"].T).triu(1)
+    assert float(apart.max()) < 0.005
+    assert float(apart.sum()) < -0.3
+    for scheme in ("residual", "stratified", "systematic", "ssp"):  # each is better than independent draws
+        assert seen[scheme].var(0).sum() < 0.6 * seen["multinomial"].var(0).sum()
+
+
+def test_stratified_counts_are_those_of_the_literal_strata():
+    w, u = weights(4, 11), torch.rand(4, 11, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    fast = stratified_counts(w, u)
+    for r in range(4):
+        edges = [0.0, *np.cumsum(w[r].numpy())]
+        edges[-1] = 1.0
+        points = [(float(u[r, i]) + i) / 11 for i in range(11)]
+        assert fast[r].tolist() == [sum(low <= p < high for p in points) for low, high in pairwise(edges)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_keeps_zero_weights_childless_and_equal_ones_in_their_places(scheme):
+    w = torch.zeros(3, 8, dtype=torch.float64)
+    w[0, 2], w[1, [0, 7]], w[2] = 1.0, 0.5, 1 / 8
+    counts = offspring(scheme, w, torch.Generator().manual_seed(0))
+    assert counts[0].tolist() == [0, 0, 8, 0, 0, 0, 0, 0]
+    assert int(counts[1, 1:7].sum()) == 0
+    assert counts.sum(1).tolist() == [8, 8, 8]
+    if scheme in ("residual", "systematic", "ssp", "stratified"):
+        assert counts[1].tolist() == [4, 0, 0, 0, 0, 0, 0, 4]
+        assert counts[2].tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_adds_up_with_many_particles_in_float32(scheme):
+    counts = offspring(scheme, weights(2, 100_000, spread=2).float(), torch.Generator().manual_seed(0))
+    assert counts.sum(1).tolist() == [100_000, 100_000]
+    assert (counts >= 0).all()
 
 
 def test_effective_sample_size_of_equal_and_of_single_weights():

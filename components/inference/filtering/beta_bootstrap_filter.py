@@ -6,17 +6,14 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import PowerIntegral, StateSpace
-from components.contracts.problems import Sees
-from components.contracts.roles import Inference, Info, Probability
+from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.generalised_particle_filter import FilterState, advance, start
-from components.posteriors.filtered import Filtered
-from components.problems.sequence import Sequence
+from components.inference.filtering.generalised_particle_filter import FilterState, advance
+from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.registry import register
 
 
@@ -38,7 +35,7 @@ def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: 
 
 
 @register("inference", "beta_bootstrap_filter")
-class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, FilterState[Integrable]]):
+class BetaBootstrapFilter(AdaptiveFilter[Integrable]):
     """Bootstrap particle filter with the likelihood of the β-divergence, which bounds what an outlier can do.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫ g(y'|x)^{β+1} dy'/(β+1)), then
@@ -48,21 +45,13 @@ class BetaBootstrapFilter(Inference[Integrable, Sequence, Observation, FilterSta
 
     Source: Boustati (2021), eq. (6.6) and Algorithm 7."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
-    particles: PositiveInt
-    resample_below: Probability
     beta: Probability
 
-    def init(self, model: Integrable, problem: Sequence, rng: Rng) -> FilterState[Integrable]:
-        return start(model, problem, self.particles, rng, evidence=self.beta == 0)
+    def weighs_by_likelihood(self) -> bool:
+        return self.beta == 0
 
     def step(
         self, state: FilterState[Integrable], batch: Observation, rng: Rng
     ) -> tuple[FilterState[Integrable], Info]:
-        return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resample_below)
-
-    def posterior(self, state: FilterState[Integrable]) -> Filtered:
-        return state.filtered.so_far()
+        return advance(state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resampler())

@@ -1,6 +1,8 @@
-"""The generalised particle filter with the transition as proposal, for R replicates of N particles at once.
+"""The generalised particle filter for R replicates of N particles at once: what is common to all particle filters.
 
-An inference chooses the potential G_t(y_t | x_t); the likelihood gives the bootstrap filter.
+An inference says how particles move and what they weigh then (``Moved``); ``settle`` normalises the weights, summarises and
+resamples.  ``advance`` is the filter that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
+likelihood for G it is the bootstrap filter.
 
 Source: Boustati (2021), Algorithm 6.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,13 +23,35 @@ from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.maths.order_statistics import quantiles
-from components.maths.resampling import effective_sample_size, systematic_ancestors
+from components.maths.resampling import Scheme, ancestors, effective_sample_size
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble
 
 M = TypeVar("M", bound=StateSpace)
 Potential = Callable[[M, Observation, Tensor], Tensor]  # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
+
+
+class Weighted(NamedTuple):
+    """The weighted particles of time t before they were resampled: what smoothers and figures want."""
+
+    x: Tensor  # [R, N, dx]
+    log_w: Tensor  # normalised [R, N]
+
+
+class Moved(NamedTuple):
+    """The particles of time t, what they weigh, and what was predicted before y_t was seen."""
+
+    x: Tensor  # [R, N, dx]
+    log_w: Tensor  # their sum is this time's factor of the normaliser [R, N]
+    predicted: Tensor  # E[y_t | y_1:t−1] [R, dy]
+
+
+class Resampling(NamedTuple):
+    """How particles are resampled, and when: where the effective sample size is at most a share of their number."""
+
+    scheme: Scheme
+    below: float
 
 
 @dataclass(kw_only=True)
@@ -38,6 +62,7 @@ class FilterState(Generic[M]):
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
+    weighted: Weighted | None = rebuilt()  # None: nothing has been filtered since the run began or went on
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
@@ -45,56 +70,81 @@ def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) 
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
     filtered = Filtering(log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence)
-    return FilterState(model=model, particles=x, log_w=log_w, filtered=filtered)
+    return FilterState(model=model, particles=x, log_w=log_w, filtered=filtered, weighted=None)
 
 
 def advance(
-    state: FilterState[M], batch: Observation, rng: Rng, potential: Potential[M], resample_below: float
+    state: FilterState[M], batch: Observation, rng: Rng, potential: Potential[M], resampling: Resampling
 ) -> tuple[FilterState[M], Info]:
-    """Sample, weight, summarise, and resample where the effective sample size is at most ``resample_below`` · N.
-
-    Mean and variance are those of the weighted particles: the expectation, given the particles, of the resampled mean that
-    (D.6) takes.  Quantiles are those of resampled particles, as in (D.7).  Where nothing was seen the potential is 1.
+    """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t | x̄_t^n].
 
     Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
-    model, filtered, log_w = state.model, state.filtered, state.log_w
-    n = log_w.shape[1]
-    x = model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
-    prior_w = log_w.exp().unsqueeze(1)
-    predicted = (prior_w @ model.observation_mean(x, batch.t)).squeeze(1)  # [R, dy]
+    x = state.model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
+    predicted = expectation(state.log_w, state.model.observation_mean(x, batch.t))  # [R, dy]
+    seen = stand_in(batch, predicted)
+    log_w = state.log_w + unless_missing(batch, potential(state.model, seen, x))  # Weight  # [R, N]
+    return settle(state, batch, rng, Moved(x, log_w, predicted), resampling)
 
-    log_w = log_w + _log_potential(potential, model, batch, x, predicted)  # Weight  # [R, N]
+
+def expectation(log_w: Tensor, values: Tensor) -> Tensor:
+    """Σ_n w_n v_n of values [R, N, d] under normalised weights [R, N]; [R, d]."""
+    return (log_w.exp().unsqueeze(1) @ values).squeeze(1)
+
+
+def stand_in(batch: Observation, predicted: Tensor) -> Observation:
+    """The observation with something that a model can evaluate in place of NaN; whatever comes of it is not to be used."""
+    if batch.missing is None:
+        return batch
+    return batch._replace(y=torch.where(batch.missing.unsqueeze(1), predicted, batch.y), missing=None)
+
+
+def unless_missing(batch: Observation, log_g: Tensor) -> Tensor:
+    """Log potentials [R, N], 0 in replicates that saw nothing."""
+    return log_g if batch.missing is None else torch.where(batch.missing.unsqueeze(1), 0.0, log_g)
+
+
+def settle(
+    state: FilterState[M], batch: Observation, rng: Rng, moved: Moved, resampling: Resampling
+) -> tuple[FilterState[M], Info]:
+    """Normalise, summarise, and resample where the effective sample size is at most ``resampling.below`` · N.
+
+    Mean and variance are those of the weighted particles: the expectation, given the particles, of the resampled mean that
+    (D.6) takes.  Quantiles are those of resampled particles, as in (D.7).  Weights are normalised in float64 whatever the
+    states are in: the logarithm of a sum of 10⁶ terms is a factor of the evidence.
+
+    Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
+    x, predicted, n = moved.x, moved.predicted, moved.x.shape[1]
+    log_w = moved.log_w.double()
     log_normaliser = torch.logsumexp(log_w, 1)  # [R]
     if not torch.isfinite(log_normaliser).all():
-        lost = (~torch.isfinite(log_normaliser)).nonzero().flatten().tolist()
-        raise NumericalTrouble(
-            f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}",
-            "raise inference.particles",
-        )
+        raise _all_zero(batch, log_normaliser)
     log_w = log_w - log_normaliser.unsqueeze(1)
     w = log_w.exp()
+    log_w, own_w = log_w.to(x), w.to(x).unsqueeze(1)
     ess = effective_sample_size(w)  # [R]
-    mean = w.unsqueeze(1) @ x  # [R, 1, dx]
-    variance = w.unsqueeze(1) @ (x - mean).square()  # centred first: positions are 10³ times their spread
+    mean = own_w @ x  # [R, 1, dx]
+    variance = own_w @ (x - mean).square_()  # centred first: positions are 10³ times their spread
 
-    rows = systematic_ancestors(w, rng.noise)  # Resample  # [R·N]
+    rows = ancestors(resampling.scheme, w, rng.noise)  # Resample  # [R·N]
     resampled = x.flatten(0, 1).index_select(0, rows).view_as(x)
     lower, upper = quantiles(resampled, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
-    if resample_below < 1:
-        stay = (ess > resample_below * n).unsqueeze(1)  # [R, 1]
+    if resampling.below < 1:
+        stay = (ess > resampling.below * n).unsqueeze(1)  # [R, 1]
         resampled, equal = torch.where(stay.unsqueeze(2), x, resampled), torch.where(stay, log_w, equal)
 
+    filtered, info = state.filtered, {"log_normaliser": log_normaliser.to(x), "ess": ess.to(x)}
     summaries = {"mean": mean.squeeze(1), "variance": variance.squeeze(1), "lower": lower, "upper": upper}
     filtered.add(batch.t, **summaries, predicted=predicted)
-    filtered.log_normaliser += log_normaliser
-    return replace(state, particles=resampled, log_w=equal), {"log_normaliser": log_normaliser, "ess": ess}
+    filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
+    return replace(state, particles=resampled, log_w=equal, weighted=Weighted(x, log_w)), info
 
 
-def _log_potential(potential: Potential[M], model: M, batch: Observation, x: Tensor, predicted: Tensor) -> Tensor:
-    """log G of every particle [R, N], 0 in replicates that saw nothing."""
-    if batch.missing is None:
-        return potential(model, batch, x)
-    # A stand-in that a model can evaluate, in place of NaN; whatever comes of it is not used.
-    seen = batch._replace(y=torch.where(batch.missing.unsqueeze(1), predicted, batch.y), missing=None)
-    return torch.where(batch.missing.unsqueeze(1), 0.0, potential(model, seen, x))
+def _all_zero(batch: Observation, log_normaliser: Tensor) -> NumericalTrouble:
+    """What is said of replicates without a weight, and of the observation that the first of them saw."""
+    lost = (~torch.isfinite(log_normaliser)).nonzero().flatten().tolist()
+    y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
+    return NumericalTrouble(
+        f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}, where y = ({y}) in the first",
+        "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
+    )

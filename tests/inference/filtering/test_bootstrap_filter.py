@@ -84,7 +84,9 @@ def test_impossible_observations_are_named():
     problem = sequence(system(), 5, replicates=3)
     problem.observations[1, 2] = float("inf")  # NaN would be a missing one
     inference = component("inference", "bootstrap_filter", particles=20)
-    with pytest.raises(NumericalTrouble, match=r"t = 3 in replicates \[1\]; raise inference.particles"):
+    with pytest.raises(
+        NumericalTrouble, match=r"t = 3 in replicates \[1\], where y = \(inf, inf\).*; raise inference.particles"
+    ):
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))
 
 

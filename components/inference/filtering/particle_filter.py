@@ -1,0 +1,46 @@
+"""What all particle filters have in common: their keys, their start and what they hand back."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic
+
+from pydantic import PositiveInt
+
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Probability
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import FilterState, M, Resampling, start
+from components.maths.resampling import Scheme
+from components.posteriors.filtered import Filtered
+from components.problems.sequence import Sequence
+
+
+class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generic[M]):
+    """N particles for each of R replicates, which a subclass moves and weighs."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    particles: PositiveInt
+    resampling: Scheme
+
+    def weighs_by_likelihood(self) -> bool:
+        """Whether the normaliser is the evidence."""
+        return True
+
+    def init(self, model: M, problem: Sequence, rng: Rng) -> FilterState[M]:
+        return start(model, problem, self.particles, rng, evidence=self.weighs_by_likelihood())
+
+    def posterior(self, state: FilterState[M]) -> Filtered:
+        return state.filtered.so_far()
+
+
+class AdaptiveFilter(ParticleFilter[M], Generic[M]):
+    """One that resamples after it has weighed, where too few particles carry the weight."""
+
+    resample_below: Probability
+
+    def resampler(self) -> Resampling:
+        return Resampling(self.resampling, self.resample_below)
