@@ -32,7 +32,7 @@ M = TypeVar("M", bound=StateSpace)
 Potential = Callable[[M, Observation, Tensor], Tensor]  # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
 
 
-class Weighted(NamedTuple):
+class WeightedParticles(NamedTuple):
     """The weighted particles of time t before they were resampled: what smoothers and figures want."""
 
     x: Tensor  # [R, N, dx]
@@ -62,7 +62,7 @@ class FilterState(Generic[M]):
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
-    weighted: Weighted | None = rebuilt()  # None: nothing has been filtered since the run began or went on
+    weighted: WeightedParticles | None = rebuilt()  # None: nothing has been filtered since the run began or went on
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
@@ -137,7 +137,7 @@ def settle(
     summaries = {"mean": mean.squeeze(1), "variance": variance.squeeze(1), "lower": lower, "upper": upper}
     filtered.add(batch.t, **summaries, predicted=predicted)
     filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
-    return replace(state, particles=resampled, log_w=equal, weighted=Weighted(x, log_w)), info
+    return replace(state, particles=resampled, log_w=equal, weighted=WeightedParticles(x, log_w)), info
 
 
 def _all_zero(batch: Observation, log_normaliser: Tensor) -> NumericalTrouble:
