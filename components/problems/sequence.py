@@ -17,6 +17,7 @@ from components.contracts.roles import Contamination
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Rng
 from components.metrics import filtering
+from components.problems.scoring import PredictionScore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,15 +76,21 @@ class Sequence:
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
+    scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
     attacker: Contamination | None = None
     replicates: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.replicates = self.observations.shape[0]
+        self.scoring.check(self.observations)
 
     def attacked(self, attacker: Contamination, rng: Rng) -> Sequence:
-        """The same states, seen through observations that the attacker corrupted once, before any inference."""
+        """The same states, seen through observations that the attacker corrupted once, before any inference.
+
+        Observations that were corrupted when they came stay as they are."""
+        if self.clean is not None:
+            return replace(self, attacker=attacker)
         corrupted = attacker.corrupt(Clean(self.observations, self.means, self.states), rng)
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
@@ -122,7 +129,7 @@ class Sequence:
         predictive ones.
 
         NMSE and 90 % coverage, means over state dimensions and each of them; of a filter the median absolute error of its
-        one-step predictions of the observations (mean over their dimensions); of draws of parameters their means and
+        one-step predictions (``scoring``); of draws of parameters their means and
         convergence.  Where observations are missing, their number."""
         found = _known(posterior, len(self.state_names))
         if found is None:
@@ -136,7 +143,9 @@ class Sequence:
             by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
         out |= {metric: values.mean(1) for metric, values in by_state.items()}
         if isinstance(found, FilteredStates):
-            out["medae"] = filtering.median_absolute_error(self.observations[:, :t], found.predicted).mean(1)
+            medae = self.scoring(self.observations, found.predicted)
+            if medae is not None:
+                out["medae"] = medae
             if self.scores_evidence and found.evidence:
                 out["log_evidence"] = found.log_normaliser
         if isinstance(found, SeriesDraws):

@@ -45,6 +45,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "sms_spam": ["n_words=6", "n_train=60"],
         "spambase": ["n_train=60"],
         "stochastic_volatility": ["n_steps=12"],
+        "tan": ["n_steps=12"],
         "two_moons": ["n_train=20", "n_test=10"],
         "wiener_velocity": ["n_steps=12"],
     },

@@ -15,7 +15,7 @@ from components.contracts.capabilities.densities import (
     WarmStart,
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
-from components.contracts.capabilities.games import NoiseLaw, QFunction
+from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, WeightSpace
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
@@ -30,6 +30,7 @@ from components.contracts.capabilities.sequences import (
     SeriesConditionals,
     SplitNormal,
     StateSpace,
+    TerrainAided,
     TransitionDensity,
     TransitionMean,
 )
@@ -84,11 +85,13 @@ CAPABILITIES: dict[str, type] = {
     "power_integral": PowerIntegral,
     "linear_gaussian": LinearGaussian,
     "split_normal": SplitNormal,
+    "terrain_aided": TerrainAided,
     "autoregressive_volatility": AutoregressiveVolatility,
     "series_conditionals": SeriesConditionals,
     "numbered_states": NumberedStates,
     "q_function": QFunction,
     "noise_law": NoiseLaw,
+    "noise_density": NoiseDensity,
 }
 
 

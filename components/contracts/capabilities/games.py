@@ -32,3 +32,10 @@ class NoiseLaw(Protocol):
     """A contamination whose law is known: what an oracle needs."""
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]: ...  # weights [C], covariances [C, dy, dy]
+
+
+@runtime_checkable
+class NoiseDensity(Protocol):
+    """A contamination whose corrupted noise has a known density where the clean noise is N(0, Σ)."""
+
+    def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor: ...  # of y' − E[y | x] [..., dy] -> [...]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.sequences import Series
+from components.maths.terrain import Dem
 
 
 @runtime_checkable
@@ -155,6 +156,33 @@ class SplitNormal(LinearGaussian, Protocol):
 
     @property
     def above(self) -> float: ...  # s_+
+
+
+@runtime_checkable
+class TerrainAided(Protocol):
+    """x_t = A x_{t−1} + N(0, Q) with x = (east, north, height, their velocities), y_t = (height above ground, distance from
+    the point of take-off) + N(0, s² I), x_0 ~ N(m_0, P_0); Q and P_0 are diagonal."""
+
+    @property
+    def delta(self) -> float: ...  # Δτ, time between observations
+
+    @property
+    def dem(self) -> Dem: ...  # which elevation map
+
+    @property
+    def takeoff(self) -> tuple[float, float]: ...  # east, north
+
+    @property
+    def motion_sd(self) -> Tensor: ...  # √diag Q [6]
+
+    @property
+    def noise_sd(self) -> float: ...  # s
+
+    @property
+    def m0(self) -> Tensor: ...  # [6]
+
+    @property
+    def prior_sd(self) -> Tensor: ...  # √diag P_0 [6]
 
 
 @runtime_checkable

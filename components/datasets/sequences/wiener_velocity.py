@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
@@ -9,25 +10,30 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.sequences import released
+from components.datasets.sequences.realised import Realised
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.trajectory import trajectory
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
 
+Four = Annotated[list[float], Field(min_length=4, max_length=4)]
+
 
 @register("dataset", "wiener_velocity")
-class WienerVelocity(Dataset[Sequence]):
+class WienerVelocity(Realised):
     """Wiener velocity model: positions and velocities in the plane, of which the positions are observed.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2), time between observations Δτ.
     The states are simulated once from x_0 and are the same for all R replicates; each replicate has its own observations.
     The prior of a filter is x_0 ~ N(x_0, p² I), with p = 1 as in the code published with the thesis; D.3.3 prints N(x_0, Q).
-    Over 1,000 times the choice changes no score beyond its Monte-Carlo error.
+    Over 1,000 times the choice changes no score beyond its Monte-Carlo error.  ``realisation: released`` takes the states,
+    and a first sequence of corrupted observations, of that code.
 
-    Raises NumericalTrouble when Q is too small to be factorised.
+    Raises NumericalTrouble when Q is too small to be factorised, Misfit when the released realisation has not as many times.
 
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3."""
 
@@ -36,9 +42,10 @@ class WienerVelocity(Dataset[Sequence]):
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     n_steps: PositiveInt
     delta: PositiveFloat
-    x0: Annotated[list[float], Field(min_length=4, max_length=4)]
+    x0: Four
     noise_sd: PositiveFloat
     prior_sd: PositiveFloat
+    prior_mean: Four | None
 
     def system(self) -> LinearGaussianSystem:
         """A, Q, H, Σ, m_0, P_0 in float64."""
@@ -49,7 +56,7 @@ class WienerVelocity(Dataset[Sequence]):
             Q=torch.cat([torch.cat([d**3 / 3 * i, d**2 / 2 * i], 1), torch.cat([d**2 / 2 * i, d * i], 1)]),
             H=torch.cat([i, o], 1),
             Sigma=self.noise_sd**2 * i,
-            m0=torch.tensor(self.x0, dtype=torch.float64),
+            m0=torch.tensor(self.x0 if self.prior_mean is None else self.prior_mean, dtype=torch.float64),
             P0=self.prior_sd**2 * torch.eye(4, dtype=torch.float64),
         )
 
@@ -60,17 +67,22 @@ class WienerVelocity(Dataset[Sequence]):
             raise NumericalTrouble(f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta")
         # Simulated in float64 on the CPU whatever the setting, states first: neither the dtype, the device nor the
         # number of replicates changes the path.
-        drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
-        x, path = system.m0, torch.empty_like(drive)
-        for t in range(self.n_steps):
-            x = path[t] = system.A @ x + drive[t]
+        x, fixed = torch.tensor(self.x0, dtype=torch.float64), None
+        if self.realisation == "released":
+            fixed = self.cut(released.wiener_velocity(replace(system, m0=x), self.rate), self.n_steps)
+            path = fixed.states
+        else:
+            drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
+            path = torch.empty_like(drive)
+            for t in range(self.n_steps):
+                x = path[t] = system.A @ x + drive[t]
         noise = torch.randn(setting.replicates, self.n_steps, 2, generator=rng.data, dtype=torch.float64)
         seen = path @ system.H.T + self.noise_sd * noise  # [R, T, 2]
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
-        return Sequence(
+        own = Sequence(
             name=self.name,
             states=placed(path.unsqueeze(0)),
             observations=placed(seen),
@@ -79,3 +91,4 @@ class WienerVelocity(Dataset[Sequence]):
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )
+        return self.as_asked(own, fixed)

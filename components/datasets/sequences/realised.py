@@ -1,0 +1,63 @@
+"""What simulated sequences have in common that a released simulator made as well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from pydantic import model_validator
+
+from components.contracts.roles import Dataset, Probability
+from components.datasets.sequences.released import Released
+from components.problems.scoring import PredictionScore, Weights
+from components.problems.sequence import Sequence
+from components.trouble import Misfit
+
+Whose = Literal["own", "first"]
+
+
+class Realised(Dataset[Sequence]):
+    """Keys of the protocol: whose states, what each replicate observes, against what its predictions are scored."""
+
+    realisation: Literal["simulated", "released"]
+    rate: Probability
+    observed: Whose
+    scored_on: Whose
+    score_weights: Weights
+    score_late: bool
+
+    @model_validator(mode="after")
+    def _first_is_released(self) -> Realised:
+        for key, value in (("observed", self.observed), ("scored_on", self.scored_on)):
+            if value == "first" and self.realisation == "simulated":
+                raise ValueError(f"{key}: first is a sequence of realisation: released")
+        return self
+
+    def cut(self, released: Released, n_steps: int) -> Released:
+        """Its first n times.
+
+        Raises:
+            Misfit: it has not as many.
+        """
+        if n_steps > (most := len(released.states)):
+            raise Misfit(
+                f"dataset={self.name}: the released realisation has {most:,} times; set dataset.n_steps={most}"
+            )
+        return released.until(n_steps)
+
+    def as_asked(self, sequence: Sequence, released: Released | None) -> Sequence:
+        """A sequence whose replicates have their own observations, as ``observed`` and the scoring keys want it."""
+        first = None if released is None else released.first.to(sequence.observations)
+        scoring = PredictionScore(first if self.scored_on == "first" else None, self.score_weights, self.score_late)
+        if released is None or first is None or self.observed == "own":
+            return replace(sequence, scoring=scoring)
+        hit = released.corrupted.to(first.device).unsqueeze(1)
+        clean = torch.where(hit, sequence.means, first) if sequence.means is not None else None
+        every = sequence.observations.shape
+        return replace(
+            sequence,
+            observations=first.expand(every).clone(),
+            clean=None if clean is None else clean.expand(every).clone(),  # never drawn where it was replaced
+            scoring=scoring,
+        )

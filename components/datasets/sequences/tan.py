@@ -1,0 +1,113 @@
+"""A flight over known terrain, seen through its height above ground and its distance from the point of take-off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.sequences import released
+from components.datasets.sequences.realised import Realised
+from components.figures.sequences.coverage import coverage
+from components.figures.sequences.trajectory import trajectory
+from components.maths.terrain import Dem, elevation
+from components.problems.sequence import Sequence
+from components.registry import register
+
+Six = Annotated[list[float], Field(min_length=6, max_length=6)]
+SixScales = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
+
+
+@dataclass(frozen=True)
+class Flight:
+    """What made the observations: ``TerrainAided``."""
+
+    delta: float
+    dem: Dem
+    takeoff: tuple[float, float]
+    motion_sd: Tensor  # [6]
+    noise_sd: float
+    m0: Tensor  # [6]
+    prior_sd: Tensor  # [6]
+
+    def A(self) -> Tensor:
+        """Positions move by Δτ times their velocities [6, 6]."""
+        moves = torch.eye(6, dtype=self.m0.dtype)
+        moves[:3, 3:] = self.delta * torch.eye(3, dtype=self.m0.dtype)
+        return moves
+
+    def observe(self, x: Tensor) -> Tensor:
+        """h(x) = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) of states [T, 6] -> [T, 2]."""
+        away = x[:, :2] - self.m0[:2]
+        return torch.stack([x[:, 2] - elevation(x[:, 0], x[:, 1], self.dem), away.norm(dim=1)], 1)
+
+
+@register("dataset", "tan")
+class TerrainAidedNavigation(Realised):
+    """Terrain-aided navigation, simulated: an aircraft over an elevation map that is known.
+
+    x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the point of take-off).  The
+    states [1, T, 6] are simulated once from x_0 and are the same for all R replicates; each replicate has its own
+    observations [R, T, 2].  ``realisation: released`` takes the states, and a first sequence of corrupted observations, of
+    the code published with the thesis, where x_0 itself is observed first.  Raises Misfit when it has not as many times.
+
+    Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
+    n_steps: PositiveInt
+    delta: PositiveFloat
+    x0: Six
+    motion_sd: SixScales
+    noise_sd: PositiveFloat
+    prior_sd: SixScales
+    dem: Dem
+
+    def flight(self) -> Flight:
+        """All of it in float64."""
+        x0, motion, prior = (torch.tensor(v, dtype=torch.float64) for v in (self.x0, self.motion_sd, self.prior_sd))
+        return Flight(self.delta, self.dem, (self.x0[0], self.x0[1]), motion, self.noise_sd, x0, prior)
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        flight = self.flight()
+        A, fixed = flight.A(), None
+        if self.realisation == "released":
+            made = released.tan(A, flight.motion_sd, flight.m0, self.noise_sd, flight.observe, self.rate)
+            fixed = self.cut(made, self.n_steps)
+            path = fixed.states
+        else:
+            drive = flight.motion_sd * torch.randn(self.n_steps, 6, generator=rng.data, dtype=torch.float64)
+            x, path = flight.m0, torch.empty_like(drive)
+            for t in range(self.n_steps):
+                x = path[t] = A @ x + drive[t]
+        noise = torch.randn(setting.replicates, self.n_steps, 2, generator=rng.data, dtype=torch.float64)
+        means = flight.observe(path)  # [T, 2]
+
+        def placed(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
+        own = Sequence(
+            name=self.name,
+            states=placed(path.unsqueeze(0)),
+            observations=placed(means + self.noise_sd * noise),
+            system=Flight(
+                self.delta,
+                self.dem,
+                flight.takeoff,
+                noise_sd=self.noise_sd,
+                **{k: placed(v) for k, v in tensors.items()},
+            ),
+            means=placed(means.unsqueeze(0)),
+            state_names=["position x", "position y", "height", "velocity x", "velocity y", "vertical velocity"],
+            figures=[trajectory, coverage],
+        )
+        return self.as_asked(own, fixed)

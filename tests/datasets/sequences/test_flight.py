@@ -1,0 +1,101 @@
+"""The flight, and the released sequences, against literal simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from pydantic import ValidationError
+
+from components.trouble import Misfit
+
+X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
+
+
+def test_flight_and_noise_have_the_laws_of_d_3_4():
+    problem, _ = load("tan", replicates=40, n_steps=500)
+    x = problem.states[0]
+    before = torch.cat([torch.tensor([X0]).double(), x[:-1]])
+    drive = x - before
+    drive[:, :3] -= 0.1 * before[:, 3:]
+    sd = torch.tensor([2.0, 2.0, 6.0, 0.29, 0.456, 2.3]).double()
+    assert z_score((drive / sd).square(), 1.0).abs().max() < 4.5
+    noise = (problem.observations - problem.means).flatten(0, 1)
+    assert z_score(torch.einsum("ni,nj->nij", noise, noise), 400 * torch.eye(2).double()).abs().max() < 4.5
+    torch.testing.assert_close(problem.means[0, :, 1], (x[:, :2] - x.new_tensor(X0[:2])).norm(dim=1))
+
+
+def released(rate=0.2, **keys):
+    return load("tan", **({"realisation": "released", "rate": rate, "n_steps": 2001} | keys))[0]
+
+
+def test_released_medians_are_those_that_the_published_weights_came_from():
+    """4805 m and 11395 m at p_c = 0.2, read from the released simulator."""
+    problem = released(observed="first")
+    assert problem.observations[0].median(0).values.round().tolist() == [4805, 11395]
+    assert problem.states[0, 0].tolist() == list(X0)
+    assert problem.states.shape == (1, 2001, 6)
+
+
+def test_released_noise_is_one_t_draw_for_both_dimensions_in_place_of_the_gaussian():
+    problem = released(0.3, observed="first")
+    noise = ((problem.observations - problem.means) / 20)[0]
+    hit = problem.corrupted[0]
+    assert (noise[hit, 0] - noise[hit, 1]).abs().max() < 1e-6
+    assert abs(float(hit.double().mean()) - 0.3) < 0.04
+    random = np.random.RandomState(1992)
+    random.randn(2000 * 6)
+    assert np.array_equal(hit.numpy(), random.rand(2001) <= 0.3)
+    np.testing.assert_allclose(noise[~hit].numpy(), random.randn(int((~hit).sum()), 2), atol=1e-9)
+
+
+def test_released_states_are_the_same_at_every_rate_and_a_beginning_is_a_beginning():
+    few = released(0.05, n_steps=50, scored_on="first")
+    many = released(0.4, scored_on="first")
+    assert torch.equal(few.states, many.states[:, :50])
+    assert not torch.equal(few.scoring.against, many.scoring.against[:50])
+    assert torch.equal(few.scoring.against, released(0.05, scored_on="first").scoring.against[:50])
+
+
+def test_replicates_have_their_own_observations_or_the_first():
+    own = released(replicates=3, scored_on="first")
+    assert not torch.equal(own.observations[0], own.observations[1])
+    first = released(replicates=3, observed="first", scored_on="first")
+    assert torch.equal(first.observations[2], first.scoring.against)
+    attacked = first.attacked(component("attacker", "student_t_outliers", probability=1.0), load("tan", n_steps=1)[1])
+    assert torch.equal(attacked.observations, first.observations)  # it came corrupted
+
+
+def test_wiener_released_is_the_literal_simulation():
+    problem, _ = load(
+        "wiener_velocity", replicates=2, realisation="released", rate=0.1, observed="first", scored_on="first"
+    )
+    random = np.random.RandomState(1400)
+    system = problem.system
+    A, L, H = system.A.numpy(), np.linalg.cholesky(system.Q.numpy()), system.H.numpy()
+    X = [np.array([[140.0], [140.0], [50.0], [0.0]]) + random.randn(4, 1)]
+    Y = [H @ X[0] + random.randn(2, 1)]
+    for _ in range(999):
+        X.append(A @ X[-1] + L @ random.randn(4, 1))
+        Y.append(H @ X[-1] + random.randn(2, 1))
+        if random.rand() < 0.1:
+            Y[-1] = Y[-1] + 100 * random.randn(2, 1)
+    np.testing.assert_allclose(problem.states[0].numpy(), np.stack(X)[..., 0], rtol=1e-12)
+    np.testing.assert_allclose(problem.observations[1].numpy(), np.stack(Y)[..., 0], rtol=1e-12)
+    assert not problem.corrupted[:, 0].any()
+
+
+def test_the_prior_mean_of_a_filter_moves_no_state():
+    usual, _ = load("wiener_velocity", n_steps=20)
+    far, _ = load("wiener_velocity", n_steps=20, prior_mean=[0.0, 0.0, 0.0, 0.0])
+    assert torch.equal(usual.states, far.states)
+    assert far.system.m0.tolist() == [0, 0, 0, 0]
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValidationError, match="scored_on: first is a sequence of realisation: released"):
+        component("dataset", "tan", scored_on="first")
+    with pytest.raises(Misfit, match=r"set dataset\.n_steps=2001"):
+        released(n_steps=2002)

@@ -1,0 +1,80 @@
+"""The elevation map against the formula as it stands in print, and the compiled loop against the map."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.maths import compiled_terrain
+from components.maths.terrain import elevation
+
+TAKEOFF = (-7.5e3, 5e3)
+MAPS = ("as_released", "as_printed", "matlab")
+
+
+def literal(a: float, b: float, dem: str) -> float:
+    """DEM(a, b) of D.3.4, with the slips of print and of the released code."""
+    q = 3 / 2.96e4
+    alpha, omega, psi = (300, 80, 60, 40, 20, 10), (5, 10, 20, 30, 80, 150), (4, 10, 20, 40, 90, 150)
+    c, d = q * a, q * b
+    third = -((c + 1) ** 2) - d**2 if dem == "matlab" else -((c + 1) ** 2) + d**2
+    peaks = 200 * (
+        3 * (1 - c) ** 2 * math.exp(-(c**2) - (d + 1) ** 2)
+        - 10 * (c / 5 - c**3 - d**5) * math.exp(-(c**2) - d**2)
+        - math.exp(third) / 3
+    )
+    second = a if dem == "as_released" else b
+    hills = (al * math.sin(o * q * a) * math.cos(p * q * second) for al, o, p in zip(alpha, omega, psi, strict=True))
+    return peaks + sum(hills)
+
+
+def flights(dtype: torch.dtype) -> torch.Tensor:
+    """States over all of the ground that the released trajectory crosses."""
+    x = torch.rand(3, 200, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    x[..., 0] = -8e3 + 2.2e4 * x[..., 0]
+    x[..., 1] = 4e3 + 2e4 * x[..., 1]
+    return x.to(dtype)
+
+
+def expected(x: torch.Tensor, dem: str) -> torch.Tensor:
+    rows = [
+        [z - literal(a, b, dem), math.hypot(a - TAKEOFF[0], b - TAKEOFF[1])]
+        for a, b, z, *_ in x.double().flatten(0, 1).tolist()
+    ]
+    return torch.tensor(rows, dtype=torch.float64).view(*x.shape[:2], 2)
+
+
+@pytest.mark.parametrize("dem", MAPS)
+def test_elevation_is_the_printed_formula(dem):
+    x = flights(torch.float64)
+    heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
+    torch.testing.assert_close(heights, expected(x, dem)[..., 0], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("dem", MAPS)
+def test_float32_is_good_to_five_centimetres(dem):
+    x = flights(torch.float32)
+    heights = x[..., 2] - elevation(x[..., 0], x[..., 1], dem)
+    assert (heights.double() - expected(x, dem)[..., 0]).abs().max() < 0.05
+
+
+@pytest.mark.skipif(not compiled_terrain.available(), reason="numba is not installed")
+@pytest.mark.parametrize("dem", MAPS)
+def test_the_compiled_loop_sees_the_same(dem):
+    for dtype, height, distance in ((torch.float64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
+        x = flights(dtype)
+        seen = compiled_terrain.height_and_distance(x, TAKEOFF, dem)
+        error = (seen.double() - expected(x, dem)).abs().amax((0, 1))
+        assert error[0] < height
+        assert error[1] < distance
+        assert seen.dtype == dtype
+        assert seen.shape == (3, 200, 2)
+
+
+def test_far_off_the_map_the_compiled_loop_stays_finite():
+    if not compiled_terrain.available():
+        pytest.skip("numba is not installed")
+    x = torch.full((1, 1, 6), 1e6)
+    assert compiled_terrain.height_and_distance(x, TAKEOFF, "matlab").isfinite().all()
