@@ -58,6 +58,13 @@ class AsymmetricWiener(Dataset[Sequence]):
             x0=self.x0,
             noise_sd=1.0,
             prior_sd=self.prior_sd,
+            prior_mean=None,
+            realisation="simulated",
+            rate=0.0,
+            observed="own",
+            scored_on="own",
+            score_weights="equal",
+            score_late=False,
         )
         problem = symmetric.load(rng, setting)
         assert problem.means is not None
