@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.terrain import PER_METRE, Dem, compilable, hills, multiples, peaks
+from components.maths.terrain.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Kernel = Callable[[Array, float, float, int, Array], None]

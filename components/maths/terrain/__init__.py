@@ -1,0 +1,1 @@
+"""An elevation map for navigation by the terrain: as tensors, and as a compiled loop."""
