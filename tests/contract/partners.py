@@ -60,6 +60,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
         "irf": ["trees=2"],
+        "lgssm": ["unknown={observation_sd: {law: half_normal, scale: 1.0}, state_sd: null}"],
         "mann2": ["widths=[3]"],
         "mann3": ["widths=[3,3]"],
         "mbnn2": ["widths=[3]"],
@@ -72,6 +73,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
     "inference": {
         "acra": ["draws=2", "candidates=2", "changes=1"],
         "adam_noise": ["burn_in=1"],
+        "particle_mcmc": ["filter={name: bootstrap_filter, particles: 8}"],
         "psgld": ["burn_in=1"],
         "adversarial_training": ["training_attacker=fgsm"],
         "ara_training": ["chains=2", "attack_steps=1.0"],
@@ -121,6 +123,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
+    ("inference", "particle_mcmc", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("inference", "series_gibbs", "sequence"): {"dataset": "local_level"},
     ("model", "local_level", "sequence"): {"dataset": "local_level"},
     ("model", "nonlinear_growth", "sequence"): {"dataset": "nonlinear_growth"},

@@ -36,7 +36,7 @@ class GaussianContamination(Contamination):
         return torch.where((u < self.probability).unsqueeze(-1), y + self.sd * z, y)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
-        """Law of the corrupted noise when the clean noise is N(0, Σ): weights [2] and covariances [2, dy, dy]."""
+        """Law of the corrupted noise when the clean noise is N(0, Σ), Σ [..., dy, dy]: weights [2], covariances [2, ...]."""
         weights = torch.tensor([1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype)
-        wide = Sigma + self.sd**2 * torch.eye(len(Sigma), device=Sigma.device, dtype=Sigma.dtype)
+        wide = Sigma + self.sd**2 * torch.eye(Sigma.shape[-1], device=Sigma.device, dtype=Sigma.dtype)
         return weights, torch.stack([Sigma, wide])

@@ -17,11 +17,13 @@ Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its d
 
 @dataclass(frozen=True)
 class Proposal:
-    """What warm-up has learnt; ``moments`` and ``factor`` None: the shape is I and stays so."""
+    """What warm-up has learnt; ``moments`` and ``factor`` None: the shape is I and stays so.
+
+    Where R replicates have targets of their own, each has a proposal of its own: [R, …] each."""
 
     log_step: Tensor  # log ε [C]
     moments: Moments | None
-    factor: Tensor | None  # L [P, P], or [P] (its diagonal)
+    factor: Tensor | None  # L [P, P], or [P] (its diagonal; of one target alone)
 
 
 class AdaptedProposal(BaseModel):
@@ -46,11 +48,11 @@ class AdaptedProposal(BaseModel):
     regularisation: PositiveFloat
 
     def unadapted(self, theta: Tensor) -> Proposal:
-        """The proposal before the first step from θ [C, P]: Σ = I and log ε [C]."""
-        ones = torch.ones(theta.shape[1], dtype=theta.dtype, device=theta.device)
+        """The proposal before the first step from θ [C, P], or [R, C, P]: Σ = I and log ε [C], or [R, C]."""
+        ones = torch.ones(theta.shape[-1], dtype=theta.dtype, device=theta.device)
         unit = None if self.covariance == "identity" else ones if self.covariance == "diagonal" else ones.diag()
-        moments = None if unit is None else {"mean": theta.mean(0), "covariance": unit}
-        return Proposal(theta.new_full((len(theta),), math.log(self.step_size)), moments, unit)
+        moments = None if unit is None else {"mean": theta.mean(-2), "covariance": unit}
+        return Proposal(theta.new_full(theta.shape[:-1], math.log(self.step_size)), moments, unit)
 
     def adapted(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
         """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after warm-up."""
@@ -58,7 +60,7 @@ class AdaptedProposal(BaseModel):
         if t <= self.warmup:
             late = t - int(self.covariance_delay * self.warmup)
             if moments is not None and late <= 0:
-                moments = moments | {"mean": theta.mean(0)}
+                moments = moments | {"mean": theta.mean(-2)}
             elif moments is not None:
                 moments = updated_moments(moments, theta, late, self.forgetting)
                 L = factor(moments["covariance"], self.regularisation)
@@ -77,12 +79,13 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
     Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η = 0."""
     mean, covariance = moments["mean"], moments["covariance"]
     w = (1 + forgetting) / (t + 1 + forgetting)
-    centre = theta.mean(0)
-    within, shift = theta - centre, centre - mean
+    centre = theta.mean(-2)
+    within, shift = theta - centre.unsqueeze(-2), centre - mean
     if covariance.dim() == 1:
         spread = within.square().mean(0) + (1 - w) * shift.square()  # [P]
     else:
-        spread = within.T @ within / len(theta) + (1 - w) * torch.outer(shift, shift)  # [P, P]
+        outer = shift.unsqueeze(-1) * shift.unsqueeze(-2)
+        spread = within.mT @ within / theta.shape[-2] + (1 - w) * outer  # [P, P]
     return {"mean": mean + w * shift, "covariance": (1 - w) * covariance + w * spread}
 
 
@@ -94,7 +97,7 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
     Source: Haario et al. (2001), section 2."""
     if covariance.dim() == 1:
         return (covariance + regularisation).sqrt()
-    L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(len(covariance)).to(covariance))
+    L, info = torch.linalg.cholesky_ex(covariance + regularisation * torch.eye(covariance.shape[-1]).to(covariance))
     if info.any():
         raise NumericalTrouble(
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
@@ -107,7 +110,7 @@ def stretched(L: Tensor | None, z: Tensor) -> Tensor:
     """L z of each row of z [C, P]; L [P, P], [P] (diagonal) or None (identity)."""
     if L is None:
         return z
-    return z * L if L.dim() == 1 else z @ L.T
+    return z * L if L.dim() == 1 else z @ L.mT
 
 
 def transposed(L: Tensor | None, g: Tensor) -> Tensor:

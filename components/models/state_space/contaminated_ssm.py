@@ -8,30 +8,37 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities import NoiseLaw
+from components.contracts.capabilities import LinearGaussian, NoiseLaw
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, factor, linear_gaussian_system
+from components.models.state_space.lgssm import NoiseScales, rescaled
+from components.models.state_space.linear_gaussian_ssm import (
+    LinearGaussianModule,
+    factor,
+    linear_gaussian_system,
+    log_determinant,
+)
+from components.models.state_space.unknown import Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
 
 
 class ContaminatedModule(nn.Module):
-    """``StateSpace`` with the linear Gaussian dynamics and a mixture of Gaussians as observation noise."""
+    """``StateSpace`` with the linear Gaussian dynamics and a mixture of Gaussians as observation noise.
 
-    whiten: Tensor  # [C, dy, dy]
-    log_weight: Tensor  # [C]
+    Covariances are those of all replicates, or [C, R, dy, dy] of each."""
+
+    whiten: Tensor  # [C, dy, dy] or [C, R, dy, dy]
+    log_weight: Tensor  # [C, 1] or [C, R, 1]
 
     def __init__(self, dynamics: LinearGaussianModule, weights: Tensor, covariances: Tensor):
         super().__init__()
         self.dynamics = dynamics
-        factors = torch.stack([factor(c, "a mixture covariance") for c in covariances])  # [C, dy, dy]
+        factors = factor(covariances, "a mixture covariance")
         self.register_buffer("whiten", torch.linalg.inv(factors))
-        log_det = 2 * factors.diagonal(dim1=1, dim2=2).log().sum(1)
-        self.register_buffer(
-            "log_weight", weights.log() - 0.5 * (log_det + len(covariances[0]) * math.log(2 * math.pi))
-        )
+        constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
+        self.register_buffer("log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant)
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return self.dynamics.init(shape, generator)
@@ -39,15 +46,41 @@ class ContaminatedModule(nn.Module):
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         return self.dynamics.transition(x, t, generator)
 
+    def transition_mean(self, x: Tensor, t: int) -> Tensor:
+        return self.dynamics.transition_mean(x, t)
+
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        return self.dynamics.log_transition(x, x_prev, t)
+
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
         return self.dynamics.observation_mean(x, t)
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         total = x.new_full((), -math.inf)
         for whiten, log_weight in zip(self.whiten, self.log_weight, strict=True):
-            whitened = (y @ whiten.T).unsqueeze(-2) - x @ (whiten @ self.dynamics.H).T  # [R, N, dy]
+            whitened = y.unsqueeze(-2) @ whiten.mT - x @ (whiten @ self.dynamics.H).mT  # [R, N, dy]
             total = torch.logaddexp(total, log_weight - 0.5 * whitened.square().sum(-1))
         return total  # log Σ_c w_c N(y | Hx, Σ_c)  # [R, N]
+
+
+class UnknownContaminated(Unknowns, ContaminatedModule):
+    """``Parameterised``: scales of the noises that have priors; asked itself, it is the model of the priors' centres."""
+
+    def __init__(self, system: LinearGaussian, law: NoiseLaw | None, priors: NoiseScales):
+        centres = {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
+        centre = rescaled(system, centres)
+        super().__init__(LinearGaussianModule(centre), *mixture(law, centre.Sigma))
+        self.declare(priors.given, system.m0)
+        self._shape, self._law = centre, law
+
+    def at(self, theta: Tensor) -> ContaminatedModule:
+        system = rescaled(self._shape, self.by_name(theta))
+        return ContaminatedModule(LinearGaussianModule(system), *mixture(self._law, system.Sigma))
+
+
+def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights [C] and covariances of the noise; where nothing attacks, Σ alone."""
+    return (Sigma.new_ones(1), Sigma.unsqueeze(0)) if law is None else law.mixture(Sigma)
 
 
 @register("model", "contaminated_ssm")
@@ -56,22 +89,25 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
 
     y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here (1 − p_c) N(H x_t, Σ) +
     p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear Gaussian model.  Raises Misfit where the attacker knows of
-    no law, and on data of another system.
+    no law, and on data of another system.  Scales of the clean noises may be unknown, as in ``lgssm``.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    offers: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density", "transition_mean"})
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     needs_attacker: ClassVar[frozenset[str]] = frozenset({"noise_law"})
 
+    unknown: NoiseScales
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given else set())
+
     def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
-        system = linear_gaussian_system(problem, self.name)
-        Sigma = system.Sigma
-        if problem.attacker is None:
-            weights, covariances = Sigma.new_ones(1), Sigma.unsqueeze(0)
-        elif isinstance(problem.attacker, NoiseLaw):
-            weights, covariances = problem.attacker.mixture(Sigma)
-        else:
-            raise Misfit(f"model={self.name}: attacker={problem.attacker.name} does not say by what law it corrupts")
-        return ContaminatedModule(LinearGaussianModule(system), weights, covariances)
+        system, law = linear_gaussian_system(problem, self.name), problem.attacker
+        if law is not None and not isinstance(law, NoiseLaw):
+            raise Misfit(f"model={self.name}: attacker={law.name} does not say by what law it corrupts")
+        if self.unknown.given:
+            return UnknownContaminated(system, law, self.unknown)
+        return ContaminatedModule(LinearGaussianModule(system), *mixture(law, system.Sigma))

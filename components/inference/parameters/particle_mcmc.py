@@ -1,0 +1,156 @@
+"""Particle marginal Metropolis–Hastings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import PositiveInt, field_validator
+from torch import Tensor
+
+from components.contracts.capabilities import Parameterised, TransitionDensity
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.filtering.generalised_particle_filter import WeightedParticles
+from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.inference.parameters.passes import filtered, folded, particle_filter, trajectories
+from components.posteriors.draws import Draws
+from components.posteriors.smoothed import SampledSeries
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+
+class Tried(NamedTuple):
+    """Parameters, the estimate of their log density, and the particles that it was made from."""
+
+    theta: Tensor  # [K, P]
+    value: Tensor  # log p(θ) + log Ẑ(θ) [K]
+    clouds: list[WeightedParticles]  # of every time; none, where the filter failed
+
+
+@dataclass(kw_only=True)
+class ParticleChains:
+    """C chains for each of R replicates: where they are, what the filter made of that, and what they have kept."""
+
+    model: Parameterised = rebuilt()
+    problem: Sequence = rebuilt()  # every replicate's observations once for each of its chains [R·C, T, dy]
+    t: int = 0  # steps done
+    begun: Tensor  # [R·C, P] where the chains began
+    theta: Tensor  # and where they are now [R·C, P]
+    value: Tensor  # log p(θ) + log Ẑ(θ), as it was estimated when θ was proposed [R·C]
+    states: Tensor  # a trajectory x_1 … x_T of the same particles [R·C, T, dx]
+    proposal: Proposal
+    kept: Trace = field(default_factory=Trace)  # rows of θ [R·C, P], on the CPU
+    kept_states: Trace = field(default_factory=Trace)  # rows [R·C, T, dx], on the CPU
+    stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))  # rows [R·C], on the CPU
+
+
+@register("inference", "particle_mcmc")
+class ParticleMCMC(AdaptedProposal, Inference[Parameterised, Sequence, Series, ParticleChains]):
+    """Particle marginal Metropolis–Hastings: a random walk on unknown parameters, whose likelihood a particle filter estimates.
+
+        θ' = θ + (s/√P) L z;   (Ẑ', x'_1:T) by a filter at θ';   accept with probability 1 ∧ p(θ') Ẑ' / (p(θ) Ẑ)
+
+    C chains for each of R replicates at once, θ [R·C, P], particles [R·C, N, dx]: one step is one pass of ``filter`` over the
+    whole series for every chain.  Ẑ of the present θ is kept, never made anew: that makes p(θ, x_1:T | y_1:T) the stationary
+    distribution whatever the number of particles.  With a β-filter Ẑ estimates the normaliser of the generalised posterior,
+    which the posterior of θ then is.  The proposal is learnt in warm-up as that of ``random_walk_mh``, by each replicate from
+    its own chains.  A step in which the filter of some chain fails is rejected by all.
+
+    Raises NumericalTrouble where the filter fails at a draw of the prior, at which a chain begins.
+
+    Source: Andrieu, Doucet and Holenstein (2010), section 2.4.2; Andrieu and Thoms (2008), Algorithm 4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"parameterised", "transition_density"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    filter: Inference
+    chains: PositiveInt
+    thinning: PositiveInt
+    # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)
+    covariance: Literal["identity", "dense"]
+
+    @field_validator("filter")
+    @classmethod
+    def _weighs_particles(cls, value: Inference) -> Inference:
+        return particle_filter(value)
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.needs, "filter")
+
+    @torch.no_grad()
+    def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> ParticleChains:
+        repeated = folded(problem, self.chains)
+        begin = model.draw_prior(repeated.replicates, rng.init)  # [R·C, P]
+        tried = self._tried(model, repeated, begin, rng)
+        states = trajectories(_of(model, begin), tried.clouds, rng.noise)
+        proposal = self.unadapted(begin.unflatten(0, (-1, self.chains)))
+        return ParticleChains(
+            model=model,
+            problem=repeated,
+            begun=begin,
+            theta=begin,
+            value=tried.value,
+            states=states,
+            proposal=proposal,
+        )
+
+    def _tried(self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng) -> Tried:
+        """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a filter that begins anew."""
+        passed = filtered(self.filter, model.at(theta), problem, problem.observations.shape[1], rng)
+        return Tried(theta, model.log_prior(theta) + passed.log_z, passed.clouds)
+
+    @torch.no_grad()
+    def step(self, state: ParticleChains, batch: Series, rng: Rng) -> tuple[ParticleChains, Info]:
+        model, t = state.model, state.t + 1
+        theta, L = state.theta.unflatten(0, (-1, self.chains)), state.proposal.factor  # [R, C, P]
+        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        scale = state.proposal.log_step.exp().unsqueeze(-1) / theta.shape[-1] ** 0.5  # [R, C, 1]
+        try:
+            tried = self._tried(model, state.problem, (theta + scale * stretched(L, z)).flatten(0, 1), rng)
+        except NumericalTrouble:
+            tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), [])
+        accept, alpha = metropolis_hastings(state.value, tried.value, 0.0, t, rng.noise)  # [R·C]
+        moved = torch.where(accept.unsqueeze(1), tried.theta, state.theta)
+        value = torch.where(accept, tried.value, state.value)
+        states = state.states.clone()
+        if accept.any():
+            clouds = [WeightedParticles(cloud.x[accept], cloud.log_w[accept]) for cloud in tried.clouds]
+            states[accept] = trajectories(_of(model, moved[accept]), clouds, rng.noise)
+
+        stats = {"lp": value, "acceptance_rate": alpha, "step_size": state.proposal.log_step.exp().flatten()}
+        if t > self.warmup and (t - self.warmup) % self.thinning == 0:
+            state.kept.append(moved.cpu())
+            state.kept_states.append(states.cpu())
+            for name, numbers in stats.items():
+                state.stats[name].append(numbers.cpu())
+        proposal = self.adapted(state.proposal, moved.view_as(theta), t, alpha.view(theta.shape[:2]))
+        means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
+        info = means | {"log_density": value.mean(), "acceptance": alpha.mean(), "draws": len(state.kept)}
+        return replace(state, t=t, theta=moved, value=value, states=states, proposal=proposal), info
+
+    def posterior(self, state: ParticleChains) -> SampledSeries:
+        like, kept = state.theta, len(state.kept)
+        theta = state.kept.stacked(1).to(like.device) if kept else like.unsqueeze(1)[:, :0]  # [R·C, N, P]
+        states = state.kept_states.stacked(1).to(like.device) if kept else state.states.unsqueeze(1)[:, :0]
+        stats = {name: rows.stacked(1).to(like.device) for name, rows in state.stats.items()}
+        replicates = len(like) // self.chains
+        names = list(state.model.parameter_names)
+        draws = Draws(theta, state.begun, names, state.model, stats, like, replicates=replicates)
+        return SampledSeries.summarised(states.unflatten(0, (replicates, -1)), draws)
+
+
+def _of(model: Parameterised, theta: Tensor) -> TransitionDensity:
+    """The transition density of the models of K parameter sets."""
+    found = model.at(theta)
+    assert isinstance(found, TransitionDensity)  # it is among what the method needs
+    return found

@@ -1,0 +1,77 @@
+"""One pass of a particle filter over a series for each of K parameter sets, and trajectories drawn from what it had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import TransitionDensity
+from components.contracts.roles import Inference
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import FilterState, WeightedParticles
+from components.inference.filtering.particle_filter import ParticleFilter
+from components.problems.sequence import Sequence
+
+
+class Passed(NamedTuple):
+    """A filter at time t, and the weighted particles that it had at every time before it resampled."""
+
+    state: FilterState
+    clouds: list[WeightedParticles]
+
+    @property
+    def log_z(self) -> Tensor:
+        """log Ẑ_t = Σ_s log Σ_n w_{s−1}^n G_s(y_s | x_s^n) of each parameter set [K]."""
+        return self.state.filtered.log_normaliser
+
+
+def particle_filter(value: Inference) -> Inference:
+    """A part that must be a particle filter.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(value, ParticleFilter):
+        raise ValueError(f"{value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …")
+    return value
+
+
+def folded(problem: Sequence, times: int) -> Sequence:
+    """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and no truth."""
+    seen = problem.observations.repeat_interleave(times, 0)
+    return replace(problem, observations=seen, states=None, means=None, clean=None, system=None, figures=[])
+
+
+def filtered(method: Inference, model: object, problem: Sequence, t: int, rng: Rng) -> Passed:
+    """The filter after y_1 … y_t, from the start.
+
+    Raises NumericalTrouble when the filter does."""
+    state: FilterState = method.init(model, problem, rng)
+    clouds = []
+    for _, batch in problem.batches("observation", rng, 0, t):
+        assert isinstance(batch, Observation)
+        state, _ = method.step(state, batch, rng)
+        assert state.weighted is not None  # a filter that has made a step says what it had
+        clouds.append(state.weighted)
+    return Passed(state, clouds)
+
+
+def trajectories(model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator) -> Tensor:
+    """A trajectory x_1 … x_T of each parameter set, drawn backwards among the particles; [K, T, dx].
+
+        b_T ~ w_T,   P(b_t = n | x_{t+1}) ∝ w_t^n f(x_{t+1} | x_t^n)
+
+    Source: Whiteley (2010), in the discussion of Andrieu, Doucet and Holenstein (2010)."""
+    path: list[Tensor] = []
+    for t in range(len(clouds), 0, -1):
+        x, log_w = clouds[t - 1].x, clouds[t - 1].log_w
+        if path:
+            log_w = log_w + model.log_transition(path[-1].unsqueeze(1).expand_as(x), x, t + 1)
+        u = torch.rand(log_w.shape, generator=generator, device=x.device, dtype=torch.float64)
+        chosen = (log_w.double() - (-u.log()).log()).argmax(1)  # Gumbel's maximum has the probabilities
+        path.append(x[torch.arange(len(x), device=x.device), chosen])  # [K, dx]
+    return torch.stack(path[::-1], 1)
