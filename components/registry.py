@@ -37,7 +37,7 @@ ROLES: dict[str, Role] = {
     "dataset": Role("datasets", ("Dataset",)),
     "model": Role("models", ("Model",)),
     "inference": Role("inference", ("Inference",)),
-    "attacker": Role("attackers", ("Evasion", "Contamination", "Opponent"), required=False),
+    "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), required=False),
     "gradient": Role("gradients", ("Gradient",), chosen=False),
 }
 CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)

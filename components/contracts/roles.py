@@ -27,7 +27,7 @@ from components.contracts.games import Move, Seat
 from components.contracts.problems import Domain, Kind, Sees, Target, Values
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
-from components.contracts.victim import Against, Criterion, Expectation, Measure, Victim
+from components.contracts.victim import Against, Criterion, Expectation, FilterVictim, Measure, Victim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -279,6 +279,52 @@ class Contamination(Component):
         raise TypeError(f"{type(self).__name__} has no corrupt")
 
 
+class Injection(Component):
+    """An attacker who shifts the observations that a filter sees within a budget ε, to raise its error.
+
+    The budgets that he is evaluated at belong to the run, as those of an evasion attacker."""
+
+    action: ClassVar[str] = "injection"
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    targets: ClassVar[frozenset[str] | None] = None
+    threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
+    one_threat: ClassVar[bool] = False
+    follows_gradient: ClassVar[bool] = False  # of the model in its inputs; that of the filter is its own
+    knowledge: ClassVar[Knowledge] = "white box"
+
+    def measure(self) -> Measure:
+        """What the size of a shift is, at every time by itself."""
+        return "l2"
+
+    def known(self) -> Knowledge:
+        """What he knows of the filter."""
+        return self.knowledge
+
+    def raises(self) -> Literal["rmse", "nmse"]:
+        """The error of the filtered states that he raises."""
+        return "rmse"
+
+    def follows_through(self) -> int:
+        """Number of times through which he follows an error back."""
+        raise TypeError(f"{type(self).__name__} does not say how far he follows an error back")
+
+    def noise_unit(self) -> float | None:
+        """The unit of the budgets: the observation noise's standard deviation; None: what the model says."""
+        return None
+
+    def references(self) -> dict[str, Injection]:
+        """Attackers at the same times by which he is judged: "one step", "black box", "random signs"."""
+        raise TypeError(f"{type(self).__name__} has no references")
+
+    def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
+        """The times that he may shift [R, T] bool."""
+        raise TypeError(f"{type(self).__name__} has no struck")
+
+    def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
+        """Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε; ``found`` are those that he found at a smaller budget."""
+        raise TypeError(f"{type(self).__name__} has no shift")
+
+
 class Opponent(Component, Generic[S]):
     """A player whom the decision maker meets in a game; what he remembers is a part of the inference's state."""
 
@@ -309,7 +355,7 @@ class Opponent(Component, Generic[S]):
         raise TypeError(f"{type(self).__name__} has no observe")
 
 
-Attacker = Evasion | Contamination | Opponent
+Attacker = Evasion | Contamination | Injection | Opponent
 
 
 class Gradient(Component, Generic[M, B, S]):

@@ -1,4 +1,4 @@
-"""What an evasion attacker may ask of the model that it attacks."""
+"""What an evasion attacker may ask of the model that it attacks, and one who spoofs observations of the filter."""
 
 from __future__ import annotations
 
@@ -92,4 +92,29 @@ class Victim(Protocol):
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
+        ...
+
+
+class FilterVictim(Protocol):
+    """A filter under attack, all of R replicates at once, seen by one who knows the true states: what shifts of its
+    observations do to its error, with random numbers that are his own and always the same.
+
+    Shifts u [R, T, dy] are in units of the observation noise, δ_t = Σ^½ u_t."""
+
+    @property
+    def observations(self) -> Tensor: ...  # unattacked [R, T, dy], NaN where missing
+
+    @property
+    def seen(self) -> Tensor: ...  # [R, T] bool: what is not missing
+
+    def error(self, u: Tensor) -> Tensor:
+        """The mean squared error of the filtered means under shifts u [R], weighted as the attacker wants it."""
+        ...
+
+    def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """That error [R] and its gradient in u [R, T, dy].
+
+        Raises:
+            Misfit: the filter has none.
+        """
         ...

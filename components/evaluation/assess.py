@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,40 +11,45 @@ from torch import Tensor
 
 from components.attackers.input_space import input_space
 from components.contracts.checks import Check
-from components.contracts.posteriors import Predicts
+from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.roles import Attacker, Evasion, Problem
+from components.contracts.roles import Attacker, Evasion, Injection, Problem
 from components.contracts.streams import Rng
+from components.evaluation.assessment import Assessment
+from components.evaluation.filter_security import assess_filter
+from components.evaluation.replayed import MadeBy
 from components.evaluation.security import SecurityCurve, security_curve, victim_of
 from components.evaluation.security_checks import telling_size
 from components.evaluation.threat import Threat
+from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.trouble import Shortfall
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 EXAMPLES = 6  # images that are shown under attack
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """What is known of a posterior in the end."""
-
-    scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
-    figures: dict[str, Figure] = field(default_factory=dict)
-    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)  # of the attack
-
-
 def assess(
-    problem: Problem, posterior: object, attacker: Attacker | None, threat: Threat | None, rng: Rng, figures: bool
+    problem: Problem,
+    posterior: object,
+    attacker: Attacker | None,
+    threat: Threat | None,
+    rng: Rng,
+    figures: bool,
+    made_by: MadeBy | None = None,
 ) -> Assessment:
     """Scores, figures where they are asked for, and tables: of the problem, and of a security evaluation by an evasion
-    attacker at the sizes of the threat."""
+    attacker, or one who spoofs what a filter observes, at the sizes of the threat.  He asks what made the posterior."""
     scores = problem.score(posterior, rng)
     drawn = problem.draw(posterior, rng) if figures else {}
+    if isinstance(attacker, Injection) and threat is not None:
+        assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
+        assert isinstance(posterior, FilteredStates), "nor another posterior"
+        assert made_by is not None
+        spoofed = assess_filter(problem, posterior, made_by, attacker, threat, rng, figures)
+        return replace(spoofed, scores=scores | spoofed.scores, figures=drawn | spoofed.figures)
     if not isinstance(attacker, Evasion) or threat is None:
         return Assessment(scores, drawn)
     assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
 
 from components.attackers.input_space import input_space
-from components.contracts.roles import Evasion, Problem
+from components.contracts.roles import Evasion, Injection, Problem
 from components.contracts.victim import Measure
 from components.problems.supervised import Supervised
 
@@ -34,7 +34,7 @@ Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_increasing)]
 
 
 class Grid(BaseModel):
-    """The keys of an evasion attacker's YAML that are the evaluation's."""
+    """The keys of an attacker's YAML that are the evaluation's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     eps: Sizes
@@ -63,12 +63,12 @@ class Threat:
             input_space(problem).check_sizes(self.sizes, self.norm, problem.name)
 
 
-def grid_of(attacker: type[Evasion]) -> type[Grid]:
+def grid_of(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
     """What the threat's keys of a class of attackers have to satisfy."""
-    return WordGrid if attacker.domain == "binary" else Grid
+    return WordGrid if issubclass(attacker, Evasion) and attacker.domain == "binary" else Grid
 
 
-def threat_of(attacker: Evasion, eps: Iterable[float]) -> Threat:
+def threat_of(attacker: Evasion | Injection, eps: Iterable[float]) -> Threat:
     """The threat of an attacker at the sizes that were written beside his keys."""
     return Threat(attacker.measure(), tuple(grid_of(type(attacker))(eps=list(eps)).eps))
 

@@ -35,8 +35,18 @@ _ATTACKED = {
     "robust_accuracy", "robust_nlpp", "robust_ece", "robust_entropy", "attack_success", "entropy", "mean_robust_accuracy",
     "attack_checks_passed", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy",
 }  # fmt: skip
+_SPOOFED = {
+    "rmse",
+    "robust_rmse",
+    "robust_nmse",
+    "random_rmse",
+    "random_nmse",
+    "doubling_budget",
+    "doubled",
+    "attack_checks_passed",
+}
 
 
 def score_names(kind: Kind, attacked: bool) -> frozenset[str]:
     """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked."""
-    return frozenset(_OF[kind] | (_ATTACKED if attacked else set()))
+    return frozenset(_OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set()))

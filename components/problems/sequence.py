@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import KnownParameters
 from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedStates
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Contamination
+from components.contracts.roles import Contamination, Injection
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Rng
 from components.metrics import filtering
@@ -78,7 +78,7 @@ class Sequence:
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
-    attacker: Contamination | None = None
+    attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from components import registry
 from components.contracts import roles
-from components.contracts.roles import Component, Evasion
+from components.contracts.roles import Component, Evasion, Injection
 from components.evaluation.threat import Grid, foreign_sizes, grid_of
 from runner.compose.parts import each, held_roles, known
 from runner.compose.validation import validated
@@ -30,7 +30,7 @@ def built(role: str, values: dict[str, Any], where: str) -> Component:
 
 
 def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component, Grid | None]:
-    """``built``, and the sizes beside an evasion attacker's own keys (None: it is no such attacker)."""
+    """``built``, and the sizes beside the own keys of an attacker with a threat (None: it has none)."""
     holds = known(role, values, where).holds
     cls: type[Component] = registry.get(role, values["name"])
     grids: list[tuple[str, Grid]] = []  # of the attackers inside it, by name
@@ -47,7 +47,7 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
 
     held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
     own = {k: v for k, v in (values | held).items() if k not in cls.threat_keys}
-    if not issubclass(cls, Evasion):
+    if not issubclass(cls, Evasion | Injection):
         return validated(cls, own, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
     grid, attacker = _both_valid(grid_of(cls), threat, cls, own, where)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from omegaconf import DictConfig
 
-from components.contracts.roles import Attacker, Component, Dataset, Evasion, Inference, Model
+from components.contracts.roles import Attacker, Component, Dataset, Evasion, Inference, Injection, Model
 from components.evaluation.threat import Threat, threat_of
 from components.metrics.names import score_names
 from components.registry import CHOSEN
@@ -36,7 +36,7 @@ class Job(Identified):
     model: Model
     inference: Inference
     attacker: Attacker | None
-    threat: Threat | None  # norm and sizes of an evasion attacker's evaluation
+    threat: Threat | None  # norm and sizes that an attacker is evaluated at
     data_state: str | None  # what ``data`` depends on: see ``runner.compose.data_state``
 
     @property
@@ -86,7 +86,7 @@ def build(resolved: Resolved) -> Job:
     parts: dict[str, Any] = {role: _component(role, config) for role in CHOSEN}
     check_pairs(**parts)
     attacker = parts["attacker"]
-    threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion) else None
+    threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     check_objective(settings, score_names(dataset.kind, threat is not None))

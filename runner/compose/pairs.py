@@ -15,6 +15,7 @@ from components.contracts.roles import (
     Evasion,
     Gradient,
     Inference,
+    Injection,
     Model,
     Opponent,
 )
@@ -23,7 +24,7 @@ from runner.compose.parts import names_inside
 from runner.mistakes import ConfigError
 
 C = TypeVar("C", bound=Component)
-AttackerClass = type[Evasion] | type[Contamination] | type[Opponent]
+AttackerClass = type[Evasion] | type[Contamination] | type[Injection] | type[Opponent]
 
 
 def _fitting(base: type[C], fits: Callable[[type[C]], bool]) -> list[str]:
@@ -33,7 +34,8 @@ def _fitting(base: type[C], fits: Callable[[type[C]], bool]) -> list[str]:
 
 
 def _attackers(fits: Callable[[AttackerClass], bool]) -> list[str]:
-    return sorted([*_fitting(Evasion, fits), *_fitting(Contamination, fits), *_fitting(Opponent, fits)])
+    evaluated = [*_fitting(Evasion, fits), *_fitting(Injection, fits)]
+    return sorted([*evaluated, *_fitting(Contamination, fits), *_fitting(Opponent, fits)])
 
 
 def _listed(names: list[str]) -> str:
@@ -92,6 +94,11 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks; attackers "
                 f"that have it: {names}"
             )
+    if isinstance(attacker, Injection) and not {"filtered_states"} <= inference.gives:
+        names = _listed(_fitting(Inference, lambda i: kind in i.kinds and "filtered_states" in i.gives))
+        raise ConfigError(
+            f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not; filters: {names}"
+        )
     check_held(inference, "inference", dataset, model)
     if attacker is not None:
         check_held(attacker, "attacker", dataset, model)
@@ -244,5 +251,5 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", dataset, name)
-        elif issubclass(cls, Contamination | Opponent) and dataset.kind not in cls.kinds:
+        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
             raise _wrong_kind(f"{path}={attacker}", dataset.kind, name)

@@ -131,9 +131,11 @@ class Run:
         posterior = inference.posterior(state)
         with self.announcements.shown_once(), received.acted_on_at_once(total):
             from components.evaluation.assess import assess  # no step of training needs it
+            from components.evaluation.replayed import MadeBy
             from components.evaluation.run_checks import run_checks
 
-            found = assess(problem, posterior, job.attacker, job.threat, rng, figures=replicate == 0)
+            made_by = MadeBy(model, inference)
+            found = assess(problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by)
             scores = plain(found.scores)
             checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
         course.evaluated(total, "final", scores)

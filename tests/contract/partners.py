@@ -99,6 +99,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ara": ["eps=[0,1]"],
         "cw": ["eps=[0.0,0.5]", "searches=1", "steps=2"],
         "dalvi": ["eps=[0,1]"],
+        "spoofing": ["eps=[0.0,2.0]", "steps=1", "restarts=0", "queries=1"],
         "square": ["queries=3"],
         "transfer": ["training_steps=2"],
         "word_flip": ["eps=[0,1]", "exact=1"],

@@ -129,6 +129,9 @@ def settle(
     resampled = x.flatten(0, 1).index_select(0, rows).view_as(x)
     lower, upper = quantiles(resampled, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
+    if log_w.requires_grad:  # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
+        kept = log_w.flatten().index_select(0, rows).view_as(log_w)
+        equal = equal + (kept - kept.detach())
     if resampling.below < 1:
         stay = (ess > resampling.below * n).unsqueeze(1)  # [R, 1]
         resampled, equal = torch.where(stay.unsqueeze(2), x, resampled), torch.where(stay, log_w, equal)

@@ -1,0 +1,1 @@
+"""Attackers who shift the observations that a filter sees, within a budget (false data injection)."""

@@ -1,0 +1,106 @@
+"""Shifts u of observations, in units of the observation noise: their budget, and how they are looked for.
+
+All of R replicates at once; u [R, T, dy] is zero but at the times that are struck [R, T], and ‖u_t‖ ≤ ε.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.victim import FilterVictim
+
+LARGEST_STRETCH = 0.5  # share of the series that the first stretch of a random search covers
+SMALLEST = 1e-12  # of a gradient's length: below it there is no direction
+
+
+def within(u: Tensor, eps: float) -> Tensor:
+    """The nearest shift with ‖u_t‖ ≤ ε at every time."""
+    length = u.norm(dim=-1, keepdim=True)
+    return torch.where(length > eps, u * (eps / length.clamp_min(SMALLEST)), u)
+
+
+def random_signs(struck: Tensor, dy: int, eps: float, generator: torch.Generator, like: Tensor) -> Tensor:
+    """±ε/√dy in every coordinate of the times struck: the whole budget, and no thought."""
+    bits = torch.rand(*struck.shape, dy, generator=generator, device=like.device, dtype=like.dtype) < 0.5
+    return torch.where(bits, 1.0, -1.0).to(like) * (eps / math.sqrt(dy)) * struck.unsqueeze(-1)
+
+
+@dataclass
+class Strongest:
+    """The shift of every replicate that raises the filter's error most, of those that were tried."""
+
+    u: Tensor  # [R, T, dy]
+    error: Tensor  # [R]
+
+    def keep(self, u: Tensor, error: Tensor) -> None:
+        better = error > self.error
+        self.error = torch.where(better, error, self.error)
+        self.u = torch.where(better.view(-1, 1, 1), u, self.u)
+
+
+def beginning(victim: FilterVictim, candidates: list[Tensor]) -> Strongest:
+    """The best of no shift at all and of some that are known."""
+    nothing = torch.zeros_like(victim.observations)
+    best = Strongest(nothing, victim.error(nothing))
+    for u in candidates:
+        best.keep(u, victim.error(u))
+    return best
+
+
+def climb(
+    victim: FilterVictim,
+    struck: Tensor,
+    eps: float,
+    steps: int,
+    step_size: float,
+    starts: list[Tensor],
+    candidates: list[Tensor],
+) -> Tensor:
+    """Projected gradient ascent of the filter's error from each start: u ← P_ε(u + α_k ε ∇_t/‖∇_t‖) time by time, with
+    α_k = ``step_size`` (1 − k/K), as a filter that gives up on outliers has its maximum inside the ball.  The best is kept."""
+    best = beginning(victim, candidates)
+    for u in starts:
+        for k in range(steps):
+            error, slope = victim.gradient(u)
+            best.keep(u, error)
+            along = slope / slope.norm(dim=-1, keepdim=True).clamp_min(SMALLEST)
+            u = within(u + step_size * eps * (1 - k / steps) * along * struck.unsqueeze(-1), eps)
+        best.keep(u, victim.error(u))
+    return best.u
+
+
+def search(
+    victim: FilterVictim,
+    struck: Tensor,
+    eps: float,
+    queries: int,
+    start: Tensor,
+    candidates: list[Tensor],
+    generator: torch.Generator,
+) -> Tensor:
+    """Random search that asks for the filter's error alone: in a stretch of times, ever shorter, all shifts are made the same,
+    of a random direction and of a length that is ε or uniform below it; what raises the error is kept.
+
+    Source: Andriushchenko et al. (2020), whose squares are here stretches of time."""
+    best = beginning(victim, [start, *candidates])
+    r, times, dy = victim.observations.shape
+    like, when = victim.observations, torch.arange(times, device=struck.device)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator, device=like.device, dtype=like.dtype)
+
+    for q in range(queries):
+        stretch = max(1, round(LARGEST_STRETCH * times * 0.5 ** (6 * q / queries)))
+        first = (uniform(r, 1) * (times - stretch + 1)).long()  # [R, 1]
+        inside = (when >= first) & (when < first + stretch) & struck  # [R, T]
+        way = torch.randn(r, 1, dy, generator=generator, device=like.device, dtype=like.dtype)
+        full = uniform(r, 1, 1) < 0.5
+        length = torch.where(full, 1.0, uniform(r, 1, 1)) * eps
+        shift = within(way / way.norm(dim=-1, keepdim=True).clamp_min(SMALLEST) * length, eps)
+        tried = torch.where(inside.unsqueeze(-1), shift, best.u)
+        best.keep(tried, victim.error(tried))
+    return best.u

@@ -1,0 +1,103 @@
+"""An adversary who shifts what a filter observes, within a budget, to lead it astray."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.attackers.injection.shifts import climb, random_signs, search
+from components.contracts.roles import Injection, Knowledge, Probability
+from components.contracts.streams import Rng
+from components.contracts.victim import FilterVictim
+from components.registry import register
+
+KNOWS: dict[str, Knowledge] = {"gradient": "white box", "queries": "black box", "nothing": "black box"}
+
+
+def _stretched(u: Tensor, eps: float) -> Tensor:
+    """Shifts so much longer that the longest of each replicate has length ε; where there is none, none."""
+    longest = u.norm(dim=-1).amax(1).view(-1, 1, 1)
+    return u * torch.where(longest > 0, eps / longest.clamp_min(1e-12), 1.0)
+
+
+@register("attacker", "spoofing")
+class Spoofing(Injection):
+    """Shifts observations within a budget so that the filter's error becomes as large as it can.
+
+    max_δ E(y + δ), E = Σ_j w_j T⁻¹ Σ_t (x_tj − x̂_tj(y + δ))², ‖Σ^{−½} δ_t‖ ≤ ε at a share of the times and δ_t = 0 at the
+    others; w_j = 1/dx (rmse, √E) or 1/(dx T⁻¹ Σ_t x_tj²) (nmse).  He is omniscient, the worst case: he knows the true states
+    x, the whole series y, and the filter but for its random numbers, of which he simulates with his own.  With the gradient he
+    climbs by ascent through the filter's own steps, random numbers held; resampling is passed with stopped gradients, through
+    the weights.  With queries he asks for the error alone; with nothing his signs are random.  At a larger budget he begins
+    with what he found at a smaller one.  Observations and shifts are [R, T, dy]; missing ones stay missing.
+
+    Raises Misfit where the unit of the noise is not known, and with the gradient of a filter that has none.
+
+    Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021), section 3."""
+
+    error: Literal["rmse", "nmse"]
+    access: Literal["gradient", "queries", "nothing"]
+    probability: Probability
+    times: Literal["random", "worst"]
+    steps: PositiveInt
+    step_size: Annotated[float, Field(gt=0, le=1)]
+    restarts: NonNegativeInt
+    queries: PositiveInt
+    window: PositiveInt
+    unit: PositiveFloat | None
+
+    @model_validator(mode="after")
+    def _knows_the_worst(self) -> Spoofing:
+        if self.times == "worst" and self.access != "gradient":
+            raise ValueError("times=worst: the gradient says which they are; set access=gradient or times=random")
+        return self
+
+    def raises(self) -> Literal["rmse", "nmse"]:
+        return self.error
+
+    def follows_through(self) -> int:
+        return self.window
+
+    def noise_unit(self) -> float | None:
+        return self.unit
+
+    def known(self) -> Knowledge:
+        return KNOWS[self.access]
+
+    def references(self) -> dict[str, Injection]:
+        """The same attacker with a single step, with queries, and with random signs: at the same times."""
+        one = self.model_copy(update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0})
+        black, signs = (self.model_copy(update={"access": access}) for access in ("queries", "nothing"))
+        return {"one step": one, "black box": black, "random signs": signs}
+
+    def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
+        """The times that he shifts [R, T] bool, whatever the budget: drawn at random, or those of the steepest gradient."""
+        seen = victim.seen
+        if self.times == "random":
+            u = torch.rand(seen.shape, generator=rng.at("attack", 0), device=seen.device, dtype=torch.float64)
+            return (u < self.probability) & seen
+        slope = victim.gradient(torch.zeros_like(victim.observations))[1].norm(dim=-1)  # [R, T]
+        rank = torch.where(seen, slope, -1).argsort(dim=1, descending=True).argsort(dim=1)
+        return (rank < (self.probability * seen.sum(1, keepdim=True)).round()) & seen
+
+    def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
+        nothing = torch.zeros_like(victim.observations)
+        if eps == 0:
+            return nothing
+        struck, dy = self.struck(victim, rng), nothing.shape[-1]
+        generator = rng.at("attack", 1)
+        signs = random_signs(struck, dy, eps, generator, nothing)
+        if self.access == "nothing":
+            return signs
+        known = [] if found is None else [found]
+        if self.access == "queries":
+            return search(victim, struck, eps, self.queries, signs, known, generator)
+        starts = [nothing] if found is None else [_stretched(found, eps)]
+        for _ in range(self.restarts):
+            at = random_signs(struck, dy, eps, generator, nothing)
+            share = torch.rand(len(at), 1, 1, generator=generator, device=at.device, dtype=at.dtype)
+            starts.append(share * at)
+        return climb(victim, struck, eps, self.steps, self.step_size, starts, known)

@@ -1,0 +1,142 @@
+"""Security evaluation of a filter: how its error grows with the budget of an adversary who shifts what it observes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import FilteredStates
+from components.contracts.roles import Injection
+from components.contracts.streams import Rng
+from components.evaluation.assessment import Assessment
+from components.evaluation.filter_security_checks import budget_checks, reference_checks, telling_budget
+from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
+from components.evaluation.threat import Threat
+from components.metrics import filtering
+from components.problems.sequence import Sequence
+from components.trouble import Shortfall
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A filter under shifts of one budget: errors of each replicate [R]."""
+
+    eps: float
+    u: Tensor  # shifts in units of the noise [R, T, dy]
+    rmse: Tensor
+    nmse: Tensor
+    error: Tensor  # the one of the two that the attacker raises
+    random: Tensor  # and that under random signs of the same size, at the same times
+
+
+def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:
+    """Budget at which the error of each replicate is twice that at budget 0, between two budgets by a straight line, and
+    whether it doubles; where it does not, the largest budget, which is then a lower bound.  Errors [S, R] -> [R], [R]."""
+    level = 2 * errors[0]
+    above = errors >= level
+    doubled = above.any(0)
+    last = above.double().argmax(0).clamp_min(1)  # first budget at which it has doubled
+    eps = torch.tensor(sizes).to(errors)
+    high, low = errors.gather(0, last.unsqueeze(0))[0], errors.gather(0, last.unsqueeze(0) - 1)[0]
+    share = ((level - low) / (high - low).clamp_min(torch.finfo(errors.dtype).tiny)).clamp(0, 1)
+    return torch.where(doubled, eps[last - 1] + share * (eps[last] - eps[last - 1]), eps[-1]), doubled
+
+
+def assess_filter(
+    problem: Sequence,
+    posterior: FilteredStates,
+    made_by: MadeBy,
+    attacker: Injection,
+    threat: Threat,
+    rng: Rng,
+    figures: bool,
+) -> Assessment:
+    """Errors under attack at every budget and at 0, with the checks that say whether to believe them.
+
+    The attacker simulates the filter with random numbers of his own; it is evaluated with others.  Scores are named
+    "robust_rmse/eps=2.00", "robust_nmse/eps=2.00" and, under random signs, "random_rmse/eps=2.00"; "robust_rmse" is that at the
+    largest budget, "doubling_budget" that at which the error doubles, and "doubled" whether it does.
+
+    Raises:
+        Misfit: the true states or the size of the noise are not known, or the filter has no gradient.
+    """
+    import pandas as pd
+
+    weights, unit = (
+        weights_of(problem, attacker.raises(), attacker.name),
+        unit_of(made_by, problem, attacker.noise_unit(), attacker.name),
+    )
+    simulated = Replayed(made_by, problem, rng, weights, unit, attacker.follows_through(), index=1)
+    run = replace(simulated, index=0)
+    references = attacker.references()
+
+    def evaluated(eps: float, u: Tensor) -> Attacked:
+        signs = references["random signs"].shift(simulated, rng, eps, None)
+        return Attacked(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
+
+    found: Tensor | None = None
+    rows: list[Attacked] = []
+    for eps in sorted({0.0, *threat.sizes}):
+        found = attacker.shift(simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None)
+        rows.append(evaluated(eps, found))
+    sizes = [row.eps for row in rows]
+    budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
+    struck = attacker.struck(simulated, rng)
+    checks = budget_checks(attacker, rows, struck, run, posterior)
+    if (telling := telling_budget(rows)) is not None:
+        judges = {
+            name: _errors(run, reference.shift(simulated, rng, telling.eps, None), attacker)[2]
+            for name, reference in references.items()
+        }
+        checks += reference_checks(attacker, telling, judges, simulated, struck)
+    scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
+    for row in rows:
+        if row.eps > 0:
+            at = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
+            scores |= {f"robust_rmse/{at}": row.rmse, f"robust_nmse/{at}": row.nmse}
+            scores[f"random_{attacker.raises()}/{at}"] = row.random
+    passed = all(check.passed is not False for check in checks)
+    scores |= {"robust_rmse": rows[-1].rmse, "robust_nmse": rows[-1].nmse, "doubling_budget": budget,
+               "doubled": doubled.to(budget), "attack_checks_passed": torch.full_like(budget, float(passed))}  # fmt: skip
+    if problem.replicates == 1:
+        scores = {name: float(value) for name, value in scores.items()}
+    table = pd.DataFrame([
+        {"eps": row.eps, "rmse": float(row.rmse.mean()), "nmse": float(row.nmse.mean()), "random": float(row.random.mean()),
+         "ratio": float((row.error / rows[0].error).mean()), "max_shift": float(row.u.norm(dim=-1).max()),
+         "knowledge": attacker.known()}
+        for row in rows
+    ])  # fmt: skip
+    drawn = {}
+    if figures:
+        from components.figures.attacked.error_curve import error_curve_figure
+
+        drawn["error_curve"] = error_curve_figure(
+            sizes,
+            torch.stack([row.error for row in rows]),
+            torch.stack([row.random for row in rows]),
+            attacker.raises(),
+            passed,
+        )
+    failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
+    if failed:
+        told = "; ".join(failed)
+        warnings.warn(
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+        )
+    return Assessment(
+        scores,
+        drawn,
+        {"security_curve": table, "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"])},
+        checks,
+    )
+
+
+def _errors(run: Replayed, u: Tensor, attacker: Injection) -> tuple[Tensor, Tensor, Tensor]:
+    """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker raises; [R] each."""
+    mean = run.filtered(u).mean
+    rmse = (run.states - mean).square().mean((1, 2)).sqrt()
+    nmse = filtering.nmse(run.states, mean).mean(1)
+    return rmse, nmse, rmse if attacker.raises() == "rmse" else nmse

@@ -1,0 +1,123 @@
+"""Sanity checks of a filter's security evaluation: an attack that fails for a bad reason looks like robustness.
+
+The same as a classifier's (``security_checks``), of errors in the place of accuracies, replicate by replicate."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.checks import Check
+from components.contracts.posteriors import FilteredStates
+from components.contracts.roles import Injection
+from components.contracts.victim import FilterVictim
+from components.evaluation.replayed import Replayed
+from components.trouble import Misfit
+
+SLACK = 3.0  # standard errors of a paired difference by which the stronger of two attacks may look weaker
+ALONE = 0.05  # share of the error by which it may where there is one replicate and no standard error
+LEAST_GRADIENT = 0.05  # largest share of the times struck without any gradient
+
+
+class AtBudget(Protocol):
+    """A filter under shifts of one budget; errors are [R]."""
+
+    @property
+    def eps(self) -> float: ...
+    @property
+    def u(self) -> Tensor: ...  # [R, T, dy]
+    @property
+    def error(self) -> Tensor: ...
+    @property
+    def random(self) -> Tensor: ...
+
+
+def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
+    """The error of one attack is no smaller than that of another, paired by replicate, but for Monte-Carlo error."""
+    difference = strong - weak
+    r = len(difference)
+    slack = SLACK * float(difference.std()) / math.sqrt(r) if r > 1 else ALONE * float(weak)
+    told = f"{float(strong.mean()):.4g} against {float(weak.mean()):.4g} {where}"
+    return Check(name, float(difference.mean()) >= -slack - 1e-12, told)
+
+
+def budget_checks(
+    attacker: Injection, rows: Sequence[AtBudget], struck: Tensor, run: Replayed, posterior: FilteredStates
+) -> list[Check]:
+    """What can be read off the curve itself."""
+    clean = run.weighted(run.filtered(torch.zeros_like(run.observations)).mean).mean(1)
+    nothing = run.weighted(run.filtered(rows[0].u).mean).mean(1)
+    own = run.weighted(posterior.mean).mean(1)
+    excess = max(float((row.u.norm(dim=-1) - row.eps).max()) for row in rows)
+    moved = torch.stack([(row.u != 0).any(-1) for row in rows]).any(0)  # [R, T]
+    outside = int((moved & ~struck).sum())
+    falls = [float((b.error - a.error).mean()) for a, b in itertools.pairwise(rows)]
+    worst = min(range(len(falls)), key=falls.__getitem__) if falls else None
+    checks = [
+        Check(
+            "a budget of 0 leaves the error as it is",
+            bool(torch.equal(clean, nothing)) and not bool(rows[0].u.any()),
+            f"{float(nothing.mean().sqrt()):.4f} against {float(clean.mean().sqrt()):.4f}",
+        ),
+        same_filter(clean, own),
+        Check(
+            "no observation moves by more than ε",
+            excess <= 1e-5 * max(1.0, rows[-1].eps),
+            f"largest excess {excess:.2g}",
+        ),
+        Check(
+            "only the share of times that he has is shifted", outside == 0, f"{outside} others of {int(moved.sum())}"
+        ),
+    ]
+    if worst is not None:
+        a, b = rows[worst], rows[worst + 1]
+        checks.append(no_weaker("a larger budget is no weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"))
+    if attacker.references().get("random signs") is not None and len(rows) > 1:
+        gap = min(rows[1:], key=lambda row: float((row.error - row.random).mean()))
+        checks.append(
+            no_weaker("the attack is no weaker than random signs", gap.error, gap.random, f"at ε = {gap.eps:g}")
+        )
+    return checks
+
+
+def same_filter(again: Tensor, own: Tensor) -> Check:
+    """The filter that is attacked is the run's own: unattacked, it errs as much with other random numbers."""
+    name, difference = "the filter attacked is the run's own", again - own
+    told = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
+    if len(own) == 1 and not torch.equal(again, own):
+        return Check(name, None, f"{told}; 1 replicate, 2 needed")
+    slack = 4 * float(difference.std()) / math.sqrt(len(own)) if len(own) > 1 else 0.0
+    return Check(name, abs(float(difference.mean())) <= slack + 1e-9, told)
+
+
+def telling_budget(rows: Sequence[AtBudget]) -> AtBudget | None:
+    """The budget > 0 whose error is nearest to twice the unattacked one: there attacks differ most; None: there is none."""
+    attacked = [row for row in rows if row.eps > 0]
+    level = 2 * float(rows[0].error.mean())
+    return min(attacked, key=lambda row: abs(float(row.error.mean()) - level)) if attacked else None
+
+
+def reference_checks(
+    attacker: Injection, telling: AtBudget, judges: Mapping[str, Tensor], simulated: FilterVictim, struck: Tensor
+) -> list[Check]:
+    """What reference attacks of the same budget, at the same times, say of it."""
+    where, checks = f"at ε = {telling.eps:g}, {len(telling.error)} replicates", []
+    black, signs, one = judges["black box"], judges["random signs"], judges["one step"]
+    if attacker.known() == "white box":
+        checks.append(no_weaker("a white box is no weaker than a black box", telling.error, black, where))
+        checks.append(no_weaker("several steps are no weaker than one", telling.error, one, where))
+    checks.append(no_weaker("a black box is no weaker than random signs", black, signs, where))
+    try:
+        _, slope = simulated.gradient(torch.zeros_like(simulated.observations))
+    except Misfit:
+        return checks
+    silent = float(((slope == 0).all(-1) & struck).sum()) / max(1, int(struck.sum()))
+    checks.append(
+        Check("the gradient is not zero", silent <= LEAST_GRADIENT, f"zero at {silent:.1%} of the times struck")
+    )
+    return checks

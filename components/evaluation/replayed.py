@@ -1,0 +1,194 @@
+"""A filter run again, on observations that somebody shifted: what an attacker of filters sees."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import FilteredStates
+from components.contracts.roles import Inference
+from components.contracts.streams import STREAMS, Rng
+from components.contracts.traces import Trace
+from components.models.state_space.linear_gaussian_ssm import factor
+from components.posteriors.filtered import Filtering
+from components.problems.sequence import Sequence
+from components.trouble import Misfit
+
+STREAM = 7_000  # first index of the streams' fresh generators that are used here
+
+
+class MadeBy(NamedTuple):
+    """What made a posterior."""
+
+    model: object
+    inference: Inference[Any, Any, Any, Any]
+
+
+@runtime_checkable
+class Filters(Protocol):
+    """The state of a filter."""
+
+    filtered: Filtering
+
+
+class Followed(Trace):
+    """A trace that keeps the last rows as they came, with the graph that their gradient goes back through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fresh: list[Tensor] = []
+
+    def append(self, row: Tensor) -> None:
+        super().append(row)
+        self.fresh.append(row)
+
+
+@dataclass
+class OwnStreams:
+    """Streams of a filter's rerun that depend on (seed, replicate, index) alone."""
+
+    replicate: int
+    data: torch.Generator
+    init: torch.Generator
+    batches: torch.Generator
+    noise: torch.Generator
+    evaluation: torch.Generator
+    attack: torch.Generator
+    of: Rng
+
+    def at(self, stream: str, index: int) -> torch.Generator:
+        return self.of.at(stream, index)
+
+    @classmethod
+    def fresh(cls, rng: Rng, index: int) -> OwnStreams:
+        return cls(rng.replicate, of=rng, **{name: rng.at(name, STREAM + index) for name in STREAMS})
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """``FilterVictim``: the run's own model and filter, whose random numbers are those of ``index``.
+
+    Gradients are followed back through ``window`` times, from the error of every time to the observations before it in the
+    same window."""
+
+    made_by: MadeBy
+    problem: Sequence
+    rng: Rng
+    weights: Tensor  # of the states [dx]
+    unit: Tensor  # Σ^½ [dy, dy]
+    window: int
+    index: int
+
+    @property
+    def observations(self) -> Tensor:
+        return self.problem.observations
+
+    @property
+    def seen(self) -> Tensor:
+        return ~self.problem.missing
+
+    @property
+    def states(self) -> Tensor:
+        assert self.problem.states is not None, "``unit_of`` and ``weights_of`` refuse what has none"
+        return self.problem.states
+
+    def shifted(self, u: Tensor) -> Tensor:
+        """The observations that the filter is shown, y + Σ^½ u."""
+        return self.observations + u @ self.unit.T
+
+    def filtered(self, u: Tensor) -> FilteredStates:
+        """What the filter makes of shifted observations."""
+        model, inference = self.made_by
+        problem, rng = replace(self.problem, observations=self.shifted(u)), OwnStreams.fresh(self.rng, self.index)
+        state = inference.init(model, problem, rng)
+        with torch.no_grad():
+            for _, batch in problem.batches(inference.sees, rng, 0, self.observations.shape[1]):
+                state, _ = inference.step(state, batch, rng)
+        posterior = inference.posterior(state)
+        assert isinstance(posterior, FilteredStates), "check_pairs lets no injection meet another posterior"
+        return posterior
+
+    def error(self, u: Tensor) -> Tensor:
+        return self.weighted(self.filtered(u).mean).mean(1)
+
+    def weighted(self, mean: Tensor) -> Tensor:
+        """Σ_j w_j (x_tj − x̂_tj)² of every time [R, T]."""
+        return ((self.states - mean).square() * self.weights).sum(-1)
+
+    def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        model, inference = self.made_by
+        y = self.shifted(u).detach().requires_grad_()
+        problem, rng = replace(self.problem, observations=y), OwnStreams.fresh(self.rng, self.index)
+        state = inference.init(model, problem, rng)
+        if not isinstance(state, Filters):
+            raise Misfit(
+                f"attacker: inference={inference.name} keeps no filtered states whose gradient could be followed"
+            )
+        state.filtered.mean = followed = Followed()
+        times, total, slope = y.shape[1], y.new_zeros(y.shape[0]), torch.zeros_like(y)
+        for first in range(0, times, self.window):
+            last = min(first + self.window, times)
+            with torch.enable_grad():
+                for _, batch in problem.batches(inference.sees, rng, first, last):
+                    state, _ = inference.step(state, batch, rng)
+                means = torch.stack(followed.fresh, 1)  # [R, window, dx]
+                errors = ((self.states[:, first:last] - means).square() * self.weights).sum((1, 2)) / times  # [R]
+            if not errors.requires_grad:
+                raise Misfit(
+                    f"attacker.access=gradient: inference={inference.name} has no gradient in the observations; use "
+                    "access=queries"
+                )
+            slope += torch.autograd.grad(errors.sum(), y)[0].nan_to_num(nan=0.0)
+            total += errors.detach()
+            state = _stopped(state)
+            followed.fresh.clear()
+        return total, (slope @ self.unit) * self.seen.unsqueeze(-1)
+
+
+def _stopped(state: Any) -> Any:
+    """The same state of a filter, through whose tensors no gradient goes back."""
+    state.filtered.log_normaliser = state.filtered.log_normaliser.detach()
+    own = {f.name: vars(state)[f.name] for f in dataclasses.fields(state) if f.init}
+    return replace(state, **{name: v.detach() for name, v in own.items() if isinstance(v, Tensor)})
+
+
+@runtime_checkable
+class HasNoise(Protocol):
+    """A model, or a system, that says the covariance of the observation noise."""
+
+    @property
+    def Sigma(self) -> Tensor: ...
+
+
+def unit_of(made_by: MadeBy, problem: Sequence, sd: float | None, attacker: str) -> Tensor:
+    """Σ^½ [dy, dy], the unit of budgets: of what made the data, or of the model; or ``sd`` I.
+
+    Raises:
+        Misfit: neither says, and no ``sd`` is given.
+    """
+    if sd is not None:
+        y = problem.observations
+        return sd * torch.eye(y.shape[2], device=y.device, dtype=y.dtype)
+    for thing in (problem.system, made_by.model):
+        if isinstance(thing, HasNoise):
+            return factor(thing.Sigma, "Σ")
+    raise Misfit(
+        f"attacker={attacker}: neither dataset={problem.name} nor the model says how large the observation noise is; give "
+        "attacker.unit, its standard deviation"
+    )
+
+
+def weights_of(problem: Sequence, error: str, attacker: str) -> Tensor:
+    """w_j [dx] of the squared errors of the states.
+
+    Raises:
+        Misfit: the true states are not known.
+    """
+    if problem.states is None:
+        raise Misfit(f"attacker={attacker}: knows the true states, and those of dataset={problem.name} nobody does")
+    square = problem.states.square().mean((0, 1))  # [dx]
+    return (1 / square if error == "nmse" else torch.ones_like(square)) / len(square)
