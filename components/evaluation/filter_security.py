@@ -21,7 +21,7 @@ from components.trouble import Shortfall
 
 
 @dataclass(frozen=True)
-class Attacked:
+class Spoofed:
     """A filter under shifts of one budget: errors of each replicate [R]."""
 
     eps: float
@@ -73,12 +73,12 @@ def assess_filter(
     run = replace(simulated, index=0)
     references = attacker.references()
 
-    def evaluated(eps: float, u: Tensor) -> Attacked:
+    def evaluated(eps: float, u: Tensor) -> Spoofed:
         signs = references["random signs"].shift(simulated, rng, eps, None)
-        return Attacked(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
+        return Spoofed(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
 
     found: Tensor | None = None
-    rows: list[Attacked] = []
+    rows: list[Spoofed] = []
     for eps in sorted({0.0, *threat.sizes}):
         found = attacker.shift(simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None)
         rows.append(evaluated(eps, found))
