@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-import torch
-from torch import Tensor
-
-from components.contracts.capabilities import PowerIntegral, StateSpace
 from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, advance
+from components.inference.filtering.losses import Integrable, log_beta_likelihood
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.registry import register
-
-
-class Integrable(StateSpace, PowerIntegral, Protocol):
-    """A state-space model whose observation density can be raised to a power and integrated."""
-
-
-def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: float) -> Tensor:
-    """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R, N].
-
-    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself and not infinity.
-
-    Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
-    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
-    if beta == 0:
-        return log_g
-    integral = model.log_power_integral(x, batch.t, 1 + beta)  # [R, N] or []
-    return torch.expm1(beta * log_g) / beta - torch.expm1(integral) / (1 + beta)
 
 
 @register("inference", "beta_bootstrap_filter")

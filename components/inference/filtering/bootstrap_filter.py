@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, advance
+from components.inference.filtering.losses import log_likelihood
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.registry import register
-
-
-def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
-    """log g_t(y_t | x_t) of every particle x [R, N, dx] -> [R, N]."""
-    return model.log_observation(batch.y, x, batch.t)
 
 
 @register("inference", "bootstrap_filter")

@@ -115,9 +115,7 @@ def settle(
     Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
     x, predicted, n = moved.x, moved.predicted, moved.x.shape[1]
     log_w = moved.log_w.double()
-    log_normaliser = torch.logsumexp(log_w, 1)  # [R]
-    if not torch.isfinite(log_normaliser).all():
-        raise _all_zero(batch, log_normaliser)
+    log_normaliser = normaliser(log_w, batch)  # [R]
     log_w = log_w - log_normaliser.unsqueeze(1)
     w = log_w.exp()
     log_w, own_w = log_w.to(x), w.to(x).unsqueeze(1)
@@ -143,11 +141,16 @@ def settle(
     return replace(state, particles=resampled, log_w=equal, weighted=WeightedParticles(x, log_w)), info
 
 
-def _all_zero(batch: Observation, log_normaliser: Tensor) -> NumericalTrouble:
-    """What is said of replicates without a weight, and of the observation that the first of them saw."""
-    lost = (~torch.isfinite(log_normaliser)).nonzero().flatten().tolist()
+def normaliser(log_w: Tensor, batch: Observation) -> Tensor:
+    """log Σ_n w_n of log weights [R, N]; [R].
+
+    Raises NumericalTrouble, which names the observation, where it is zero or not a number."""
+    log_sum = torch.logsumexp(log_w, 1)  # [R]
+    if torch.isfinite(log_sum).all():
+        return log_sum
+    lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
-    return NumericalTrouble(
+    raise NumericalTrouble(
         f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}, where y = ({y}) in the first",
         "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
     )

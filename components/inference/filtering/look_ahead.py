@@ -1,0 +1,89 @@
+"""What auxiliary particle filters have in common: particles are selected by what they are expected to weigh, then moved.
+
+Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+
+import torch
+from pydantic import NonNegativeFloat
+from torch import Tensor
+
+from components.contracts.capabilities import StateSpace, TransitionMean
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import (
+    FilterState,
+    Moved,
+    Potential,
+    Resampling,
+    expectation,
+    normaliser,
+    settle,
+    stand_in,
+    unless_missing,
+)
+from components.inference.filtering.particle_filter import ParticleFilter
+from components.maths.resampling import ancestors
+
+
+class Foreseeable(StateSpace, TransitionMean, Protocol):
+    """A state-space model that says where a particle is expected to go."""
+
+
+A = TypeVar("A", bound=Foreseeable)
+Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log sup_y G [R, 1] or []
+
+
+class LooksAhead(ParticleFilter[A], Generic[A]):
+    """An auxiliary particle filter, whose potential and whose bound a subclass says."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean"})
+    stabiliser: NonNegativeFloat
+    predictions: Literal["honest", "selected"]
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
+
+    def looked_ahead(
+        self, state: FilterState[A], batch: Observation, rng: Rng, potential: Potential[A], bound: Bound
+    ) -> tuple[FilterState[A], Info]:
+        """A step; ``bound`` is asked where there is a stabiliser alone.
+
+        Raises NumericalTrouble when all weights of a replicate, of either stage, are zero."""
+        model, before, t = state.model, state.particles, batch.t
+        r, n = state.log_w.shape
+        mu = model.transition_mean(before, t)  # [R, N, dx]
+        predicted, seen = torch.empty(0), batch
+        if self.predictions == "honest":
+            ahead = model.transition(before, t, rng.noise)
+            predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
+            seen = stand_in(batch, predicted)
+        elif batch.missing is not None:
+            seen = stand_in(batch, expectation(state.log_w, model.observation_mean(mu, t)))
+        log_g = potential(model, seen, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
+        if self.stabiliser:
+            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(seen, mu))
+        log_g = unless_missing(batch, log_g)
+
+        first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
+        log_first = normaliser(first, batch)  # [R]
+        rows = ancestors(self.resampling, (first - log_first.unsqueeze(1)).exp(), rng.noise)  # [R·N]
+        if batch.missing is not None:  # nothing to select by: all stay where they are
+            own = torch.arange(r * n, device=rows.device)
+            rows = torch.where(batch.missing.repeat_interleave(n), own, rows)
+        parents = before.flatten(0, 1).index_select(0, rows).view_as(before)
+        x = model.transition(parents, t, rng.noise)
+        chosen = log_g.flatten().index_select(0, rows).view(r, n)  # log Ǧ_t of each one's parent
+        second = unless_missing(batch, potential(model, seen, x)) - chosen  # Weight: f G / (f Ǧ)
+        log_w = log_first.unsqueeze(1) - math.log(n) + second.double()
+        if batch.missing is not None:
+            log_w = torch.where(batch.missing.unsqueeze(1), state.log_w.double(), log_w)
+        if self.predictions == "selected":
+            predicted = model.observation_mean(x, t).mean(1)
+        return settle(state, batch, rng, Moved(x, log_w, predicted), Resampling(self.resampling, 0.0))

@@ -1,0 +1,83 @@
+"""Losses ℓ(x, y) of generalised Bayesian updates, as log potentials −ℓ up to constants.
+
+log G_t(y_t | x) of x [R, N, dx] is [R, N].  Constants are those that make a loss the ordinary one, −log g, in its limit: they
+change the normaliser, not a weight.
+
+Source: Boustati (2021), eqs. (2.92), (6.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import GaussianNoise, PowerIntegral, StateSpace
+from components.contracts.sequences import Observation
+
+
+class Integrable(StateSpace, PowerIntegral, Protocol):
+    """A state-space model whose observation density can be raised to a power and integrated."""
+
+
+class Whitened(StateSpace, GaussianNoise, Protocol):
+    """A state-space model with observation noise N(0, Σ)."""
+
+
+def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
+    """log g_t(y_t | x), whose negative is the loss of the KL divergence.
+
+    Source: Boustati (2021), eq. (2.96)."""
+    return model.log_observation(batch.y, x, batch.t)
+
+
+def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: float) -> Tensor:
+    """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R, N].
+
+    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself and not infinity.
+
+    Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
+    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
+    if beta == 0:
+        return log_g
+    integral = model.log_power_integral(x, batch.t, 1 + beta)  # [R, N] or []
+    return torch.expm1(beta * log_g) / beta - torch.expm1(integral) / (1 + beta)
+
+
+def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
+    """log sup_y G^β(y|x) where log g ≤ ``log_bound``, with log ∫ g^{β+1} given as ``integral``."""
+    if beta == 0:
+        return torch.full_like(integral, log_bound)
+    largest = torch.expm1(integral.new_tensor(beta * log_bound)) / beta
+    return largest - torch.expm1(integral) / (1 + beta)
+
+
+def log_gamma_likelihood(model: Integrable, batch: Observation, x: Tensor, gamma: float) -> Tensor:
+    """log G^γ(y|x) = (g^γ / (∫ g(y'|x)^{1+γ} dy')^{γ/(1+γ)} − 1)/γ, which tends to log g as γ → 0; x [R, N, dx] -> [R, N].
+
+    Unlike that of β it stays the same where g is multiplied by a constant.
+
+    Source: Fujisawa & Eguchi (2008), section 2; Futami, Sato & Sugiyama (2018), section 3."""
+    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
+    if gamma == 0:
+        return log_g
+    integral = model.log_power_integral(x, batch.t, 1 + gamma)  # [R, N] or []
+    return torch.expm1(gamma * log_g - gamma / (1 + gamma) * integral) / gamma
+
+
+def log_huber_likelihood(model: Whitened, batch: Observation, x: Tensor, threshold: float) -> Tensor:
+    """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else k|r| − k²/2.
+
+    k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
+    r, log_scale = whitened_residuals(model, batch, x)
+    size = r.abs()
+    rho = torch.where(size <= threshold, 0.5 * r.square(), threshold * size - 0.5 * threshold**2)
+    return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * math.log(2 * math.pi)
+
+
+def whitened_residuals(model: GaussianNoise, batch: Observation, x: Tensor) -> tuple[Tensor, Tensor]:
+    """L⁻¹(y − h(x)) [R, N, dy] and log |L| [], Σ = L Lᵀ."""
+    L, _ = torch.linalg.cholesky_ex(model.Sigma)
+    residuals = batch.y.unsqueeze(-2) - model.observation_mean(x, batch.t)  # [R, N, dy]
+    return residuals @ torch.linalg.inv(L).T, L.diagonal().log().sum()
