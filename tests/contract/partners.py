@@ -131,6 +131,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "series_gibbs", "sequence"): {"dataset": "local_level"},
     ("model", "local_level", "sequence"): {"dataset": "local_level"},
     ("model", "nonlinear_growth", "sequence"): {"dataset": "nonlinear_growth"},
+    ("model", "matern_sde", "sequence"): {"dataset": "matern_sde"},
     ("model", "naive_bayes", "supervised"): {"dataset": "spambase"},
     ("inference", "lbfgs", "supervised"): {"dataset": "multitask_toy"},
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
