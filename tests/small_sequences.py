@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from components.problems.sequence import LinearGaussianSystem, Sequence
@@ -45,3 +47,36 @@ def run(inference, model, problem, rng, spoil=None):
         if spoil is not None:
             spoil(state)
     return inference.posterior(state)
+
+
+def gappy(length: int, replicates: int, apart: bool) -> Sequence:
+    """A sequence some of whose observations are missing, the same in all replicates or not."""
+    problem = sequence(system(), length, replicates)
+    problem.observations[:, 3] = math.nan
+    problem.observations[:, 0, 1] = math.nan
+    if apart:
+        problem.observations[1, 4] = math.nan
+    return problem
+
+
+def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """E[x_1:T | y] [T, dx] and Cov[x_1:T | y] [T·dx, T·dx] of replicate r, from the joint Gaussian of all states.
+
+    Its precision is written down term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T."""
+    s, y, missing = problem.system, problem.observations[r], problem.missing[r]
+    T, dx = len(y), len(s.m0)
+    precision = torch.zeros((T + 1) * dx, (T + 1) * dx, dtype=torch.float64)
+    shift = torch.zeros((T + 1) * dx, dtype=torch.float64)
+    precision[:dx, :dx] += torch.linalg.inv(s.P0)
+    shift[:dx] += torch.linalg.solve(s.P0, s.m0)
+    inverse_Q, inverse_S = torch.linalg.inv(s.Q), torch.linalg.inv(s.Sigma)
+    for t in range(T):
+        move = torch.cat([-s.A, torch.eye(dx, dtype=torch.float64)], 1)  # x_{t+1} − A x_t
+        both = slice(t * dx, (t + 2) * dx)
+        precision[both, both] += move.T @ inverse_Q @ move
+        if not missing[t]:
+            here = slice((t + 1) * dx, (t + 2) * dx)
+            precision[here, here] += s.H.T @ inverse_S @ s.H
+            shift[here] += s.H.T @ inverse_S @ y[t]
+    covariance = torch.linalg.inv(precision)
+    return (covariance @ shift)[dx:].view(T, dx), covariance[dx:, dx:]

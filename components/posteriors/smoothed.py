@@ -5,10 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from components.maths.order_statistics import quantiles
 from components.posteriors.draws import Draws
+
+
+@dataclass(frozen=True)
+class SmoothedSeries:
+    """Summaries of p(x_t | y_1:T) for all T times."""
+
+    mean: Tensor  # [R, T, dx]
+    variance: Tensor  # [R, T, dx]
+    lower: Tensor  # 5 % quantile [R, T, dx]
+    upper: Tensor  # 95 % quantile [R, T, dx]
+
+    @classmethod
+    def of_nothing(cls, like: Tensor) -> SmoothedSeries:
+        """Before the first observation; like [R, …]."""
+        nothing = torch.empty(len(like), 0, 0).to(like)
+        return cls(nothing, nothing, nothing, nothing)
 
 
 @dataclass(frozen=True)

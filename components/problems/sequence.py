@@ -28,8 +28,8 @@ Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 def _known(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
     """What is known so far of the first coordinates of the states, those that have names: a model may add derivatives.
 
-    None: a filter has seen nothing yet, a sampler kept no draw."""
-    if isinstance(posterior, FilteredStates) and posterior.t == 0:
+    None: nothing has been seen yet, a sampler kept no draw."""
+    if posterior.mean.shape[1] == 0:
         return None
     if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
         return None

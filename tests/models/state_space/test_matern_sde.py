@@ -100,6 +100,17 @@ def test_evidence_is_that_of_the_exact_gaussian_process(smoothness, missing):
         torch.testing.assert_close(found.variance[r, -1, 0], variance[-1], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("smoothness", SMOOTH)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
+    problem, model, keys = gp(smoothness, missing)
+    found = run(component("inference", "rts_smoother"), model, problem, Streams(0))
+    for r in range(2):
+        _, mean, variance = exact(problem, keys, r)
+        torch.testing.assert_close(found.mean[r, :, 0], mean, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
+
+
 def test_simulated_states_have_the_stationary_law():
     last = torch.stack([load("matern_sde", seed, n_steps=3)[0].states[0, -1] for seed in range(400)])
     P = transition(2.5, 0.03, 32.0, 0.005)[2]

@@ -1,0 +1,76 @@
+"""The way back of Gaussian smoothers, from what a Gaussian filter left behind.
+
+Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algorithm 9.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.traces import Trace
+from components.inference.filtering.gaussian_filtering import Z90, Gaussians, StartsGaussian
+from components.posteriors.smoothed import SmoothedSeries
+from components.trouble import NumericalTrouble
+
+M = TypeVar("M", bound=StartsGaussian)
+Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]  # model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
+
+
+@dataclass(kw_only=True)
+class Forward(Generic[M]):
+    """A Gaussian filter on its way, and the covariances that it had."""
+
+    filter: Gaussians[M]
+    P: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
+
+
+def smoothed(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
+    """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits whenever it is asked."""
+    filtered, model, like = state.filter.filtered.so_far(), state.filter.model, state.filter.m
+    if filtered.t == 0:
+        return SmoothedSeries.of_nothing(like)
+    m, P = filtered.mean.transpose(0, 1), state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
+    ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
+    means, covariances = backwards(m, P, ahead, model.Q)
+    variance = covariances.diagonal(dim1=-2, dim2=-1)  # [T, dx] or [T, R, dx]
+    variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance
+    mean, variance = means.transpose(0, 1).contiguous(), variance.transpose(0, 1).contiguous()
+    z = Z90 * variance.sqrt()
+    return SmoothedSeries(mean, variance, mean - z, mean + z)
+
+
+def backwards(m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A at each but the last.
+
+    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that stays positive definite,
+    (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
+
+    Raises:
+        NumericalTrouble: a predicted covariance has no Cholesky factor.
+    """
+    if not ahead:
+        return m, P
+    moved, A = torch.stack([f for f, _ in ahead]), torch.stack([jacobian for _, jacobian in ahead])
+    A = A.unsqueeze(1) if A.dim() < P.dim() else A  # one Jacobian for replicates whose covariances differ
+    before = P[:-1]
+    AP = A @ before
+    L, failed = torch.linalg.cholesky_ex(AP @ A.mT + Q)
+    if failed.any():
+        t = int(failed.reshape(len(failed), -1).any(1).nonzero()[0]) + 2
+        raise NumericalTrouble(f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64")
+    G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]
+    kept = torch.eye(m.shape[2]).to(m) - G @ A
+    own = kept @ before @ kept.mT + G @ Q @ G.mT
+    later_m, later_P = m[-1], P[-1]
+    means, covariances = [later_m], [later_P]
+    for k in range(len(G) - 1, -1, -1):
+        step = later_m - moved[k]
+        later_m = m[k] + (step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2))
+        later_P = own[k] + G[k] @ later_P @ G[k].mT
+        means.append(later_m)
+        covariances.append(later_P)
+    return torch.stack(means[::-1]), torch.stack(covariances[::-1])

@@ -1,0 +1,230 @@
+"""Extended and unscented Kalman filters: linear models, a nonlinear one against a grid, their algorithms literally."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from small_sequences import gappy, run, sequence, system
+
+from components.contracts.sequences import Observation
+from components.inference.filtering.linearisation import tangent
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.problems.sequence import Sequence
+from components.trouble import Misfit, NumericalTrouble
+from runner.run.rng import Streams
+
+NAMES = ("extended_kalman", "unscented_kalman")
+
+
+class Opaque:
+    """``AdditiveGaussian`` and nothing more: a linear model whose matrices A and H cannot be asked."""
+
+    def __init__(self, s):
+        self._A, self._H, self.Q, self.Sigma, self.m0, self.P0 = s.A, s.H, s.Q, s.Sigma, s.m0, s.P0
+
+    def transition_mean(self, x, t):
+        return x @ self._A.T
+
+    def observation_mean(self, x, t):
+        return x @ self._H.T
+
+
+class Sine:
+    """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s); nothing in it is steep."""
+
+    Q = torch.tensor([[0.02]], dtype=torch.float64)
+    Sigma = torch.tensor([[0.05]], dtype=torch.float64)
+    m0 = torch.tensor([0.7], dtype=torch.float64)
+    P0 = torch.tensor([[0.1]], dtype=torch.float64)
+
+    def transition_mean(self, x, t):
+        return x + 0.4 * torch.sin(x)
+
+    def observation_mean(self, x, t):
+        return torch.sin(x) + 0.5 * x
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("opaque", [False, True])
+def test_on_a_linear_model_it_is_the_kalman_filter(name, apart, opaque):
+    problem = gappy(7, 2, apart)
+    linear = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "kalman"), linear, problem, Streams(0))
+    got = run(component("inference", name), Opaque(problem.system) if opaque else linear, problem, Streams(0))
+    for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
+        torch.testing.assert_close(vars(got)[field], vars(exact)[field], rtol=1e-10, atol=1e-10)
+    assert got.evidence is not opaque
+
+
+@pytest.mark.parametrize("keys", [{"alpha": 0.5, "beta": 2.0, "kappa": 0.0}, {"alpha": 1.0, "beta": 0.0, "kappa": 1.0}])
+def test_other_sigma_points_are_exact_on_a_linear_model_too(keys):
+    problem = gappy(7, 2, True)
+    exact = run(component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0))
+    got = run(component("inference", "unscented_kalman", **keys), Opaque(problem.system), problem, Streams(0))
+    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(got.variance, exact.variance, rtol=1e-10, atol=1e-10)
+
+
+def nonlinear(times: int = 25) -> Sequence:
+    """Two series of the sine model, some observations missing."""
+    g, model = torch.Generator().manual_seed(5), Sine()
+    x = model.m0 + model.P0[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+    states, seen = [], []
+    for t in range(times):
+        x = model.transition_mean(x, t) + model.Q[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+        noise = model.Sigma[0].sqrt() * torch.randn(2, 1, generator=g, dtype=torch.float64)
+        states.append(x)
+        seen.append(model.observation_mean(x, t) + noise)
+    problem = Sequence("sine", torch.stack(states, 1), torch.stack(seen, 1), None, ["x"])
+    problem.observations[:, 4] = math.nan
+    problem.observations[1, 9:12] = math.nan
+    return problem
+
+
+def on_a_grid(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and variance of p(x_t | y_1:t) of the sine model by the recursion on 1,201 points."""
+    model, x = Sine(), torch.linspace(-4, 8, 1201, dtype=torch.float64)
+
+    def normal(value, mean, variance):
+        return torch.exp(-0.5 * (value - mean).square() / variance) / (2 * math.pi * variance).sqrt()
+
+    move = normal(x[:, None], model.transition_mean(x, 0)[None, :], model.Q[0, 0])
+    density, out = normal(x, model.m0[0], model.P0[0, 0]), []
+    for y in problem.observations[r, :, 0]:
+        density = move @ density
+        if not y.isnan():
+            density = density * normal(y, model.observation_mean(x, 0), model.Sigma[0, 0])
+        density = density / density.sum()
+        mean = (density * x).sum()
+        out.append((mean, (density * (x - mean).square()).sum()))
+    means, variances = zip(*out, strict=True)
+    return torch.stack(means), torch.stack(variances)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_mildly_nonlinear_model_it_is_near_the_exact_filter(name):
+    problem = nonlinear()
+    got = run(component("inference", name), Sine(), problem, Streams(0))
+    for r in range(2):
+        mean, variance = on_a_grid(problem, r)
+        sd = variance.sqrt()
+        assert ((got.mean[r, :, 0] - mean).abs() / sd).mean() < 0.15
+        assert (got.variance[r, :, 0].sqrt() / sd).log().abs().mean() < 0.15
+    assert (got.variance > 0).all()
+
+
+def test_jacobian_is_that_of_differences():
+    def f(x):
+        return torch.stack([x[..., 0] * x[..., 1].sin(), x[..., 2].square(), x.sum(-1).exp() / 9, x[..., 0]], -1)
+
+    x = torch.tensor([[0.3, -0.4, 0.9], [1.1, 0.2, -0.5]], dtype=torch.float64)
+    value, J = tangent(f, x, 4)
+    torch.testing.assert_close(value, f(x))
+    for j in range(3):
+        step = 1e-6 * torch.eye(3, dtype=torch.float64)[j]
+        torch.testing.assert_close(J[..., j], (f(x + step) - f(x - step)) / 2e-6, rtol=1e-7, atol=1e-8)
+
+
+def test_extended_step_is_algorithm_5_4():
+    problem, model = nonlinear(), Sine()
+    got = run(component("inference", "extended_kalman"), model, problem, Streams(0))
+    m, P = model.m0[0], model.P0[0, 0]
+    for t in range(4):
+        F = 1 + 0.4 * torch.cos(m)
+        m, P = m + 0.4 * torch.sin(m), F * P * F + model.Q[0, 0]
+        H = torch.cos(m) + 0.5
+        S = H * P * H + model.Sigma[0, 0]
+        K = P * H / S
+        m, P = m + K * (problem.observations[0, t, 0] - torch.sin(m) - 0.5 * m), P - K * S * K
+        torch.testing.assert_close(got.mean[0, t, 0], m)
+        torch.testing.assert_close(got.variance[0, t, 0], P)
+
+
+def test_unscented_step_is_algorithm_5_14():
+    problem, model, (alpha, beta, kappa) = nonlinear(), Sine(), (0.8, 1.5, 0.5)
+    keys = {"alpha": alpha, "beta": beta, "kappa": kappa}
+    got = run(component("inference", "unscented_kalman", **keys), model, problem, Streams(0))
+    n = 1
+    lam = alpha**2 * (n + kappa) - n
+    wm = torch.tensor([lam / (n + lam), 1 / (2 * (n + lam)), 1 / (2 * (n + lam))], dtype=torch.float64)
+    wc = wm + torch.tensor([1 - alpha**2 + beta, 0, 0], dtype=torch.float64)
+    sign = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+    m, P = model.m0[0], model.P0[0, 0]
+    for t in range(4):
+        moved = model.transition_mean(m + math.sqrt(n + lam) * P.sqrt() * sign, t)
+        m = (wm * moved).sum()
+        P = (wc * (moved - m).square()).sum() + model.Q[0, 0]
+        points = m + math.sqrt(n + lam) * P.sqrt() * sign
+        seen = model.observation_mean(points, t)
+        expected = (wm * seen).sum()
+        S = (wc * (seen - expected).square()).sum() + model.Sigma[0, 0]
+        C = (wc * (points - m) * (seen - expected)).sum()
+        m, P = m + C / S * (problem.observations[0, t, 0] - expected), P - C / S * S * C / S
+        torch.testing.assert_close(got.mean[0, t, 0], m)
+        torch.testing.assert_close(got.variance[0, t, 0], P)
+
+
+def test_unscented_mean_and_variance_of_a_square_are_exact():
+    """E x² = m² + P and Var x² = 4 m² P + 2 P², for β = 2 and any spread."""
+    for alpha in (0.3, 1.0, 1.4):
+        filter = component("inference", "unscented_kalman", alpha=alpha, beta=2.0, kappa=0.0)
+        means, covariances, spread = filter.weights(1, torch.zeros((), dtype=torch.float64))
+        x = 0.7 + math.sqrt(spread * 0.5) * torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+        mean = (means * x.square()).sum()
+        assert float(mean) == pytest.approx(0.49 + 0.5)
+        assert float((covariances * (x.square() - mean).square()).sum()) == pytest.approx(4 * 0.49 * 0.5 + 2 * 0.25)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_covariances_stay_positive_definite(name):
+    """Sharp observations of a nonlinear growth model, 200 times, in float32."""
+    problem, rng = load("nonlinear_growth", replicates=8, n_steps=200)
+    model = component("model", "nonlinear_growth").build(problem, rng)
+    got = run(component("inference", name), model, problem, rng)
+    assert torch.isfinite(got.mean).all()
+    assert (got.variance > 0).all()
+
+
+@pytest.mark.parametrize("name", [*NAMES, "wolf_filter", "kalman"])
+def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
+    problem, linear = sequence(system(), 3, 2), LinearGaussianModule(system())
+    inference = component("inference", name)
+
+    def last_mean(y):
+        state = inference.init(linear, problem, Streams(0))
+        for t in range(3):
+            missing = torch.tensor([False, t == 1])
+            seen = torch.where(missing.unsqueeze(1), math.nan, y[:, t])
+            batch = Observation(t + 1, seen, None, missing if t == 1 else None)
+            state, _ = inference.step(state, batch, Streams(0))
+        return state.m.sum() + state.filtered.log_normaliser.sum()
+
+    apart = problem.observations.clone()
+    problem.observations[1, 1] = math.nan  # one replicate misses one: covariances are apart
+    y = apart.requires_grad_()
+    (gradient,) = torch.autograd.grad(last_mean(y), y)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[1, 1] == 0).all()
+    step = torch.zeros_like(apart)
+    step[0, 0, 1] = 1e-6
+    with torch.no_grad():
+        difference = (last_mean(apart + step) - last_mean(apart - step)) / 2e-6
+    assert float(gradient[0, 0, 1]) == pytest.approx(float(difference), rel=1e-6)
+
+
+def test_bad_settings_are_named():
+    problem = gappy(5, 1, False)
+    with pytest.raises(Misfit, match=r"inference\.kappa = -3"):
+        component("inference", "unscented_kalman", kappa=-3.0).init(Opaque(system()), problem, Streams(0))
+    other = Sequence("one", None, problem.observations[..., :1], None, ["x"])
+    for name in (*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"):
+        with pytest.raises(Misfit, match="model: observes 2 numbers at a time, dataset=one has 1"):
+            component("inference", name).init(LinearGaussianModule(system()), other, Streams(0))
+    broken = Opaque(system())
+    broken.Sigma = -broken.Sigma
+    with pytest.raises(NumericalTrouble, match="Σ is not positive definite"):
+        component("inference", "extended_kalman").init(broken, problem, Streams(0))

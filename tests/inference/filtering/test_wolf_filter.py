@@ -1,0 +1,101 @@
+"""The weighted-observation-likelihood filter: its equations, its limit, its bounded influence."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from small_sequences import gappy, run, sequence, system
+
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from runner.run.rng import Streams
+
+WEIGHTS = ("imq", "md", "tmd")
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_infinite_threshold_is_the_kalman_filter(weight, apart):
+    problem = gappy(7, 2, apart)
+    model = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=1e200)
+    got = run(wolf, model, problem, Streams(0))
+    for field in ("mean", "variance", "predicted", "log_normaliser"):
+        torch.testing.assert_close(vars(got)[field], vars(exact)[field], rtol=1e-14, atol=1e-14)
+    assert not got.evidence
+
+
+def weight_of(kind: str, v, Sigma, c: float) -> float:
+    """The weights of the paper, one observation."""
+    d2 = float(v @ torch.linalg.inv(Sigma) @ v)
+    if kind == "tmd":
+        return float(d2 <= c**2)
+    return (1 + (float(v @ v) if kind == "imq" else d2) / c**2) ** -0.5
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_update_is_the_weighted_one_in_its_precision_form(weight):
+    s = system()
+    problem = sequence(s, 6, 1)
+    problem.observations[0, 2] += 9.0
+    c = 1.7
+    wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=c)
+    got = run(wolf, LinearGaussianModule(s), problem, Streams(0))
+    m, P, inverse, log_normaliser = s.m0, s.P0, torch.linalg.inv(s.Sigma), 0.0
+    for t in range(6):
+        m, P = s.A @ m, s.A @ P @ s.A.T + s.Q
+        v = problem.observations[0, t] - s.H @ m
+        w2 = weight_of(weight, v, s.Sigma, c) ** 2
+        before, P_before = m, P
+        P = torch.linalg.inv(torch.linalg.inv(P) + w2 * s.H.T @ inverse @ s.H)
+        m = m + w2 * P @ s.H.T @ inverse @ v
+        torch.testing.assert_close(got.mean[0, t], m, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(got.variance[0, t], P.diagonal(), rtol=1e-10, atol=1e-10)
+        # log ∫ N(y | Hx, Σ)^w² N(x | m⁻, P⁻) dx by completing the square at the new mean
+        prior = torch.distributions.MultivariateNormal(before, P_before).log_prob(m)
+        seen = torch.distributions.MultivariateNormal(s.H @ m, s.Sigma).log_prob(problem.observations[0, t])
+        after = torch.distributions.MultivariateNormal(m, 0.5 * (P + P.T)).log_prob(m)
+        log_normaliser += float(prior + w2 * seen - after)
+    assert float(got.log_normaliser[0]) == pytest.approx(log_normaliser, rel=1e-9)
+
+
+def moved_by(inference, outlier: float) -> float:
+    """How far the last mean lies from where it would be had the last observation not been seen."""
+    problem = sequence(system(), 4, 1)
+    problem.observations[0, 3] = problem.observations[0, 3] + outlier
+    model = LinearGaussianModule(problem.system)
+    found = run(inference, model, problem, Streams(0))
+    problem.observations[0, 3] = math.nan
+    return float((found.mean - run(inference, model, problem, Streams(0)).mean)[0, 3].norm())
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_an_outlier_moves_it_only_so_far(weight):
+    wolf = component("inference", "wolf_filter", weight=weight, soft_threshold=2.0)
+    shifts = [moved_by(wolf, 10.0**k) for k in range(9)]
+    assert max(shifts) < 5.0
+    assert shifts[-1] <= shifts[2] + 1e-12
+    kalman = [moved_by(component("inference", "kalman"), 10.0**k) for k in (3, 6)]
+    assert kalman[1] > 900 * kalman[0] > 10 * max(shifts)
+
+
+def test_it_follows_a_contaminated_track_that_the_kalman_filter_loses():
+    problem, rng = load("wiener_velocity", replicates=10, n_steps=150)
+    attacked = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
+    nmse = {
+        name: attacked.score(run(component("inference", name), model, attacked, rng), rng)["nmse"].median()
+        for name in ("kalman", "wolf_filter")
+    }
+    assert nmse["wolf_filter"] < 0.1 * nmse["kalman"]
+
+
+def test_on_a_nonlinear_model_it_is_the_extended_filter_where_nothing_surprises():
+    problem, rng = load("nonlinear_growth", replicates=3, n_steps=20)
+    model = component("model", "nonlinear_growth").build(problem, rng)
+    wolf = run(component("inference", "wolf_filter", soft_threshold=1e200), model, problem, rng)
+    extended = run(component("inference", "extended_kalman"), model, problem, rng)
+    torch.testing.assert_close(wolf.mean, extended.mean)
