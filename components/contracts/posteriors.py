@@ -5,7 +5,7 @@ An inference method says in ``gives`` which of these its posteriors keep."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -102,6 +102,22 @@ class SmoothedStates(Protocol):
 
     @property
     def upper(self) -> Tensor: ...  # 95 % quantile [R, T, dx]
+
+
+class Signal(NamedTuple):
+    """Of s_t = E[y_t | x_t] given y_1:T its mean, and of a new observation of it the 90 % interval."""
+
+    mean: Tensor  # [R, T, dy]
+    lower: Tensor  # 5 % quantile of s_t and noise [R, T, dy]
+    upper: Tensor  # 95 % quantile [R, T, dy]
+
+
+@runtime_checkable
+class SmoothedSignal(SmoothedStates, Protocol):
+    """What lies behind the observations: what is scored where the truth of the signal is known, and not that of the states."""
+
+    @property
+    def signal(self) -> Signal | None: ...  # None: the noise of the observations is not known
 
 
 @runtime_checkable
@@ -205,6 +221,7 @@ POSTERIORS = {
     "holds_draws": HoldsDraws,
     "filtered_states": FilteredStates,
     "smoothed_states": SmoothedStates,
+    "smoothed_signal": SmoothedSignal,
     "series_draws": SeriesDraws,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,

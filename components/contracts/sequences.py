@@ -39,10 +39,16 @@ class Trajectories(Protocol):
     def states(self) -> Tensor | None: ...  # the truth [R or 1, T, dx], where it is known
 
     @property
+    def means(self) -> Tensor | None: ...  # the truth of the signal E[y_t | x_t] [R or 1, T, dy], where it is known
+
+    @property
     def observations(self) -> Tensor: ...  # [R, T, dy]
 
     @property
     def state_names(self) -> list[str]: ...
+
+    @property
+    def suspect(self) -> Tensor | None: ...  # [T] bool: what a rule of the data's own calls outliers
 
     @property
     def corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed

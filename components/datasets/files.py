@@ -41,7 +41,7 @@ class DataFile:
 
     dataset: str
     path: str  # inside the data folder
-    urls: tuple[str, ...]
+    urls: tuple[str, ...]  # none: a table that was made from many files, to be put there by hand
     bytes: int
     licence: str
     source: str
@@ -106,7 +106,7 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
     if found is not None:
         verify(found, file)
         return found
-    if offline:
+    if offline and file.urls:
         raise DataUnavailable(_absent(data_dir, file, "no download was attempted (offline)"))
     key = (Path(data_dir), path)
     if key in _failures:
@@ -160,6 +160,11 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     """
     from pooch import HTTPDownloader  # imports requests: not needed when the file is there
 
+    if not file.urls:
+        raise DataUnavailable(
+            f"{file.path}: not in {Path(data_dir)}, and no address offers it ({file.source}); put it there, or set data_dir "
+            "(RUNNER_DATA_DIR) to a folder that holds it"
+        )
     folder = next((f for f in folders(data_dir) if writable(f)), None)
     if folder is None:
         raise DataUnavailable(_absent(data_dir, file, "no folder to download it to can be written"))

@@ -14,17 +14,22 @@ from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
 def nmse(states: Tensor, mean: Tensor) -> Tensor:
     """NMSE_j = Σ_t (x_tj − x̂_tj)² / Σ_t x_tj²; states [R or 1, T, dx], mean [R, T, dx] -> [R, dx].
 
-    As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.
+    As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.  Times at which the truth
+    is not known (NaN) do not count.
 
     Source: Boustati (2021), eq. (D.6)."""
-    return (states - mean).square().sum(1) / states.square().sum(1)
+    unknown = states.isnan()
+    errors = (states - mean).square().masked_fill(unknown, 0)
+    return errors.sum(1) / states.square().masked_fill(unknown, 0).sum(1)
 
 
 def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].
+    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times at which the truth is not known (NaN) do not
+    count.
 
     Source: Boustati (2021), eq. (D.7)."""
-    return ((lower <= states) & (states <= upper)).to(states.dtype).mean(1)
+    inside = ((lower <= states) & (states <= upper)).to(states.dtype)
+    return inside.sum(1) / (~states.isnan()).to(states.dtype).sum(1)
 
 
 def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:

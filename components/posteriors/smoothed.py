@@ -1,4 +1,4 @@
-"""What a sampler over whole series hands back: draws of the states and of the parameters of R replicates."""
+"""What smoothers hand back of R replicates, and samplers over whole series, which draw parameters beside the states."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from components.contracts.posteriors import Signal
 from components.maths.order_statistics import quantiles
 from components.posteriors.draws import Draws
 
 
 @dataclass(frozen=True)
 class SmoothedSeries:
-    """Summaries of p(x_t | y_1:T) for all T times."""
+    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations where its noise is known."""
 
     mean: Tensor  # [R, T, dx]
     variance: Tensor  # [R, T, dx]
     lower: Tensor  # 5 % quantile [R, T, dx]
     upper: Tensor  # 95 % quantile [R, T, dx]
+    signal: Signal | None = None
 
     @classmethod
     def of_nothing(cls, like: Tensor) -> SmoothedSeries:

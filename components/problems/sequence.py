@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import KnownParameters
-from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedStates
+from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedSignal, SmoothedStates
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Contamination, Injection
 from components.contracts.sequences import Clean, Observation, Series
@@ -78,6 +78,8 @@ class Sequence:
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
+    suspect: Tensor | None = None  # observations that a rule of the data's own calls outliers [T] bool: for figures
+    about: dict[str, str] = field(default_factory=dict)  # facts of the data's own for the terminal and the record
     attacker: Contamination | Injection | None = None
     replicates: int = field(init=False)
 
@@ -128,9 +130,10 @@ class Sequence:
         """Scores over the times filtered so far, or over all of a smoothed series, [R] each; without the truth, only the
         predictive ones.
 
-        NMSE and 90 % coverage, means over state dimensions and each of them; of a filter the median absolute error of its
-        one-step predictions (``scoring``); of draws of parameters their means and
-        convergence.  Where observations are missing, their number."""
+        NMSE and 90 % coverage, means over state dimensions and each of them; where the truth of the signal E[y_t | x_t] alone
+        is known, of a smoother NMSE of it, and its coverage by the intervals of new observations.  Of a filter the median
+        absolute error of its one-step predictions of the observations (``scoring``); of draws of parameters
+        their means and convergence.  Where observations are missing, their number."""
         found = _known(posterior, len(self.state_names))
         if found is None:
             return {}
@@ -141,6 +144,10 @@ class Sequence:
             states = self.states[:, :t]
             by_state["nmse"] = filtering.nmse(states, found.mean)  # [R, dx]
             by_state["coverage90"] = filtering.coverage(states, found.lower, found.upper)  # [R, dx]
+        elif self.means is not None and isinstance(found, SmoothedSignal) and found.signal is not None:
+            truth = self.means[:, :t]
+            out["nmse"] = filtering.nmse(truth, found.signal.mean).mean(1)
+            out["coverage90"] = filtering.coverage(truth, found.signal.lower, found.signal.upper).mean(1)
         out |= {metric: values.mean(1) for metric, values in by_state.items()}
         if isinstance(found, FilteredStates):
             medae = self.scoring(self.observations, found.predicted)
@@ -175,10 +182,11 @@ class Sequence:
             "observed": f"{self.observations.shape[2]}",
             "replicates": f"{self.replicates}",
         }
+        facts |= self.about
         if self.regressors is not None:
             facts["regressors"] = f"{self.regressors.shape[1]}"
         if self.states is None:
-            facts["truth"] = "not known"
+            facts.setdefault("truth", "not known")
         if self.clean is not None:
             facts["corrupted"] = f"{100 * float(self.corrupted.double().mean()):.1f} % of observations"
         if missing := int(self.missing.sum()):

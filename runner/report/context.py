@@ -6,11 +6,10 @@ import math
 from collections import Counter
 from typing import Any
 
-from runner.published import shown
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
 from runner.report.results import Cell, Laid, pooled
-from runner.study.definition import StudyDefinition
+from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 DOUBTED = "†"  # behind a number whose run failed checks
@@ -21,13 +20,13 @@ def _signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def _view(cell: Cell, digits: int) -> dict[str, Any]:
+def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     """What the template and Markdown show of a cell."""
-    summary, pair, mark = cell.summary, cell.against, DOUBTED if cell.doubted else ""
+    summary, pair, mark, digits = cell.summary, cell.against, DOUBTED if cell.doubted else "", spec.digits
     view = {
         "column": cell.column,
-        "ours": shown(summary.mean, summary.se, digits) + mark if summary else "",
-        "exact": shown(summary.mean, summary.se, digits + 2) + mark if summary else "",
+        "ours": cell.shown(spec) + mark if summary else "",
+        "exact": cell.shown(spec, more=2) + mark if summary else "",
         "n": summary.n if summary else None,
         "printed": cell.number.text if cell.number else "",
         "bold": cell.bold,
@@ -50,7 +49,7 @@ def table_view(laid: Laid) -> dict[str, Any]:
     """A table, row by row."""
     published, previous, rows = laid.published, None, []
     for row, cells in laid.rows:
-        views = [_view(cell, laid.spec.digits) for cell in cells]
+        views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
         first = row.printed != previous
         rows.append({"label": row.label, "preset": row.preset, "cells": views, "first": first, "compared": compared})
@@ -62,6 +61,7 @@ def table_view(laid: Laid) -> dict[str, Any]:
         "columns": laid.columns,
         "column_name": columns.split(".")[-1] if isinstance(columns, str) else "column",
         "better": laid.spec.better,
+        "centre": CENTRES[laid.spec.centre],
         "rows": rows,
         "bold": any(c.bold for _, cells in laid.rows for c in cells),
         "against": any(row["compared"] for row in rows),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.published import Number, Published, load_published
+from runner.published import Number, Published, load_published, shown
 from runner.record.checks import failed
 from runner.record.lines import read_lines
 from runner.report.earlier_scores import EarlierScores
-from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, summarise
+from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
 from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -35,6 +35,13 @@ class Cell:
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
     against: Paired | None = None  # ours less the reference row's, replicate by replicate
+
+    def shown(self, spec: TableSpec, more: int = 0) -> str:
+        """Mean and SE, or median and interquartile range, as the table has it; empty: not run."""
+        if (summary := self.summary) is None:
+            return ""
+        centre, spread = (summary.mean, summary.se) if spec.centre == "mean" else median_iqr(self.values.values())
+        return shown(centre, spread, spec.digits + more)
 
     @property
     def summary(self) -> Summary | None:
@@ -147,7 +154,7 @@ def _cell(
 
 def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     """The verdict on a cell, and why it is what it is."""
-    cell.number = published.number(cell.row.printed, cell.column) if published else None
+    cell.number = published.number(cell.row.printed, table.published_column or cell.column) if published else None
     reason = cell.reason
     if cell.values and published:
         if cell.data != published.data:

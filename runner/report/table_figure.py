@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from components.figures.style import new_figure
-from runner.published import shown
 from runner.report.results import Laid
+from runner.study.definition import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
 LABEL, COLUMN, LINE = 2.2, 1.15, 0.42  # inches: width of the labels, of a column; height of a line
@@ -14,7 +14,7 @@ VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b"}
 
 
 def table_figure(laid: Laid) -> Figure:
-    """Ours, mean (SE), the best in bold; below each, small, what is printed, coloured by the verdict."""
+    """Ours, mean(SE) or median(IQR), the best in bold; below each, small, what is printed, coloured by the verdict."""
     n_rows, n_columns = len(laid.rows), len(laid.columns)
     column = max(COLUMN, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))  # long headings need room
     width, height = LABEL + column * n_columns, LINE * (n_rows + 2.6)
@@ -38,12 +38,11 @@ def table_figure(laid: Laid) -> Figure:
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
         ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
         for j, cell in enumerate(cells):
-            x, summary = LABEL + column * (j + 0.5), cell.summary
-            if summary is None:
+            x, text = LABEL + column * (j + 0.5), cell.shown(laid.spec)
+            if not text:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
             else:
                 weight = "bold" if cell.bold else "normal"
-                text = shown(summary.mean, summary.se, laid.spec.digits)
                 ax.text(x, y - 0.06, text, ha="center", va="center", fontsize=9, color=INK, weight=weight)
             if cell.number is not None:
                 colour = VERDICTS.get(cell.verdict.word, GREY)
@@ -52,7 +51,7 @@ def table_figure(laid: Laid) -> Figure:
     ax.plot([0, width], [y - LINE / 2] * 2, color=INK, linewidth=0.8)
     printed = f"below, small: {laid.published.source}, {laid.published.where}" if laid.published else ""
     data = f"data: {', '.join(laid.data)}" if laid.data else "nothing run yet"
-    ax.text(0, y - 0.04, f"ours: mean (SE), {data}", fontsize=7, color=GREY, va="center")
+    ax.text(0, y - 0.04, f"ours: {CENTRES[laid.spec.centre]}, {data}", fontsize=7, color=GREY, va="center")
     colours = "green agrees, blue better, red worse, grey not comparable"
     ax.text(0, y + 0.14, f"{printed}; {colours}" if printed else "", fontsize=7, color=GREY, va="center")
     return figure

@@ -43,6 +43,15 @@ def summarise(values: Iterable[float]) -> Summary:
     return Summary(mean, se if len(finite) > 1 else None, len(finite), len(given) - len(finite))
 
 
+def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
+    """Median and interquartile range of the finite values; NaN where there is none, no range of one."""
+    finite = [float(v) for v in values if math.isfinite(v)]
+    if len(finite) < 2:
+        return (finite[0] if finite else math.nan), None
+    low, median, high = np.quantile(finite, [0.25, 0.5, 0.75])
+    return float(median), float(high - low)
+
+
 @dataclass(frozen=True)
 class Paired:
     """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided Wilcoxon)."""

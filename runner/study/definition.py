@@ -73,6 +73,9 @@ class Row(_Strict):
         return self.published_row or self.model
 
 
+CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}  # what stands for a cell of a table
+
+
 class TableSpec(_Strict):
     """One table of the report."""
 
@@ -82,6 +85,10 @@ class TableSpec(_Strict):
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
+    published_column: str | None = (
+        None  # with a grid key: the one column of the published table that all are laid beside
+    )
+    centre: Literal["mean", "median"] = "mean"  # of the replicates, and with it what stands in parentheses
     not_comparable: str | None = None  # why nothing here can be compared with what is printed
     digits: NonNegativeInt = 2
 

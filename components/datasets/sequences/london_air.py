@@ -1,0 +1,130 @@
+"""A sensor of the London Air Quality Network beside the median of the network, or of a simulated network."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.files import locate, why_unavailable
+from components.datasets.sequences.air_network import FILE, Network, Window, read_network, simulated_network
+from components.figures.sequences.signal import signal
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import DataUnavailable, Misfit, SimulatedData
+
+
+@register("dataset", "london_air")
+class LondonAir(Dataset[Sequence]):
+    """Hourly measurements of one sensor of the London Air Quality Network, whose truth is the median of the network.
+
+    y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal E[y_t | x_t] is the median over the
+    sensors that report at hour t, a simple approximation, and is shown to scores alone.  No preprocessing.  All R replicates
+    see the same observations [R, T, 1]: they are runs of one method with other random numbers.  Where ``sensor`` and
+    ``start`` are not given, ``pick`` chooses among the contaminated windows, the first having the most outlying hours:
+    windows on a grid of T hours at which at least five sensors report at every hour, the median of the network is at most
+    ``max_level`` throughout and less than ``max_missing`` of the sensor is missing; an hour is outlying where the sensor is
+    more than ``threshold`` robust standard deviations (1.4826 times the median of |y − median| over all its hours) from the
+    network's median; at most one window a sensor.  The rule looks at no filter's result.  Where the file cannot be had a
+    simulated network takes its place, named ``london_air-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+
+    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (a sensor or an hour that is not there).
+
+    Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+
+    species: Literal["PM25", "PM10", "NO2", "O3", "SO2", "CO"]
+    sensor: str | NonNegativeInt | None
+    start: str | NonNegativeInt | None
+    hours: Annotated[int, Field(ge=2)]
+    pick: NonNegativeInt
+    threshold: PositiveFloat
+    max_level: PositiveFloat
+    max_missing: Annotated[float, Field(gt=0, le=1)]
+    simulated: bool
+    offline: Literal["simulate", "error"]
+
+    @model_validator(mode="after")
+    def _whole_window(self) -> LondonAir:
+        if (self.sensor is None) != (self.start is None):
+            raise ValueError("give both sensor and start, or neither: pick chooses a window then")
+        return self
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        if self.simulated:
+            return f"{self.name}-sim"
+        why = why_unavailable(Path(data_dir), (FILE,), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated network")
+        return self.name if why is None else f"{self.name}-sim"
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        name = self.identity(setting.data_dir, setting.offline)
+        if name == self.name:
+            network = read_network(locate(setting.data_dir, FILE, setting.offline), self.species)
+        else:
+            network = simulated_network()
+            if not self.simulated:
+                warnings.warn(
+                    f"SIMULATED DATA: {FILE} cannot be had, a simulated network takes its place; everything is recorded as "
+                    f"{name} and compares with no published number",
+                    SimulatedData,
+                    stacklevel=1,  # from this file: the runner shows what components warn of
+                )
+        window = self._window(network)
+        rows = slice(window.start, window.start + self.hours)
+        seen, truth = network.values[rows, window.sensor], network.median[rows]
+
+        def placed(value: object, replicates: int) -> Tensor:
+            column = torch.as_tensor(value, dtype=torch.float64).view(1, -1, 1).expand(replicates, -1, -1)
+            return column.to(device=setting.device, dtype=setting.dtype).contiguous()
+
+        return Sequence(
+            name=name,
+            states=None,
+            observations=placed(seen, setting.replicates),
+            means=placed(truth, 1),
+            system=None,
+            state_names=[self.species],
+            figures=[signal],
+            suspect=torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold),
+            about={
+                "truth": "of the signal: median of the network",
+                "sensor": f"{network.sites[window.sensor]}, {self.hours} hours from {network.first + window.start}",
+                "outlying": f"{window.outlying} hours over {self.threshold:g} robust sd from the network's median",
+            },
+        )
+
+    def _window(self, network: Network) -> Window:
+        """Raises Misfit where there is none."""
+        if self.sensor is None or self.start is None:
+            found = network.contaminated(self.hours, self.threshold, self.max_level, self.max_missing)
+            if self.pick >= len(found):
+                raise Misfit(
+                    f"dataset.pick={self.pick}: the rule finds {len(found)} windows; choose a smaller one, or raise "
+                    "dataset.max_level"
+                )
+            return found[self.pick]
+        sensor, start = network.column(self.sensor), network.row(self.start)
+        last = len(network.values) - self.hours
+        if not 0 <= start <= last:
+            raise Misfit(
+                f"dataset.start={self.start}: {self.hours} hours from there are not in the data; the first of them can be "
+                f"{network.first} to {network.first + last}"
+            )
+        rows = slice(start, start + self.hours)
+        outlying = int((network.deviations[rows, sensor] > self.threshold).sum())
+        return Window(sensor, start, outlying)

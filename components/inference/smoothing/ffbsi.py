@@ -1,0 +1,54 @@
+"""Forward filtering, backward simulation of trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.inference.smoothing.particle_smoother import Cloud, Forward, ParticleSmoother
+from components.inference.smoothing.transitions import backward_kernel, pairs
+from components.maths.backward_draws import distinct, inverse_cdf
+from components.registry import register
+
+
+@register("inference", "ffbsi")
+class FFBSi(ParticleSmoother):
+    """Forward filtering, backward simulation: M trajectories drawn from the last time to the first.
+
+        b_T ~ w_T,     P(b_t = i | b_{t+1}) ∝ w_t^i f(x_{t+1}^{b_{t+1}} | x_t^i),     x̃_t = x_t^{b_t}
+
+    for R replicates [R, M, dx]; O(K N) a time, K the number of different x̃_{t+1} among the M.  This is what the thesis calls
+    FFBS.  With the weights of a β-filter it draws from the generalised posterior.  Raises NumericalTrouble where no
+    particle leads to another.
+
+    Source: Godsill, Doucet and West (2004), algorithm 1; Boustati (2021), section 6.5.4."""
+
+    trajectories: PositiveInt
+
+    def backwards(self, state: Forward, generator: torch.Generator) -> Iterator[Cloud]:
+        x, log_w = state.x.rows, state.log_w.rows
+        r, m = x.shape[1], self.trajectories
+
+        def uniforms() -> Tensor:
+            return torch.rand(r, m, generator=generator, device=x.device, dtype=torch.float64)
+
+        chosen = inverse_cdf(log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms())
+        yield Cloud(len(x), _rows(x[-1], chosen), None)
+        for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
+            different, place = distinct(chosen, x.shape[2])  # one row of the kernel serves all that stand there
+            u, chosen = uniforms(), torch.zeros_like(chosen)
+            for block in pairs(state.filter.model, _rows(x[t], different), x[t - 1], log_w[t - 1], t + 1):
+                kernel = backward_kernel(block, t + 1)
+                these, first, size = block.replicates, block.later.start, kernel.shape[1]
+                row = place[these] - first
+                drawn = inverse_cdf(kernel, row.clamp(0, size - 1), u[these])
+                chosen[these] = torch.where((row >= 0) & (row < size), drawn, chosen[these])
+            yield Cloud(t, _rows(x[t - 1], chosen), None)
+
+
+def _rows(x: Tensor, chosen: Tensor) -> Tensor:
+    """Particles by their numbers; [R, N, dx], [R, M] -> [R, M, dx]."""
+    return x.gather(1, chosen.unsqueeze(2).expand(-1, -1, x.shape[2]))

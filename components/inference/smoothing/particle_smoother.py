@@ -1,0 +1,136 @@
+"""What all particle smoothers have in common: a filter on the way forward, what it saw, and summaries on the way back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from pydantic import field_validator
+from torch import Tensor
+
+from components.contracts.capabilities import GaussianNoise
+from components.contracts.posteriors import Signal
+from components.contracts.problems import Kind, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Observation
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.filtering.generalised_particle_filter import FilterState
+from components.inference.filtering.particle_filter import ParticleFilter
+from components.inference.smoothing.transitions import Smoothable
+from components.maths.order_statistics import quantiles
+from components.maths.resampling import ancestors
+from components.models.state_space.linear_gaussian_ssm import factor
+from components.posteriors.smoothed import SmoothedSeries
+from components.problems.sequence import Sequence
+from components.trouble import NumericalTrouble
+
+
+@dataclass(kw_only=True)
+class Forward:
+    """A particle filter on its way, and the weighted particles that it had at every time before it resampled."""
+
+    filter: FilterState[Smoothable]
+    seed: int  # of the way back, which is made anew from it whenever the posterior is asked for
+    start: Tensor  # particles of time 0, equally weighted [R, N, dx]
+    x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
+    log_w: Trace = field(default_factory=Trace)  # normalised, rows [R, N]
+    y: Trace = field(default_factory=Trace)  # rows [R, dy]
+    smoothed: SmoothedSeries | None = rebuilt()  # the way back from the time that ``x`` ends at
+
+
+class Cloud(NamedTuple):
+    """Particles of p(x_t | y_1:T)."""
+
+    t: int  # 1 … T
+    x: Tensor  # [R, M, dx]
+    w: Tensor | None  # normalised [R, M]; None: all the same
+
+
+class ParticleSmoother(Inference[Smoothable, Sequence, Observation, Forward]):
+    """A filter on the way forward, of which a subclass says the way back.
+
+    The way back is made where the posterior is asked for, from a seed that the state keeps: the same whenever and however
+    often it is asked.  Raises NumericalTrouble where no particle leads to another."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+    filter: Inference
+
+    @field_validator("filter")
+    @classmethod
+    def _weighs_particles(cls, value: Inference) -> Inference:
+        if not isinstance(value, ParticleFilter):
+            raise ValueError(
+                f"{value.name} keeps no weighted particles; choose bootstrap_filter, beta_bootstrap_filter, …"
+            )
+        return value
+
+    def needed(self, kind: Kind) -> frozenset[str]:
+        return super().needed(kind) | self.filter.needed(kind)
+
+    def init(self, model: Smoothable, problem: Sequence, rng: Rng) -> Forward:
+        start: FilterState[Smoothable] = self.filter.init(model, problem, rng)
+        device = rng.init.device
+        seed = int(torch.randint(2**62, (), generator=rng.init, device=device))
+        return Forward(filter=start, seed=seed, start=start.particles.clone(), smoothed=None)
+
+    @torch.no_grad()
+    def step(self, state: Forward, batch: Observation, rng: Rng) -> tuple[Forward, Info]:
+        now: FilterState[Smoothable]
+        now, info = self.filter.step(state.filter, batch, rng)
+        assert now.weighted is not None  # a filter that has made a step says what it had
+        state.filter, state.smoothed = now, None
+        state.x.append(now.weighted.x)
+        state.log_w.append(now.weighted.log_w)
+        state.y.append(batch.y)
+        return state, info
+
+    @torch.no_grad()
+    def posterior(self, state: Forward) -> SmoothedSeries:
+        if len(state.x) == 0:
+            return SmoothedSeries.of_nothing(state.start)
+        if state.smoothed is None:
+            generator = torch.Generator(state.start.device).manual_seed(state.seed)
+            state.smoothed = _summarised(state.filter.model, self.backwards(state, generator), generator)
+        return state.smoothed
+
+    @abstractmethod
+    def backwards(self, state: Forward, generator: torch.Generator) -> Iterator[Cloud]:
+        """Particles of the smoothing distribution of each time, one after another in whatever order."""
+
+
+def _summarised(model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator) -> SmoothedSeries:
+    """Means and variances of the weighted particles, quantiles of as many drawn from them, as the filters have them.
+
+    Raises NumericalTrouble where a weight is not a number."""
+    noise = factor(model.Sigma, "Σ") if isinstance(model, GaussianNoise) else None
+    found: dict[int, dict[str, Tensor]] = {}
+    for t, x, w in clouds:
+        if w is None:
+            mean, drawn = x.mean(1, keepdim=True), x
+            variance = (x - mean).square().mean(1)
+        else:
+            if not torch.isfinite(w.sum()):
+                raise NumericalTrouble(f"smoothing weights not a number at t = {t}", "raise inference.filter.particles")
+            mean = w.unsqueeze(1) @ x
+            variance = (w.unsqueeze(1) @ (x - mean).square()).squeeze(1)
+            drawn = x.flatten(0, 1).index_select(0, ancestors("systematic", w, generator)).view_as(x)
+        lower, upper = quantiles(drawn, (0.05, 0.95))
+        row = {"mean": mean.squeeze(1), "variance": variance, "lower": lower, "upper": upper}
+        if noise is not None:
+            expected = model.observation_mean(x, t)  # [R, M, dy]
+            there = expected if w is None else model.observation_mean(drawn, t)
+            z = torch.randn(there.shape, generator=generator, device=there.device, dtype=there.dtype)
+            row["low_y"], row["high_y"] = quantiles(there + z @ noise.T, (0.05, 0.95))
+            row["signal"] = expected.mean(1) if w is None else (w.unsqueeze(1) @ expected).squeeze(1)
+        found[t] = row
+    rows: dict[str, Any] = {name: torch.stack([found[t][name] for t in sorted(found)], 1) for name in found[1]}
+    signal = None if noise is None else Signal(rows["signal"], rows["low_y"], rows["high_y"])
+    return SmoothedSeries(rows["mean"], rows["variance"], rows["lower"], rows["upper"], signal)

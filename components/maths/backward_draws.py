@@ -1,0 +1,51 @@
+"""Draws from many categorical distributions, several from each, as backward simulation needs them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The different numbers among those chosen, and where each of them stands; [R, M] of 0 … n−1 -> [R, K], [R, M].
+
+    chosen[r, m] = different[r, place[r, m]]; rows that have fewer than K different ones are filled up with their first."""
+    r = len(chosen)
+    there = torch.zeros(r, n, dtype=torch.bool, device=chosen.device).scatter_(1, chosen, True)
+    place = there.long().cumsum(1) - 1  # [R, n]
+    k = int(place[:, -1].max()) + 1
+    first = there.int().argmax(1, keepdim=True)
+    different = first.expand(r, k).clone()
+    row, number = there.nonzero(as_tuple=True)
+    different[row, place[row, number]] = number
+    return different, place.gather(1, chosen)
+
+
+def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
+    """The categories at which the cumulated probabilities of row ``rows``[r, m] of p first exceed u[r, m]; [R, M].
+
+    p [R, K, N], rows sum to 1; u in [0, 1).  Cumulated in two levels, blocks of √N and within the one that is hit: O(N) for a
+    row of p and O(√N) for a draw, as products with triangular matrices, which run faster than a running sum."""
+    r, k, n = p.shape
+    size = math.isqrt(n - 1) + 1
+    blocks = -(-n // size)
+    if blocks * size != n:
+        p = torch.nn.functional.pad(p, (0, blocks * size - n))
+    p = p.reshape(r * k * blocks, size)
+    row = (rows + k * torch.arange(r, device=p.device).unsqueeze(1)).flatten()  # of R·K  # [R·M]
+    below = _cumulated(p.sum(1).view(r * k, blocks)).index_select(0, row)  # [R·M, blocks]
+    target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
+    block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
+    before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
+    share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)  # of the block, whatever was rounded
+    within = _cumulated(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
+    place = (within <= share * within[:, -1:] * (1 - torch.finfo(p.dtype).eps)).sum(1).clamp_(max=size - 1)
+    return (block.squeeze(1) * size + place).clamp_(max=n - 1).view_as(rows)
+
+
+def _cumulated(x: Tensor) -> Tensor:
+    """Running sums over the last dimension."""
+    n = x.shape[1]
+    return x @ torch.ones(n, n, device=x.device, dtype=x.dtype).triu_()
