@@ -28,7 +28,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Network:
+class SensorNetwork:
     """Measurements of S sensors at H consecutive hours."""
 
     values: Array  # [H, S], NaN where missing
@@ -97,7 +97,7 @@ class Network:
 
 
 @lru_cache(maxsize=2)
-def read_network(path: Path, species: str) -> Network:
+def read_network(path: Path, species: str) -> SensorNetwork:
     """Of the file of the London Air Quality Network.
 
     Raises:
@@ -110,11 +110,11 @@ def read_network(path: Path, species: str) -> Network:
             hours = arrays["time_hours_since_1970"]
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise DamagedFile(f"{path}: no measurements of {species} in it ({error}); replace or remove it") from None
-    return Network(values, sites, np.datetime64("1970-01-01T00", "h") + int(hours[0]))
+    return SensorNetwork(values, sites, np.datetime64("1970-01-01T00", "h") + int(hours[0]))
 
 
 @lru_cache(maxsize=1)
-def simulated_network() -> Network:
+def simulated_network() -> SensorNetwork:
     """A network of the same kind, the same whatever the seed of a run: levels that wander slowly, sensors of their own gain
     and noise of 1 µg/m³, one measurement in fifty 10 to 90 µg/m³ too high, one in fifty missing."""
     rng = np.random.default_rng(SIMULATION_SEED)
@@ -130,4 +130,4 @@ def simulated_network() -> Network:
     spikes = rng.random((hours, sites)) < 0.02
     values = np.maximum(values, 0) + spikes * rng.uniform(10, 90, (hours, sites))
     values[rng.random((hours, sites)) < 0.02] = np.nan
-    return Network(values, [f"S{s:02d}" for s in range(sites)], np.datetime64("2023-01-01T00", "h"))
+    return SensorNetwork(values, [f"S{s:02d}" for s in range(sites)], np.datetime64("2023-01-01T00", "h"))

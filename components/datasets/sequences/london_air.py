@@ -14,7 +14,7 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.files import locate, why_unavailable
-from components.datasets.sequences.air_network import FILE, Network, Window, read_network, simulated_network
+from components.datasets.sequences.air_network import FILE, SensorNetwork, Window, read_network, simulated_network
 from components.figures.sequences.signal import signal
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -108,7 +108,7 @@ class LondonAir(Dataset[Sequence]):
             },
         )
 
-    def _window(self, network: Network) -> Window:
+    def _window(self, network: SensorNetwork) -> Window:
         """Raises Misfit where there is none."""
         if self.sensor is None or self.start is None:
             found = network.contaminated(self.hours, self.threshold, self.max_level, self.max_missing)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from components.inference.smoothing.particle_smoother import Cloud, Forward, ParticleSmoother
+from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
 from components.inference.smoothing.transitions import backward_kernel, pairs
 from components.registry import register
 
@@ -23,7 +23,7 @@ class FFBS(ParticleSmoother):
 
     Source: Doucet, Godsill and Andrieu (2000), eqs. (50), (51); Boustati (2021), section 2.6."""
 
-    def backwards(self, state: Forward, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
         x, log_w = state.x.rows, state.log_w.rows
         w = log_w[-1].exp()
         yield Cloud(len(x), x[-1], w)

@@ -8,7 +8,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.inference.smoothing.particle_smoother import Cloud, Forward, ParticleSmoother
+from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
 from components.inference.smoothing.transitions import backward_kernel, pairs
 from components.maths.backward_draws import distinct, inverse_cdf
 from components.registry import register
@@ -28,7 +28,7 @@ class FFBSi(ParticleSmoother):
 
     trajectories: PositiveInt
 
-    def backwards(self, state: Forward, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
         x, log_w = state.x.rows, state.log_w.rows
         r, m = x.shape[1], self.trajectories
 

@@ -31,7 +31,7 @@ from components.trouble import NumericalTrouble
 
 
 @dataclass(kw_only=True)
-class Forward:
+class ForwardParticles:
     """A particle filter on its way, and the weighted particles that it had at every time before it resampled."""
 
     filter: FilterState[Smoothable]
@@ -51,7 +51,7 @@ class Cloud(NamedTuple):
     w: Tensor | None  # normalised [R, M]; None: all the same
 
 
-class ParticleSmoother(Inference[Smoothable, Sequence, Observation, Forward]):
+class ParticleSmoother(Inference[Smoothable, Sequence, Observation, ForwardParticles]):
     """A filter on the way forward, of which a subclass says the way back.
 
     The way back is made where the posterior is asked for, from a seed that the state keeps: the same whenever and however
@@ -75,14 +75,14 @@ class ParticleSmoother(Inference[Smoothable, Sequence, Observation, Forward]):
     def needed(self, kind: Kind) -> frozenset[str]:
         return super().needed(kind) | self.filter.needed(kind)
 
-    def init(self, model: Smoothable, problem: Sequence, rng: Rng) -> Forward:
+    def init(self, model: Smoothable, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[Smoothable] = self.filter.init(model, problem, rng)
         device = rng.init.device
         seed = int(torch.randint(2**62, (), generator=rng.init, device=device))
-        return Forward(filter=start, seed=seed, start=start.particles.clone(), smoothed=None)
+        return ForwardParticles(filter=start, seed=seed, start=start.particles.clone(), smoothed=None)
 
     @torch.no_grad()
-    def step(self, state: Forward, batch: Observation, rng: Rng) -> tuple[Forward, Info]:
+    def step(self, state: ForwardParticles, batch: Observation, rng: Rng) -> tuple[ForwardParticles, Info]:
         now: FilterState[Smoothable]
         now, info = self.filter.step(state.filter, batch, rng)
         assert now.weighted is not None  # a filter that has made a step says what it had
@@ -93,7 +93,7 @@ class ParticleSmoother(Inference[Smoothable, Sequence, Observation, Forward]):
         return state, info
 
     @torch.no_grad()
-    def posterior(self, state: Forward) -> SmoothedSeries:
+    def posterior(self, state: ForwardParticles) -> SmoothedSeries:
         if len(state.x) == 0:
             return SmoothedSeries.of_nothing(state.start)
         if state.smoothed is None:
@@ -102,7 +102,7 @@ class ParticleSmoother(Inference[Smoothable, Sequence, Observation, Forward]):
         return state.smoothed
 
     @abstractmethod
-    def backwards(self, state: Forward, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
         """Particles of the smoothing distribution of each time, one after another in whatever order."""
 
 
