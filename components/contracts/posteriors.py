@@ -4,6 +4,7 @@ An inference method says in ``gives`` which of these its posteriors keep."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -138,6 +139,14 @@ class FilteredStates(SmoothedStates, Protocol):
 
 
 @runtime_checkable
+class WeighsParticles(Protocol):
+    """A filter's posterior that knows how evenly its particles were weighted before they were resampled."""
+
+    @property
+    def ess(self) -> Tensor | None: ...  # effective sample size [R, T]; None: not known
+
+
+@runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
     """States that were drawn together with the parameters of a model of the whole series."""
 
@@ -176,7 +185,7 @@ class BoundsLikelihood(Protocol[Shown]):
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 
-    def scores(self) -> dict[str, float]: ...
+    def scores(self) -> Mapping[str, Tensor | float]: ...  # numbers, or [R] where replicates are a dimension
 
     def figures(self) -> dict[str, Figure]: ...
 

@@ -52,3 +52,5 @@ class Trajectories(Protocol):
 
     @property
     def corrupted(self) -> Tensor: ...  # [R, T] bool: which observations an attacker changed
+
+    def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...  # t of the largest, in order

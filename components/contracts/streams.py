@@ -25,3 +25,20 @@ class Rng(Protocol):
     attack: torch.Generator
 
     def at(self, stream: str, index: int) -> torch.Generator: ...
+
+
+class Beside:
+    """Fresh streams of a run's seed and replicate, all at one index: what they draw leaves the run's own alone."""
+
+    SPACING = 10**9  # indices that each has for streams of its own
+
+    def __init__(self, rng: Rng, index: int) -> None:
+        self.replicate, self._rng, self._index = rng.replicate, rng, index
+        self.data, self.init, self.batches = (rng.at(stream, index) for stream in ("data", "init", "batches"))
+        self.noise, self.evaluation, self.attack = (
+            rng.at(stream, index) for stream in ("noise", "evaluation", "attack")
+        )
+
+    def at(self, stream: str, index: int) -> torch.Generator:
+        """A fresh generator for (stream, index), which is none of the run's."""
+        return self._rng.at(stream, (1 + self._index) * self.SPACING + index)

@@ -28,7 +28,8 @@ _OF: dict[Kind, set[str]] = {
         "missing",
         "error",
         "weight_ess",
-    },
+    }
+    | {"beta_selected", "beta_of_replicate", "beta_most_often"},
     "game": {"reward", "total_reward"},
 }
 _ATTACKED = {

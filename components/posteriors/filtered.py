@@ -22,6 +22,7 @@ class Filtered:
     predicted: Tensor  # E[y_t | y_1:t−1] [R, T, dy]
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
+    ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
 
 
 @dataclass(kw_only=True)
@@ -36,22 +37,44 @@ class Filtering:
     predicted: Trace = field(default_factory=Trace)  # rows [R, dy]
     log_normaliser: Tensor  # [R]
     evidence: bool = True
+    ess: Trace = field(
+        default_factory=Trace
+    )  # rows [R]; none where there are no particles, or a record of before had none
 
     def __post_init__(self) -> None:
         for trace in self._traces():
             trace.cut(self.t)
+        self.ess.cut(self.t)
 
     def _traces(self) -> tuple[Trace, Trace, Trace, Trace, Trace]:
         return self.mean, self.variance, self.lower, self.upper, self.predicted
 
-    def add(self, t: int, *, mean: Tensor, variance: Tensor, lower: Tensor, upper: Tensor, predicted: Tensor) -> None:
-        """What is known at time t = 1, 2, …, [R, dx] each and [R, dy]."""
+    def add(
+        self,
+        t: int,
+        *,
+        mean: Tensor,
+        variance: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        predicted: Tensor,
+        ess: Tensor | None = None,
+    ) -> None:
+        """What is known at time t = 1, 2, …, [R, dx] each, [R, dy] and [R]."""
         self.mean.append(mean)
         self.variance.append(variance)
         self.lower.append(lower)
         self.upper.append(upper)
         self.predicted.append(predicted)
+        if ess is not None:
+            self.ess.append(ess)
         self.t = t
+
+    def newest(self) -> dict[str, Tensor]:
+        """What ``add`` was last told."""
+        rows = zip(("mean", "variance", "lower", "upper", "predicted"), self._traces(), strict=True)
+        newest = {name: trace.rows[-1] for name, trace in rows}
+        return newest | {"ess": self.ess.rows[-1]} if len(self.ess) == self.t else newest
 
     def so_far(self) -> Filtered:
         """The posterior after the times that have been filtered."""
@@ -60,4 +83,5 @@ class Filtering:
             nothing = torch.empty(len(like), 0, 0).to(like)
             return Filtered(0, nothing, nothing, nothing, nothing, nothing, like, self.evidence)
         mean, variance, lower, upper, predicted = (trace.stacked(1).to(like.device) for trace in self._traces())
-        return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence)
+        ess = self.ess.stacked(1).to(like.device) if len(self.ess) == self.t else None
+        return Filtered(self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess)

@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import KnownParameters
-from components.contracts.posteriors import FilteredStates, SeriesDraws, SmoothedSignal, SmoothedStates
+from components.contracts.posteriors import Analyses, FilteredStates, SeriesDraws, SmoothedSignal, SmoothedStates
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Contamination, Injection
 from components.contracts.sequences import Clean, Observation, Series
-from components.contracts.streams import Rng
+from components.contracts.streams import Beside, Rng
+from components.figures.sequences.effective_size import effective_size
 from components.metrics import filtering
 from components.problems.scoring import PredictionScore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ANOTHER = 1  # index of the streams that an alternative realisation is drawn from
 Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
@@ -75,6 +77,7 @@ class Sequence:
     means: Tensor | None = None  # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
+    redraw: Callable[[torch.Generator], Tensor] | None = None  # other observations of the same states [R, T, dy]
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
@@ -96,6 +99,15 @@ class Sequence:
         corrupted = attacker.corrupt(Clean(self.observations, self.means, self.states), rng)
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
+    def another(self, rng: Rng) -> Sequence | None:
+        """An alternative realisation: other observations of the same states, corrupted by the same attacker.  None: there is
+        no simulation to draw them from."""
+        if self.redraw is None:
+            return None
+        beside = Beside(rng, ANOTHER)
+        fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
+        return fresh if self.attacker is None else fresh.attacked(self.attacker, beside)
+
     @property
     def missing(self) -> Tensor:
         """Observations that are not there, [R, T] bool."""
@@ -108,6 +120,20 @@ class Sequence:
             return torch.zeros_like(self.missing)
         lost = self.clean.isnan() & self.observations.isnan()
         return ((self.clean != self.observations) & ~lost).any(-1)
+
+    def outliers(self, replicate: int, times: int, most: int) -> list[int]:
+        """Of the corrupted observations at the first times, the t of those farthest from E[y_t | x_t], or else from what they
+        were before, a dimension in units of its median distance; in the order of time."""
+        origin = self.clean if self.means is None else self.means
+        if origin is None:
+            return []
+        one = slice(0, 1) if len(origin) == 1 else slice(replicate, replicate + 1)
+        far = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
+        unit = far.nanquantile(0.5, dim=0)
+        size = torch.where(unit > 0, far / unit, far).norm(dim=1).nan_to_num(-1.0)
+        size = size.masked_fill(~self.corrupted[replicate, :times], -1.0)
+        largest = size.topk(min(most, times)).indices[:most]
+        return sorted(int(t) + 1 for t in largest if size[t] > 0)
 
     def length(self, sees: Sees) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
@@ -160,6 +186,8 @@ class Sequence:
             out |= filtering.parameter_scores(found.parameters, known)
         for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
+        if isinstance(found, Analyses):
+            out |= found.scores()
         missing = self.missing[:, :t]
         if missing.any():
             out["missing"] = missing.sum(1).to(self.observations)
@@ -171,6 +199,9 @@ class Sequence:
         if found is not None:
             for figure in self.figures:
                 drawn.update(figure(self, found))
+            drawn.update(effective_size(self, found))
+            if isinstance(found, Analyses):
+                drawn.update(found.figures())
         return drawn
 
     def describe(self) -> dict[str, str]:

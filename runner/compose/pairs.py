@@ -137,7 +137,8 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     if lacks <= asked.keys():
         keys = sorted({asked[capability] for capability in lacks})
         values = dict(inference)
-        who = " and ".join(f"inference.{key}={values[key]}" for key in keys)
+        told = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
+        who = " and ".join(f"inference.{key}={value}" for key, value in told.items())
         names = _listed(_models_with(inference.needed(kind), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
     raise ConfigError(f"inference={inference.name} needs {lacked}; {fitting()}")

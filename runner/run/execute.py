@@ -114,7 +114,8 @@ class Run:
         total = total_steps(job, problem)
         model = job.model.build(problem, rng)
         try:
-            state = inference.init(model, problem, rng)
+            with self.announcements.shown_once():
+                state = inference.init(model, problem, rng)
         except NumericalTrouble as error:  # nothing has diverged: where it starts was a mistake in what was asked for
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before, blocks = self._resume(state, rng)

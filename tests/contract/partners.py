@@ -97,8 +97,10 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "mc_dropout": ["n_predict=2"],
         "mean_field_vi": ["n_predict=2"],
         "nuts": ["chains=3", "warmup=1", "max_depth=3"],
+        "online_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "window=3"],
         "ridge_path": ["number=3"],
         "robustification": ["chains=2", "undefended_steps=1", "train_eps=1"],
+        "select_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "share=0.5"],
         "statistical_risk": ["simulations=4"],
     },
     "attacker": {

@@ -76,16 +76,19 @@ class WienerVelocity(Realised):
             path = torch.empty_like(drive)
             for t in range(self.n_steps):
                 x = path[t] = system.A @ x + drive[t]
-        noise = torch.randn(setting.replicates, self.n_steps, 2, generator=rng.data, dtype=torch.float64)
-        seen = path @ system.H.T + self.noise_sd * noise  # [R, T, 2]
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
+        def seen(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
+            return placed(path @ system.H.T + self.noise_sd * noise)  # [R, T, 2]
+
         own = Sequence(
             name=self.name,
             states=placed(path.unsqueeze(0)),
-            observations=placed(seen),
+            observations=seen(rng.data),
+            redraw=seen,
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in vars(system).items()}),
             means=placed((path @ system.H.T).unsqueeze(0)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],

@@ -136,7 +136,7 @@ def settle(
 
     filtered, info = state.filtered, {"log_normaliser": log_normaliser.to(x), "ess": ess.to(x)}
     summaries = {"mean": mean.squeeze(1), "variance": variance.squeeze(1), "lower": lower, "upper": upper}
-    filtered.add(batch.t, **summaries, predicted=predicted)
+    filtered.add(batch.t, **summaries, predicted=predicted, ess=info["ess"])
     filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
     return replace(state, particles=resampled, log_w=equal, weighted=WeightedParticles(x, log_w)), info
 

@@ -50,7 +50,7 @@ class FourAnalyses:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         return self.savage.predict(x, generator)
 
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> dict[str, Tensor | float]:
         return {name: value for part in self.parts for name, value in part.scores().items()}
 
     def figures(self) -> dict[str, Figure]:

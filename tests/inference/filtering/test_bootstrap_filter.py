@@ -114,7 +114,7 @@ def test_scores_before_the_end_are_of_the_times_so_far():
         state, _ = inference.step(state, batch, rng)
     scores = problem.score(inference.posterior(state), rng)
     assert all(torch.isfinite(v).all() for v in scores.values())
-    assert set(problem.draw(inference.posterior(state), rng)) == {"trajectory", "coverage"}
+    assert set(problem.draw(inference.posterior(state), rng)) == {"trajectory", "coverage", "effective_size"}
 
 
 def test_one_replicate_scores_numbers_and_many_score_one_each():

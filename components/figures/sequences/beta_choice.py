@@ -1,0 +1,59 @@
+"""How β was chosen: the loss of each, or the choice at every time (Boustati section 6.3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GOLD = PALETTE[4]
+WIDE = 30.0  # largest over smallest loss from which the axis is logarithmic
+
+
+def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str) -> Figure:
+    """Losses [G, R] against β: a box over replicates (a point, where there is one), the chosen β with a golden dashed line."""
+    figure, (ax,) = new_figure(1, 1, width=6.4, height=3.6)
+    places = list(range(len(betas)))
+    known = [row[row.isfinite()] for row in losses]
+    if losses.shape[1] == 1:
+        ax.plot(places, losses[:, 0], "o-", color=PALETTE[0], lw=1)
+    else:
+        looks: dict[str, Any] = {"medianprops": {"color": "black"}, "flierprops": {"marker": ".", "markersize": 3}}
+        values = [row.numpy() for row in known]
+        boxes = ax.boxplot(values, positions=places, widths=0.6, patch_artist=True, manage_ticks=False, **looks)
+        for patch in boxes["boxes"]:
+            patch.set(facecolor=PALETTE[0], alpha=0.5)
+    ax.axvline(chosen, color=GOLD, ls="--", lw=1.8, label=f"chosen: β = {betas[chosen]:g}")
+    every = torch.cat(known)
+    if len(every) and every.min() > 0 and every.max() > WIDE * every.min():
+        ax.set_yscale("log")
+    ax.set_xticks(places, [f"{beta:g}" for beta in betas], rotation=35 if len(betas) > 6 else 0)
+    ax.set(xlabel="β", ylabel="median standardised error", title=f"on {scored_on}")
+    ax.legend(loc="best", fontsize=9)
+    return figure
+
+
+def beta_over_time(betas: list[float], index: Tensor) -> Figure:
+    """The β of each time, places in the grid [R, T]: that of the first replicate, below it the share of replicates at each."""
+    t = torch.arange(1, index.shape[1] + 1)
+    several = len(index) > 1
+    figure, axes = new_figure(1 + several, 1, width=9.0, height=2.8, sharex=True)
+    axes[0].step(t, index[0], where="mid", color=PALETTE[0], lw=1.2)
+    axes[0].set(ylabel="β, replicate 1" if several else "β", ylim=(-0.5, len(betas) - 0.5))
+    axes[0].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
+    if several:
+        share = torch.stack([(index == g).double().mean(0) for g in range(len(betas))])  # [G, T]
+        image = axes[1].imshow(share, origin="lower", aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
+                               extent=(0.5, index.shape[1] + 0.5, -0.5, len(betas) - 0.5))  # fmt: skip
+        axes[1].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
+        axes[1].set_ylabel("β, all replicates")
+        axes[1].grid(visible=False)
+        figure.colorbar(image, ax=axes[1], label="share", pad=0.01)
+    axes[-1].set_xlabel("t")
+    return figure

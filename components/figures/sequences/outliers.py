@@ -1,0 +1,22 @@
+"""Where the largest outliers of the replicate that is drawn lie: dashed vertical lines (Boustati Figs 6.3 and D.6 to D.19)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from components.contracts.sequences import Trajectories
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+REPLICATE = 0  # the replicate drawn
+MOST = 8  # outliers that are marked
+
+
+def mark(axes: list[Axes], problem: Trajectories, times: int) -> None:
+    """Those of the first T times that lie farthest from where the states put the observation."""
+    for i, t in enumerate(problem.outliers(REPLICATE, times, MOST)):
+        for ax in axes:
+            ax.axvline(
+                t, color="black", ls=(0, (3, 3)), lw=0.8, alpha=0.6, label="largest outliers" if i == 0 else None
+            )

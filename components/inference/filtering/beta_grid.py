@@ -1,0 +1,54 @@
+"""What choosing β has in common: the grid, and the filter at each value of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
+
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference
+from components.inference.filtering.generalised_particle_filter import FilterState
+from components.metrics.predictive_loss import Standardised
+from components.problems.sequence import Sequence
+
+AnyFilter = Inference[Any, Any, Any, FilterState[Any]]
+
+
+class BetaGrid(Inference[Any, Sequence, Any, Any]):
+    """A filter with a key ``beta``, run at every value of a grid: all of them see each observation before the next."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
+    filter: Inference
+    betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
+    standardised: Standardised
+
+    @model_validator(mode="after")
+    def _fits(self) -> BetaGrid:
+        if "beta" not in type(self.filter).model_fields:
+            raise ValueError(f"filter: {self.filter.name} has no β to choose; use beta_bootstrap_filter")
+        if sorted(set(self.betas)) != self.betas:
+            raise ValueError(f"betas: {self.betas} must increase")
+        _ = self.filters
+        return self
+
+    @cached_property
+    def filters(self) -> list[AnyFilter]:
+        """The filter at each β [G]."""
+        out = []
+        for beta in self.betas:
+            try:
+                out.append(type(self.filter)(**(dict(self.filter) | {"beta": beta})))
+            except ValidationError as error:
+                told = error.errors()[0]["msg"]
+                raise ValueError(
+                    f"betas: {beta:g} is no β of {self.filter.name} ({told[0].lower()}{told[1:]})"
+                ) from None
+        return out
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.needed("sequence"), "filter")

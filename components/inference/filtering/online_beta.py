@@ -1,0 +1,106 @@
+"""Choosing β anew at every time, by how well each has predicted of late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import StateSpace
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.filtering.beta_grid import BetaGrid
+from components.inference.filtering.chosen_beta import OnlineBeta
+from components.inference.filtering.generalised_particle_filter import FilterState
+from components.metrics.predictive_loss import smallest, weights
+from components.posteriors.filtered import Filtering
+from components.problems.sequence import Sequence
+from components.registry import register
+
+
+@dataclass(kw_only=True)
+class Contest:
+    """The filters at all β, what they missed by of late, and the summaries of those that were best."""
+
+    filters: list[FilterState[Any]]  # [G]
+    errors: Tensor  # |y − ŷ| of the last W times, NaN where there was none [W, G, R, dy]
+    observations: Tensor  # of the last W times [W, R, dy]
+    filtered: Filtering
+    index: Trace = field(default_factory=Trace)  # place of the β of each time, rows [R]
+
+
+@register("inference", "online_beta")
+class OnlineBetaFilter(BetaGrid):
+    """A robust filter whose β is, at every time and in every replicate, the one of a grid that has predicted best of late.
+
+    β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, w_j = 1/|median_s y_sj|, of equals the smaller; the
+    prediction ŷ_t and the summaries of time t are those of the filter at β_t, which was chosen before y_t was seen.  The
+    filters at all β go on side by side, particles [R, N, dx] each.  At the first W times β is ``first_beta``.
+    Raises Misfit where a median is 0, and what the filter raises.
+
+    Source: Boustati (2021), section 6.3.3, eq. (6.13), over a window."""
+
+    window: PositiveInt
+    first_beta: float
+
+    @model_validator(mode="after")
+    def _first_is_there(self) -> OnlineBetaFilter:
+        if self.first_beta not in self.betas:
+            raise ValueError(f"first_beta: {self.first_beta:g} is not one of betas, {self.betas}")
+        return self
+
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Contest:
+        r, _, dy = problem.observations.shape
+        nothing = problem.observations.new_full((self.window, r, dy), torch.nan)
+        return Contest(
+            filters=[f.init(model, problem, rng) for f in self.filters],
+            errors=nothing.unsqueeze(1).repeat(1, len(self.betas), 1, 1),
+            observations=nothing,
+            filtered=Filtering(log_normaliser=problem.observations.new_zeros(r), evidence=False),
+        )
+
+    def _best(self, state: Contest) -> Tensor:
+        """Place of β_t in the grid for each replicate, given what was seen before; [R]."""
+        seen = ~state.observations.isnan().any(2)  # [W, R]
+        known = seen.any(0)
+        best = torch.full_like(known, self.betas.index(self.first_beta), dtype=torch.long)
+        if state.filtered.t < self.window or not bool(known.any()):
+            return best
+        w = weights(state.observations[:, known].transpose(0, 1), self.standardised, "inference.standardised")
+        errors = (w * state.errors[:, :, known]).mean(3)  # [W, G, R']
+        best[known] = smallest(errors.nanquantile(0.5, dim=0))
+        return best
+
+    def step(self, state: Contest, batch: Observation, rng: Rng) -> tuple[Contest, Info]:
+        best = self._best(state)
+        infos: list[Info] = []
+        for g, f in enumerate(self.filters):
+            state.filters[g], info = f.step(state.filters[g], batch, rng)
+            infos.append(info)
+        rows = torch.arange(len(best), device=best.device)
+
+        def of_best(values: list[Tensor]) -> Tensor:  # G of [R, …] -> [R, …]
+            return torch.stack(values)[best, rows]
+
+        every = [held.filtered.newest() for held in state.filters]
+        predicted = torch.stack([row["predicted"] for row in every])  # [G, R, dy]
+        summaries = {name: of_best([row[name] for row in every]) for name in every[0]}
+        state.filtered.add(batch.t, **summaries)
+        gained = of_best([info["log_normaliser"] for info in infos])
+        state.filtered.log_normaliser += gained
+        place = (batch.t - 1) % self.window
+        state.errors[place] = (batch.y - predicted).abs()
+        state.observations[place] = batch.y
+        state.index.append(best)
+        beta = batch.y.new_tensor(self.betas)[best]
+        return state, {"log_normaliser": gained, "beta": beta, "ess": of_best([info["ess"] for info in infos])}
+
+    def posterior(self, state: Contest) -> OnlineBeta:
+        found = state.filtered.so_far()
+        index = state.index.stacked(1) if found.t else torch.empty(len(found.mean), 0, dtype=torch.long)
+        return OnlineBeta(**vars(found), betas=self.betas, index=index.to(found.mean.device))
