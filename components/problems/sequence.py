@@ -106,7 +106,7 @@ class Sequence:
             return None
         beside = Beside(rng, ANOTHER)
         fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
-        return fresh if self.attacker is None else fresh.attacked(self.attacker, beside)
+        return fresh.attacked(self.attacker, beside) if isinstance(self.attacker, Contamination) else fresh
 
     @property
     def missing(self) -> Tensor:
