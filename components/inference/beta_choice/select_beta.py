@@ -16,8 +16,8 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.filtering.beta_grid import BetaGrid
-from components.inference.filtering.chosen_beta import SelectedBeta
+from components.inference.beta_choice.beta_grid import BetaGrid
+from components.inference.beta_choice.chosen_beta import SelectedBeta
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
 from components.problems.sequence import Sequence

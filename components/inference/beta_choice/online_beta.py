@@ -14,8 +14,8 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.filtering.beta_grid import BetaGrid
-from components.inference.filtering.chosen_beta import OnlineBeta
+from components.inference.beta_choice.beta_grid import BetaGrid
+from components.inference.beta_choice.chosen_beta import OnlineBeta
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.metrics.predictive_loss import smallest, weights
 from components.posteriors.filtered import Filtering

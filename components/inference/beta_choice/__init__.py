@@ -1,0 +1,1 @@
+"""Choosing the β of a robust filter, by how well it predicts."""
