@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities import LinearGaussian
+from components.contracts.posteriors import Signal
 from components.contracts.traces import Trace
 from components.inference.filtering.gaussian_filtering import Z90, Gaussians, StartsGaussian
 from components.posteriors.smoothed import SmoothedSeries
@@ -40,7 +42,16 @@ def smoothed(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
     variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance
     mean, variance = means.transpose(0, 1).contiguous(), variance.transpose(0, 1).contiguous()
     z = Z90 * variance.sqrt()
-    return SmoothedSeries(mean, variance, mean - z, mean + z)
+    signal = _signal(model, mean, covariances) if isinstance(model, LinearGaussian) else None
+    return SmoothedSeries(mean, variance, mean - z, mean + z, signal)
+
+
+def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
+    """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx, dx]."""
+    spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()  # [T, (R,) dy]
+    z = Z90 * (spread if spread.dim() == 2 else spread.transpose(0, 1))
+    expected = mean @ model.H.T
+    return Signal(expected, expected - z, expected + z)
 
 
 def backwards(m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor) -> tuple[Tensor, Tensor]:

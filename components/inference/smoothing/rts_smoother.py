@@ -40,7 +40,7 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Forward[LinearGaussian]:
         return Forward(filter=kalman_start(model, problem))
