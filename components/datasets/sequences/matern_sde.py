@@ -25,8 +25,10 @@ class MaternSeries(Dataset[Sequence]):
     """Series of a Gaussian process with a Matérn kernel, simulated through its stochastic differential equation.
 
     x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
-    observation is missing (NaN) with a probability of its own.  The states x [1, T, d] are the same for all R replicates;
-    each replicate has its own observations y [R, T, 1].  Raises NumericalTrouble when Q has no Cholesky factor.
+    observation is missing (NaN) with a probability of its own.  The process f [1, T, 1], which alone is the truth to be found,
+    is the same for all R replicates; each replicate has its own observations y [R, T, 1].
+
+    Raises NumericalTrouble when Q has no Cholesky factor.
 
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010)."""
 
@@ -65,10 +67,10 @@ class MaternSeries(Dataset[Sequence]):
 
         return Sequence(
             name=self.name,
-            states=placed(path.unsqueeze(0)),
+            states=placed(path[:, :1].unsqueeze(0)),
             observations=placed(seen.unsqueeze(-1)),
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
             means=placed(path[:, :1].unsqueeze(0)),
-            state_names=["f", "f'", "f''"][: path.shape[1]],
+            state_names=["f"],
             figures=[states, coverage],
         )

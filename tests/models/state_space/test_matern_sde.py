@@ -111,12 +111,10 @@ def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
         torch.testing.assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
 
 
-def test_simulated_states_have_the_stationary_law():
-    last = torch.stack([load("matern_sde", seed, n_steps=3)[0].states[0, -1] for seed in range(400)])
-    P = transition(2.5, 0.03, 32.0, 0.005)[2]
-    scaled = last / P.diagonal().sqrt()
-    assert z_score(scaled.square(), 1.0).abs().max() < 4
-    assert abs(z_score(scaled[:, 0] * scaled[:, 2], -1 / 3)) < 4
+def test_simulated_process_has_the_covariance_of_the_kernel():
+    f = torch.stack([load("matern_sde", seed, n_steps=9)[0].states[0, :, 0] for seed in range(400)])  # [S, T]
+    K = kernel(torch.arange(9, dtype=torch.float64) * 0.005, 2.5, 0.03, 32.0)
+    assert z_score(f.unsqueeze(2) * f.unsqueeze(1), K).abs().max() < 4.5
 
 
 def test_only_what_has_a_name_is_scored():
