@@ -60,5 +60,10 @@ def simulated(
     x, path = x0, torch.empty_like(drive)
     for t in range(n_steps):
         x = path[t] = system.A @ x + drive[t]
-    noise = torch.randn(replicates, n_steps, len(system.H), generator=generator, dtype=torch.float64)
-    return path, path @ system.H.T + noise @ torch.linalg.cholesky(system.Sigma).T
+    return path, observed(system, path, replicates, generator)
+
+
+def observed(system: LinearGaussianSystem, path: Tensor, replicates: int, generator: torch.Generator) -> Tensor:
+    """Observations of states [T, dx] for each of R replicates, [R, T, dy]."""
+    noise = torch.randn(replicates, len(path), len(system.H), generator=generator, dtype=torch.float64)
+    return path @ system.H.T + noise @ torch.linalg.cholesky(system.Sigma).T

@@ -122,8 +122,8 @@ class Sequence:
         return ((self.clean != self.observations) & ~lost).any(-1)
 
     def outliers(self, replicate: int, times: int, most: int) -> list[int]:
-        """Of the corrupted observations at the first times, the t of those farthest from E[y_t | x_t], or else from what they
-        were before, a dimension in units of its median distance; in the order of time."""
+        """Of the corrupted and the suspect observations at the first times, the t of those farthest from E[y_t | x_t], or else
+        from what they were before, a dimension in units of its median distance; in the order of time."""
         origin = self.clean if self.means is None else self.means
         if origin is None:
             return []
@@ -131,7 +131,8 @@ class Sequence:
         far = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
         unit = far.nanquantile(0.5, dim=0)
         size = torch.where(unit > 0, far / unit, far).norm(dim=1).nan_to_num(-1.0)
-        size = size.masked_fill(~self.corrupted[replicate, :times], -1.0)
+        hit = self.corrupted[replicate] if self.suspect is None else self.corrupted[replicate] | self.suspect
+        size = size.masked_fill(~hit[:times].to(size.device), -1.0)
         largest = size.topk(min(most, times)).indices[:most]
         return sorted(int(t) + 1 for t in largest if size[t] > 0)
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
@@ -67,15 +68,21 @@ class AsymmetricWiener(Dataset[Sequence]):
             score_late=False,
         )
         problem = symmetric.load(rng, setting)
-        assert problem.means is not None
+        means, redraw = problem.means, problem.redraw
+        assert means is not None
+        assert redraw is not None
         assert isinstance(problem.system, LinearGaussianSystem)
-        size = (problem.observations - problem.means).abs()  # |z|  # [R, T, 2]
-        shape = (*size.shape[:2], 1 if self.coin == "shared" else size.shape[2])
-        below = (torch.rand(shape, generator=rng.data, dtype=torch.float64) < 0.5).to(size.device)
-        noise = torch.where(below, -self.below * size, self.above * size)
+
+        def seen(symmetric: Tensor, generator: torch.Generator) -> Tensor:
+            size = (symmetric - means).abs()  # |z|  # [R, T, 2]
+            shape = (*size.shape[:2], 1 if self.coin == "shared" else size.shape[2])
+            below = (torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5).to(size.device)
+            return means + torch.where(below, -self.below * size, self.above * size)
+
         return replace(
             problem,
             name=self.name,
-            observations=problem.means + noise,
+            observations=seen(problem.observations, rng.data),
+            redraw=lambda generator: seen(redraw(generator), generator),
             system=SplitNormalSystem(**vars(problem.system), below=self.below, above=self.above),
         )

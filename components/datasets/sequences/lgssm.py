@@ -13,7 +13,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.states import states
-from components.problems.linear_gaussian import Matrix, checked, simulated, tensors
+from components.problems.linear_gaussian import Matrix, checked, observed, simulated, tensors
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 
@@ -63,6 +63,7 @@ class LgssmSeries(Dataset[Sequence]):
             name=self.name,
             states=placed(path.unsqueeze(0)),
             observations=placed(seen),
+            redraw=lambda generator: placed(observed(system, path, setting.replicates, generator)),
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in vars(system).items()}),
             means=placed((path @ system.H.T).unsqueeze(0)),
             state_names=[f"x{j + 1}" for j in range(len(x0))],

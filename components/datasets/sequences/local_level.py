@@ -39,18 +39,22 @@ class LocalLevelSeries(Dataset[Sequence]):
     missing: Annotated[float, Field(ge=0, lt=1)]
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        def normal() -> Tensor:
-            return torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
+        def normal(generator: torch.Generator) -> Tensor:
+            return torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
         first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
-        level = self.initial_mean + self.initial_sd * first + self.level_sd * normal().cumsum(1)  # [R, T]
-        seen = level + self.observation_sd * normal()
-        if self.missing:
-            lost = torch.rand(seen.shape, generator=rng.data, dtype=torch.float64) < self.missing
-            seen = seen.masked_fill(lost, math.nan)
+        level = self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)  # [R, T]
+
+        def seen(generator: torch.Generator) -> Tensor:
+            y = level + self.observation_sd * normal(generator)
+            if self.missing:
+                lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                y = y.masked_fill(lost, math.nan)
+            return placed(y.unsqueeze(-1))
+
         one = torch.ones(1, 1, dtype=torch.float64)
         matrices = {
             "A": one,
@@ -63,7 +67,8 @@ class LocalLevelSeries(Dataset[Sequence]):
         return Sequence(
             name=self.name,
             states=placed(level.unsqueeze(-1)),
-            observations=placed(seen.unsqueeze(-1)),
+            observations=seen(rng.data),
+            redraw=seen,
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
             means=placed(level.unsqueeze(-1)),
             state_names=["level"],

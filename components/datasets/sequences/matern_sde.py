@@ -56,19 +56,23 @@ class MaternSeries(Dataset[Sequence]):
         x, path = factors["P0"] @ drive[0], torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
-        noise = torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
-        seen = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
-        if self.missing:
-            lost = torch.rand(seen.shape, generator=rng.data, dtype=torch.float64) < self.missing
-            seen = seen.masked_fill(lost, math.nan)
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
+        def seen(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
+            if self.missing:
+                lost = torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                y = y.masked_fill(lost, math.nan)
+            return placed(y.unsqueeze(-1))
+
         return Sequence(
             name=self.name,
             states=placed(path[:, :1].unsqueeze(0)),
-            observations=placed(seen.unsqueeze(-1)),
+            observations=seen(rng.data),
+            redraw=seen,
             system=LinearGaussianSystem(**{name: placed(matrix) for name, matrix in matrices.items()}),
             means=placed(path[:, :1].unsqueeze(0)),
             state_names=["f"],

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
@@ -50,13 +51,18 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
         x, path = self.initial_mean + self.initial_sd * drive[0], torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = grown(x, t + 1) + self.state_sd * drive[t + 1]
-        noise = torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
         means = path.square() / 20
-        seen = means + self.observation_sd * noise  # [R, T]
+
+        def seen(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            y = means + self.observation_sd * noise  # [R, T]
+            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+
         return Sequence(
             name=self.name,
             states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
-            observations=seen.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype),
+            observations=seen(rng.data),
+            redraw=seen,
             means=means.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
             state_names=["state"],

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
@@ -56,12 +57,17 @@ class StochasticVolatilityReturns(Dataset[Sequence]):
         x, path = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0], torch.empty_like(drive[1:])
         for t in range(self.n_steps):
             x = path[t] = self.mu + self.phi * (x - self.mu) + self.sigma * drive[t + 1]
-        noise = torch.randn(setting.replicates, self.n_steps, generator=rng.data, dtype=torch.float64)
-        returns = torch.exp(path / 2) * noise  # [R, T]
+
+        def returns(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(setting.replicates, self.n_steps, generator=generator, dtype=torch.float64)
+            y = torch.exp(path / 2) * noise  # [R, T]
+            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+
         return Sequence(
             name=self.name,
             states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
-            observations=returns.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype),
+            observations=returns(rng.data),
+            redraw=returns,
             means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),
             system=Volatility(self.mu, self.phi, self.sigma),
             state_names=["log-variance"],

@@ -88,17 +88,21 @@ class TerrainAidedNavigation(Realised):
             x, path = flight.m0, torch.empty_like(drive)
             for t in range(self.n_steps):
                 x = path[t] = A @ x + drive[t]
-        noise = torch.randn(setting.replicates, self.n_steps, 2, generator=rng.data, dtype=torch.float64)
         means = flight.observe(path)  # [T, 2]
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
 
+        def seen(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64)
+            return placed(means + self.noise_sd * noise)  # [R, T, 2]
+
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
         own = Sequence(
             name=self.name,
             states=placed(path.unsqueeze(0)),
-            observations=placed(means + self.noise_sd * noise),
+            observations=seen(rng.data),
+            redraw=seen,
             system=Flight(
                 self.delta,
                 self.dem,

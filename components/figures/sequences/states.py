@@ -8,12 +8,11 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
+from components.figures.sequences.outliers import REPLICATE, mark
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-REPLICATE = 0  # the replicate drawn
 
 
 def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -35,7 +34,8 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
         axis.set_ylabel(name)
         axis.margins(x=0.01)
-    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
+    mark(axes[:dx], problem, times)
+    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
     below = axes[dx]
     for j in range(y.shape[1]):
         below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])

@@ -8,12 +8,11 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
+from components.figures.sequences.outliers import REPLICATE, mark
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-REPLICATE = 0  # the replicate drawn
 
 
 def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
@@ -42,8 +41,9 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
                       transform=axis.get_xaxis_transform(), label="corrupted observation")  # fmt: skip
         axis.set(title=name, ylabel="estimate − truth")
         axis.margins(x=0.01)
+    mark(axes[: len(problem.state_names)], problem, times)
     for axis in axes[-2:]:
         axis.set_xlabel("t")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
     return {"trajectory": figure}
