@@ -1,0 +1,172 @@
+"""The security evaluation of filters: what it reports, and that its checks find what is wrong with an attack."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from known_targets import z_score
+from small_filters import problem, spoofer, victim
+from small_sequences import run
+
+from components.attackers.injection.spoofing import Spoofing
+from components.evaluation.filter_security import assess_filter, doubling_budget
+from components.evaluation.threat import Threat
+from components.metrics.names import score_names
+from components.trouble import Misfit, Shortfall
+from runner.run.rng import Streams
+
+F64 = torch.float64
+THREAT = Threat("l2", (0.0, 1.0, 3.0, 9.0))
+
+
+def assessed(attacker, p=None, threat=THREAT, inference="kalman", figures=False, **keys):
+    p = problem(25, 8) if p is None else p
+    made_by, rng = victim(p, inference, **keys).made_by, Streams(3)
+    posterior = run(made_by.inference, made_by.model, p, rng)
+    return assess_filter(p, posterior, made_by, attacker, threat, rng, figures)
+
+
+def failed(found):
+    return {check.name for check in found.checks if check.passed is False}
+
+
+def test_doubling_budget_lies_between_two_budgets_on_a_straight_line():
+    errors = torch.tensor([[1.0, 1.0, 1.0], [1.5, 2.0, 1.0], [2.5, 4.0, 1.9]], dtype=F64)
+    budget, doubled = doubling_budget([0.0, 1.0, 4.0], errors)
+    assert budget.tolist() == pytest.approx([1 + 3 * 0.5, 1.0, 4.0])
+    assert doubled.tolist() == [True, True, False]
+
+
+def test_scores_of_the_kalman_filter_under_attack():
+    p = problem(25, 8)
+    found = assessed(spoofer(steps=5, queries=20), p, figures=True)
+    assert failed(found) == set()
+    scores = found.scores
+    assert all(value.shape == (8,) for value in scores.values())
+    assert {name.split("/")[0] for name in scores} <= score_names("sequence", attacked=True)
+    assert (scores["robust_rmse/eps=9.00"] > scores["robust_rmse/eps=1.00"]).all()
+    assert torch.equal(scores["robust_rmse"], scores["robust_rmse/eps=9.00"])
+    assert (scores["robust_rmse/eps=9.00"].mean() > scores["random_rmse/eps=9.00"].mean()).all()
+    assert scores["attack_checks_passed"].tolist() == [1.0] * 8
+    curve = found.tables["security_curve"]
+    assert curve["eps"].tolist() == [0.0, 1.0, 3.0, 9.0]
+    assert curve["rmse"].tolist()[0] == pytest.approx(float(scores["rmse"].mean()))
+    assert set(found.figures) == {"error_curve"}
+
+
+def test_a_robust_filter_does_not_double_where_the_kalman_filter_does():
+    p = problem(30, 6)
+    threat = Threat("l2", (0.0, 30.0))
+    kalman = assessed(spoofer(steps=4, queries=5, probability=0.1), p, threat)
+    robust = assessed(
+        spoofer(steps=4, queries=5, probability=0.1), p, threat, "beta_bootstrap_filter", beta=0.3, particles=200
+    )
+    assert kalman.scores["robust_rmse"].mean() > 2 * robust.scores["robust_rmse"].mean()
+    assert float(kalman.scores["doubled"].mean()) > float(robust.scores["doubled"].mean())
+
+
+class BeyondBudget(Spoofing):
+    """Takes twice what it may."""
+
+    def shift(self, victim, rng, eps, found):
+        return 2 * super().shift(victim, rng, eps, None)
+
+
+class EveryTime(Spoofing):
+    """Shifts times that are not its own."""
+
+    def shift(self, victim, rng, eps, found):
+        return torch.full_like(victim.observations, eps / 2)
+
+
+class Timid(Spoofing):
+    """Looks for the shift that helps the filter."""
+
+    def shift(self, victim, rng, eps, found):
+        if self.access != "gradient":
+            return super().shift(victim, rng, eps, None)
+        u = torch.zeros_like(victim.observations)
+        for _ in range(5 * (eps > 0)):
+            slope = victim.gradient(u)[1] * self.struck(victim, rng).unsqueeze(-1)
+            u = u - 0.1 * eps * slope / slope.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+        return u
+
+
+class NeverNothing(Spoofing):
+    """Shifts with a budget of 0, too."""
+
+    def shift(self, victim, rng, eps, found):
+        return super().shift(victim, rng, max(eps, 1e-6), None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "finds"),
+    [
+        (BeyondBudget, {"no observation moves by more than ε"}),
+        (EveryTime, {"only the share of times that he has is shifted"}),
+        (Timid, {"the attack is no weaker than random signs", "a white box is no weaker than a black box"}),
+        (NeverNothing, {"a budget of 0 leaves the error as it is"}),
+    ],
+)
+def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
+    attacker = wrong(**dict(spoofer(steps=4, queries=20)))
+    with pytest.warns(Shortfall, match="not to be trusted"):
+        found = assessed(attacker)
+    assert finds <= failed(found)
+    assert float(found.scores["attack_checks_passed"][0]) == 0
+
+
+def test_another_filter_than_the_runs_own_is_found():
+    p, attacker = problem(25, 8), spoofer(steps=1, queries=2)
+    mine, other = victim(p).made_by, victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by
+    posterior = run(mine.inference, mine.model, p, Streams(3))
+    with pytest.warns(Shortfall, match="the filter attacked is the run's own"):
+        assess_filter(p, posterior, other, attacker, Threat("l2", (0.0, 1.0)), Streams(3), False)
+
+
+def test_one_replicate_has_numbers_for_scores():
+    found = assessed(spoofer(steps=1, queries=2), problem(10, 1))
+    assert all(isinstance(value, float) for value in found.scores.values())
+
+
+def test_what_is_not_known_is_said_in_a_line():
+    p, attacker = problem(6, 2), spoofer(steps=1)
+    made_by = victim(p).made_by
+    posterior = run(made_by.inference, made_by.model, p, Streams(3))
+    nowhere, unknown = dataclasses.replace(p, states=None), dataclasses.replace(p, system=None)
+    with pytest.raises(Misfit, match="knows the true states, and those of dataset=test nobody does"):
+        assess_filter(nowhere, posterior, made_by, attacker, THREAT, Streams(3), False)
+    with pytest.raises(Misfit, match=r"give attacker\.unit, its standard deviation"):
+        assess_filter(unknown, posterior, made_by._replace(model=object()), attacker, THREAT, Streams(3), False)
+
+
+def test_missing_observations_stay_missing():
+    p = problem(30, 4)
+    p.observations[0, 4:8] = torch.nan
+    found = assessed(spoofer(steps=3, queries=10), p)
+    assert failed(found) == set()
+    assert torch.isfinite(found.scores["robust_rmse"]).all()
+
+
+def test_the_gradient_of_a_particle_filter_goes_past_resampling():
+    """That of the exact filter, in the mean over replicates that differ in their particles alone.  Of the first observation,
+    most of it comes from the errors of later times, which resampling would cut off."""
+    p, particles = problem(3, 1), 2000
+    exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
+    cut = victim(p, window=1).gradient(torch.zeros_like(p.observations))[1][0, 0]
+    many = dataclasses.replace(p, observations=p.observations.expand(60, -1, -1).clone())
+    found = victim(many, "bootstrap_filter", particles=particles).gradient(torch.zeros_like(many.observations))[1][:, 0]
+    assert z_score(found, exact).abs().max() < 4
+    assert z_score(found, cut).abs().max() > 6
+
+
+def test_following_the_gradient_changes_no_number_of_the_filter():
+    p = problem(10, 3)
+    v = victim(p, "bootstrap_filter", particles=100)
+    u = torch.zeros_like(p.observations)
+    torch.testing.assert_close(v.gradient(u)[0], v.error(u), rtol=1e-12, atol=0)
+    assert torch.equal(v.error(u), v.error(u))  # his random numbers are always the same
+    other = dataclasses.replace(v, index=0)
+    assert not torch.equal(other.error(u), v.error(u))  # and not those of the evaluation

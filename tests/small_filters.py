@@ -1,0 +1,35 @@
+"""A small filter under attack, as an adversary who shifts its observations sees it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from configured import component
+from small_sequences import sequence, system
+
+from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
+from components.problems.sequence import Sequence
+from runner.run.rng import Streams
+
+
+def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:
+    """A linear Gaussian sequence with noise of its own in every replicate."""
+    p = sequence(system(seed), length, replicates)
+    noise = torch.randn(p.observations.shape, generator=torch.Generator().manual_seed(seed + 5), dtype=torch.float64)
+    return dataclasses.replace(p, observations=p.observations + 0.3 * noise)
+
+
+def victim(
+    p: Sequence, inference: str = "kalman", window: int = 1000, error: str = "rmse", index: int = 1, **keys
+) -> Replayed:
+    rng = Streams(3)
+    made_by = MadeBy(component("model", "linear_gaussian_ssm").build(p, rng), component("inference", inference, **keys))
+    return Replayed(
+        made_by, p, rng, weights_of(p, error, "spoofing"), unit_of(made_by, p, None, "spoofing"), window, index
+    )
+
+
+def spoofer(**keys):
+    """An adversary with the defaults of his YAML but for some keys."""
+    return component("attacker", "spoofing", **({"probability": 0.5} | keys))
