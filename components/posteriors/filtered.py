@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from components.contracts.traces import Trace
+from components.posteriors.draws import Draws
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,17 @@ class Filtered:
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
     ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilteredSeries(Filtered):
+    """The same of a filter that learns parameters beside the states, and weighted draws of p(θ | y_1:T)."""
+
+    parameters: Draws  # [R, M, P], with log weights
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """Writes the parameters' draws, those of the first replicate, into a run's folder: the paths written."""
+        return self.parameters.artefacts(folder)
 
 
 @dataclass(kw_only=True)

@@ -1,0 +1,224 @@
+"""SMC²: particles of parameters, each of which carries a particle filter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt, field_validator
+from torch import Tensor
+
+from components.contracts.capabilities import Parameterised
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.sequences import Observation
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import FilterState
+from components.inference.mcmc.adaptation import factor
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.inference.parameters.passes import filtered, folded, particle_filter
+from components.maths.order_statistics import quantiles
+from components.maths.resampling import ancestors, effective_sample_size
+from components.posteriors.draws import Draws
+from components.posteriors.filtered import FilteredSeries, Filtering
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+
+@dataclass(kw_only=True)
+class Nested:
+    """M weighted parameter sets for each of R replicates, each with N particles of the states, and what has been filtered."""
+
+    model: Parameterised = rebuilt()
+    problem: Sequence = rebuilt()  # of which y_1 … y_t alone are looked at
+    particles: int  # N, of the states
+    begun: Tensor  # a parameter set of each replicate before the first observation [R, P]
+    theta: Tensor  # [R·M, P]
+    log_w: Tensor  # normalised [R, M]
+    log_z: Tensor  # log Ẑ_t(θ) [R·M]
+    x: Tensor  # [R·M, N, dx]
+    log_wx: Tensor  # of the states, normalised [R·M, N]
+    filtered: Filtering
+
+
+@register("inference", "smc2")
+class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
+    """SMC²: unknown parameters and states learnt together as observations come, R replicates at once.
+
+    M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with ẑ_t(θ) = Σ_n w_{t−1}^n G_t(y_t | x_t^n),
+
+        W ← W ẑ_t(θ);   where the ESS of W falls below a share of M:  resample θ and its filter by W, then ``moves`` times
+        θ' ~ N(θ, s²/P Cov_W(θ)),   accept with probability 1 ∧ p(θ') Ẑ'_t / (p(θ) Ẑ_t),   Ẑ'_t by a new filter over y_1:t
+
+    The product over t of Σ_m W^m ẑ_t(θ^m) estimates the evidence of the model without its parameters.  Where fewer than
+    ``least_acceptance`` of the proposals are accepted, every filter is replaced by one of 2N particles, up to
+    ``most_particles``, W ← W Ẑ^{2N}/Ẑ^N.  A step costs one of a filter, a move t of them.  With a β-filter all is that of
+    the generalised posterior.  The states' summaries are of their mixture over θ.
+
+    Raises NumericalTrouble where the filter fails at a parameter set that is not merely proposed.
+
+    Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"parameterised"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "series_draws", "writes_files"})
+    mixes: ClassVar[bool] = False
+    filter: Inference
+    sets: PositiveInt
+    rejuvenate_below: Probability
+    moves: PositiveInt
+    step_size: PositiveFloat
+    regularisation: PositiveFloat
+    least_acceptance: Probability
+    most_particles: PositiveInt
+
+    @field_validator("filter")
+    @classmethod
+    def _weighs_particles(cls, value: Inference) -> Inference:
+        return particle_filter(value)
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.needs, "filter")
+
+    @torch.no_grad()
+    def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> Nested:
+        r, m = problem.replicates, self.sets
+        theta = model.draw_prior(r * m, rng.init)
+        start: FilterState = self.filter.init(model.at(theta), folded(problem, m), rng)
+        log_w = theta.new_full((r, m), -math.log(m))
+        evidence = problem.observations.new_zeros(r)
+        return Nested(
+            model=model,
+            problem=problem,
+            particles=start.particles.shape[1],
+            begun=theta.unflatten(0, (r, m))[:, 0].clone(),
+            theta=theta,
+            log_w=log_w,
+            log_z=theta.new_zeros(r * m),
+            x=start.particles,
+            log_wx=start.log_w,
+            filtered=Filtering(log_normaliser=evidence, evidence=start.filtered.evidence),
+        )
+
+    @torch.no_grad()
+    def step(self, state: Nested, batch: Observation, rng: Rng) -> tuple[Nested, Info]:
+        m = self.sets
+        y, missing = batch.y.repeat_interleave(m, 0), batch.missing
+        seen = batch._replace(y=y, missing=None if missing is None else missing.repeat_interleave(m))
+        now, _ = self._with(state.particles).step(_filter_of(state), seen, rng)
+        increment, row = now.filtered.log_normaliser, now.filtered
+        predicted = _mixed(state.log_w, row.predicted.rows[-1])
+        log_w = state.log_w + increment.view_as(state.log_w)
+        total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
+        if not torch.isfinite(total).all():
+            raise NumericalTrouble(
+                f"weights of parameters all zero or not a number at t = {batch.t}", "raise inference.sets"
+            )
+        state = replace(
+            state, log_w=log_w - total.unsqueeze(1), log_z=state.log_z + increment, x=now.particles, log_wx=now.log_w
+        )
+        state.filtered.log_normaliser += total
+        summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
+        state.filtered.add(batch.t, **summaries, predicted=predicted)
+
+        ess = effective_sample_size(state.log_w.exp())  # [R]
+        info: Info = {"log_normaliser": total, "ess": ess, "particles": state.particles}
+        tired = (ess < self.rejuvenate_below * m).nonzero().flatten()
+        if len(tired):
+            state, acceptance = self._rejuvenated(state, tired, batch.t, rng)
+            info["acceptance"] = acceptance
+            if acceptance < self.least_acceptance and 2 * state.particles <= self.most_particles:
+                state = self._doubled(state, batch.t, rng)
+        return state, info
+
+    def _with(self, particles: int) -> Inference:
+        """The filter with so many particles."""
+        return self.filter.model_copy(update={"particles": particles})
+
+    def _passed(self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng) -> FilterState:
+        """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
+        some = replace(state.problem, observations=state.problem.observations[replicates])
+        return filtered(self._with(state.particles), state.model.at(theta), folded(some, self.sets), t, rng).state
+
+    def _rejuvenated(self, state: Nested, replicates: Tensor, t: int, rng: Rng) -> tuple[Nested, Tensor]:
+        """Resample, then move the parameter sets of the replicates named; and the share of proposals that were accepted."""
+        m, P = self.sets, state.theta.shape[1]
+        rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)  # of these among all  # [K, M]
+        w, theta = state.log_w[replicates].exp(), state.theta[rows]  # [K, M], [K, M, P]
+        off = theta - (w.unsqueeze(1) @ theta)
+        L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
+        kept = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
+        theta, log_z, x, log_wx = state.theta[kept], state.log_z[kept], state.x[kept], state.log_wx[kept]
+        shares = []
+        for _ in range(self.moves):
+            z = torch.randn(len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+            proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
+            try:
+                new = self._passed(state, proposed, replicates, t, rng)
+            except NumericalTrouble:  # rejected by all: whom it concerns is not known
+                shares.append(log_z.new_zeros(()))
+                continue
+            new_z = new.filtered.log_normaliser
+            before, after = state.model.log_prior(theta) + log_z, state.model.log_prior(proposed) + new_z
+            accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
+            shares.append(alpha.mean())
+            theta, log_z = torch.where(accept[:, None], proposed, theta), torch.where(accept, new_z, log_z)
+            x = torch.where(accept[:, None, None], new.particles, x)
+            log_wx = torch.where(accept[:, None], new.log_w, log_wx)
+        there = rows.flatten()
+        moved = replace(
+            state,
+            theta=state.theta.index_copy(0, there, theta),
+            log_z=state.log_z.index_copy(0, there, log_z),
+            x=state.x.index_copy(0, there, x),
+            log_wx=state.log_wx.index_copy(0, there, log_wx),
+            log_w=state.log_w.index_fill(0, replicates, -math.log(m)),
+        )
+        return moved, torch.stack(shares).mean()
+
+    def _doubled(self, state: Nested, t: int, rng: Rng) -> Nested:
+        """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section 3.6.1."""
+        state = replace(state, particles=2 * state.particles)
+        everyone = torch.arange(len(state.log_w), device=state.theta.device)
+        new = self._passed(state, state.theta, everyone, t, rng)
+        log_z = new.filtered.log_normaliser
+        log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
+        total = torch.logsumexp(log_w, 1)
+        state.filtered.log_normaliser += total
+        return replace(state, log_w=log_w - total.unsqueeze(1), log_z=log_z, x=new.particles, log_wx=new.log_w)
+
+    def posterior(self, state: Nested) -> FilteredSeries:
+        r, names = len(state.log_w), list(state.model.parameter_names)
+        theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
+        draws = Draws(theta, state.begun, names, state.model, log_weights=state.log_w, replicates=r)
+        return FilteredSeries(**vars(state.filtered.so_far()), parameters=draws)
+
+
+def _filter_of(state: Nested) -> FilterState:
+    """The filters of all parameter sets, which have kept nothing."""
+    fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
+    return FilterState(
+        model=state.model.at(state.theta), particles=state.x, log_w=state.log_wx, filtered=fresh, weighted=None
+    )
+
+
+def _mixed(log_w: Tensor, values: Tensor) -> Tensor:
+    """Σ_m W^m v_m of values [R·M, d] -> [R, d]."""
+    return (log_w.exp().unsqueeze(1) @ values.unflatten(0, log_w.shape)).squeeze(1)
+
+
+def _summaries(state: Nested, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
+    """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's own [R·M, dx]."""
+    mean = _mixed(state.log_w, means)
+    off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
+    variance = _mixed(state.log_w, variances) + (state.log_w.exp().unsqueeze(1) @ off.square()).squeeze(1)
+    r = len(state.log_w)
+    w = (state.log_w.flatten().unsqueeze(1) + state.log_wx).exp().view(r, -1)  # [R, M·N]
+    drawn = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))  # [R, M·N, dx]
+    lower, upper = quantiles(drawn, (0.05, 0.95))
+    return {"mean": mean, "variance": variance, "lower": lower, "upper": upper}
