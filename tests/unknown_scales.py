@@ -60,8 +60,8 @@ def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
 
 
 def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[float, float]:
-    """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its standard deviation, on grids of s and of
-    the level; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the last term left out where asked."""
+    """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its standard deviation, on grids;
+    G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the last term left out where asked."""
     system = problem.system
     s, total, _ = prior("observation_sd", 80)
     x = torch.linspace(-14, 14, 561, dtype=torch.float64)

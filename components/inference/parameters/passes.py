@@ -36,7 +36,9 @@ def particle_filter(value: Inference) -> Inference:
         ValueError: it is not.
     """
     if not isinstance(value, ParticleFilter):
-        raise ValueError(f"{value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …")
+        raise ValueError(
+            f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
+        )
     return value
 
 

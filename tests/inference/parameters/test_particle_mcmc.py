@@ -6,7 +6,7 @@ import pytest
 import torch
 from configured import component
 from known_targets import z_score
-from unknown_scales import exact, generalised, model, series
+from unknown_scales import exact, generalised, model, repeated, series
 
 from components.inference.parameters.particle_mcmc import ParticleMCMC
 from components.inference.parameters.passes import filtered, trajectories
@@ -54,16 +54,16 @@ def off_by(problem, inference, steps: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("kind", "right"), [(ParticleMCMC, True), (MadeAnew, False)])
 def test_posterior_is_exact_with_few_particles(kind, right):
-    problem = series(2)
-    z = off_by(problem, method(6, 120, 100, kind), 260)
-    assert (z.abs().max() < 4) == right, z
+    """Four particles: the estimates of the likelihood are so noisy that a sampler that is only nearly right is far off."""
+    problem = series(1)
+    z = off_by(problem, method(4, 150, 60, kind), 190 if right else 110)
+    assert (z.abs().max() < 4) if right else (z.abs().max() > 7), z
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("particles", [5, 20, 200])
+@pytest.mark.parametrize("particles", [4, 20, 200])
 def test_posterior_is_exact_whatever_the_number_of_particles(particles):
-    problem = series(3, n_steps=15, seed=3)
-    assert off_by(problem, method(particles, 150, 400), 1600).abs().max() < 4.2
+    assert off_by(series(2), method(particles, 150, 200), 1000).abs().max() < 4
 
 
 def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
@@ -72,7 +72,7 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
     mean, sd = generalised(problem, 0.3)
     without, _ = generalised(problem, 0.3, integral=False)
     assert abs(without - mean) > 0.2 * sd
-    found = sampled(problem, method(8, 150, 100, beta=0.3), 240, model(problem, both=False)).parameters
+    found = sampled(problem, method(8, 150, 50, beta=0.3), 160, model(problem, both=False)).parameters
     chains = found.values[..., 0].mean(1)
     assert abs(z_score(chains, mean)) < 4
     assert abs(z_score(chains, without)) > 8
@@ -82,9 +82,7 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
 def test_trajectories_are_draws_of_the_smoothing_distribution():
     """Of one θ for all: means and squares of x_t | y_1:T by the Rauch–Tung–Striebel recursions of the Gibbs sampler's test."""
     problem = series(1, n_steps=6)
-    many = series(1, n_steps=6)
-    many.observations = problem.observations.expand(3000, -1, -1).contiguous()
-    many.replicates = 3000
+    many = repeated(problem, 3000)
     built = model(problem)
     of = built.at(torch.tensor([[0.1, -0.6]], dtype=torch.float64).expand(3000, -1))
     rng = Streams(0)
@@ -102,7 +100,9 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     covariance = precision.inverse()
     mean = covariance @ shift
     sd = covariance.diagonal().sqrt()
-    assert ((path.mean(0) - mean[1:]) / sd[1:]).abs().max() < 0.08  # 150 particles are biased by some of their own variance
+    assert (
+        (path.mean(0) - mean[1:]) / sd[1:]
+    ).abs().max() < 0.08  # 150 particles are biased by some of their own variance
     assert (path.std(0) / sd[1:] - 1).abs().max() < 0.06
     lagged = ((path[:, :-1] - mean[1:-1]) * (path[:, 1:] - mean[2:])).mean(0)
     torch.testing.assert_close(lagged, covariance.diagonal(1)[1:], rtol=0.12, atol=0.0)
@@ -128,7 +128,9 @@ def test_draws_are_kept_after_warm_up_and_scored():
     assert found.parameters.draws.shape == (6, 7, 2)
     assert found.parameters.stats["lp"].shape == (6, 7)
     scores = problem.score(found, Streams(0))
-    assert {"nmse", "coverage90", "ess", "rhat", "mean/state_sd", "error/state_sd", "coverage90/observation_sd"} <= set(scores)
+    assert {"nmse", "coverage90", "ess", "rhat", "mean/state_sd", "error/state_sd", "coverage90/observation_sd"} <= set(
+        scores
+    )
     assert all(value.shape == (3,) for value in scores.values())
     torch.testing.assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
 
@@ -137,7 +139,10 @@ def test_draws_are_kept_after_warm_up_and_scored():
     ("overrides", "told"),
     [
         (["inference.filter=kalman"], "inference.filter: kalman is no particle filter; choose bootstrap_filter"),
-        (["model.unknown.observation_sd=null"], "needs parameterised, which model=lgssm lacks as configured; set model.unknown"),
+        (
+            ["model.unknown.observation_sd=null"],
+            "needs parameterised, which model=lgssm lacks as configured; set model.unknown",
+        ),
         (
             ["inference.filter=beta_bootstrap_filter", "dataset=nonlinear_growth", "model=contaminated_ssm"],
             "model=contaminated_ssm assumes linear_gaussian",
