@@ -28,7 +28,7 @@ class Filtered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilteredSeries(Filtered):
+class LearnedSeries(Filtered):
     """The same of a filter that learns parameters beside the states, and weighted draws of p(θ | y_1:T)."""
 
     parameters: Draws  # [R, M, P], with log weights

@@ -23,7 +23,7 @@ from components.inference.parameters.passes import filtered, folded, particle_fi
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
-from components.posteriors.filtered import FilteredSeries, Filtering
+from components.posteriors.filtered import Filtering, LearnedSeries
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -192,11 +192,11 @@ class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
         state.filtered.log_normaliser += total
         return replace(state, log_w=log_w - total.unsqueeze(1), log_z=log_z, x=new.particles, log_wx=new.log_w)
 
-    def posterior(self, state: Nested) -> FilteredSeries:
+    def posterior(self, state: Nested) -> LearnedSeries:
         r, names = len(state.log_w), list(state.model.parameter_names)
         theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
         draws = Draws(theta, state.begun, names, state.model, log_weights=state.log_w, replicates=r)
-        return FilteredSeries(**vars(state.filtered.so_far()), parameters=draws)
+        return LearnedSeries(**vars(state.filtered.so_far()), parameters=draws)
 
 
 def _filter_of(state: Nested) -> FilterState:
