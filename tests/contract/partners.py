@@ -88,6 +88,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "deep_ensemble": ["members=2"],
         "dsvi": ["n_predict=2"],
         "ffbs": ["filter={name: bootstrap_filter, particles: 8}"],
+        "two_filter": ["filter={name: bootstrap_filter, particles: 8}"],
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
         "hmc": ["chains=3", "warmup=1", "max_steps=4"],

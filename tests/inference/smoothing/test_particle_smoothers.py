@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
-from configured import component
+from configured import component, load
 from exact_smoothing import smoothed
 from known_targets import z_score
 from small_sequences import run, sequence
 
+from components.inference.smoothing.transitions import pairs
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from runner.run.rng import Streams
 
-SMOOTHERS = ["ffbs", "ffbsi"]
+SMOOTHERS = ["ffbs", "ffbsi", "two_filter"]
 T, R, N = 6, 60, 600
 
 
@@ -66,3 +68,126 @@ def test_smoothing_distributions_are_those_of_the_joint_gaussian(name, missing):
         component("inference", "bootstrap_filter", particles=N), LinearGaussianModule(s), problem, Streams(3)
     )
     assert z_score(filtered.mean, exact.mean).abs().max() > 20
+
+
+class Opaque(torch.nn.Module):
+    """A model that can be drawn from and evaluated, and says nothing of what it is made of."""
+
+    def __init__(self, whole: LinearGaussianModule):
+        super().__init__()
+        self.whole = whole
+
+    def init(self, shape, generator):
+        return self.whole.init(shape, generator)
+
+    def transition(self, x, t, generator):
+        return self.whole.transition(x, t, generator)
+
+    def log_transition(self, x, x_prev, t):
+        return self.whole.log_transition(x, x_prev, t)
+
+    def log_observation(self, y, x, t):
+        return self.whole.log_observation(y, x, t)
+
+    def observation_mean(self, x, t):
+        return self.whole.observation_mean(x, t)
+
+
+@pytest.mark.parametrize("block", [1 << 20, 50])
+def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, block):
+    monkeypatch.setattr("components.inference.smoothing.transitions.BLOCK", block)
+    g = torch.Generator().manual_seed(0)
+    later, earlier = (torch.randn(3, k, 2, dtype=torch.float64, generator=g) for k in (5, 7))
+    log_w = torch.log_softmax(torch.randn(3, 7, dtype=torch.float64, generator=g), 1)
+    model = LinearGaussianModule(GENTLE)
+    literal = torch.empty(3, 5, 7, dtype=torch.float64)
+    for k in range(5):
+        for n in range(7):
+            law = torch.distributions.MultivariateNormal(earlier[:, n] @ GENTLE.A.T, GENTLE.Q)
+            literal[:, k, n] = log_w[:, n] + law.log_prob(later[:, k])
+    for who in (model, Opaque(model)):
+        got = torch.full_like(literal, math.nan)
+        for found in pairs(who, later, earlier, log_w, 2):
+            got[found.replicates, found.later] = found.logits + found.constant
+        torch.testing.assert_close(got, literal, rtol=1e-10, atol=1e-10)
+
+
+def test_ffbs_weights_are_the_printed_ones():
+    """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l), by loops."""
+    problem, model, n = sequence(GENTLE, 4, 2), LinearGaussianModule(GENTLE), 9
+    inference, rng = smoother("ffbs", n), Streams(1)
+    state = inference.init(model, problem, rng)
+    clouds = []
+    for _, batch in problem.batches("observation", rng, 0, 4):
+        state, _ = inference.step(state, batch, rng)
+        clouds.append((state.filter.weighted.x.clone(), state.filter.weighted.log_w.exp()))
+    got = inference.posterior(state)
+    for r in range(2):
+        x, w = clouds[-1][0][r], clouds[-1][1][r]
+        for t in range(2, -1, -1):
+            before, own = clouds[t][0][r], clouds[t][1][r]
+            f = torch.stack(
+                [torch.distributions.MultivariateNormal(GENTLE.A @ b, GENTLE.Q).log_prob(x).exp() for b in before]
+            )
+            w = torch.stack([sum(w[j] * own[i] * f[i, j] / (own @ f[:, j]) for j in range(n)) for i in range(n)])
+            x = before
+            torch.testing.assert_close(got.mean[r, t], w @ x)
+            torch.testing.assert_close(got.variance[r, t], w @ (x - w @ x).square())
+
+
+@pytest.mark.parametrize("name", SMOOTHERS)
+def test_beta_to_zero_is_the_smoother_of_the_bootstrap_filter(name):
+    problem, model = gappy(True), LinearGaussianModule(GENTLE)
+    exact = run(smoother(name, 50), model, problem, Streams(3))
+    zero = run(smoother(name, 50, beta=0.0), model, problem, Streams(3))
+    for what in ("mean", "variance", "lower", "upper"):
+        assert torch.equal(getattr(zero, what), getattr(exact, what)), what
+    other = run(smoother(name, 50, beta=0.3), model, problem, Streams(3))
+    assert not torch.equal(other.mean, exact.mean)
+
+
+@pytest.mark.parametrize("name", SMOOTHERS)
+def test_the_way_back_is_the_same_whenever_it_is_asked_for(name):
+    problem, model = gappy(False), LinearGaussianModule(GENTLE)
+    inference = smoother(name, 40)
+    quiet = run(inference, model, problem, Streams(2))
+    rng = Streams(2)
+    state = inference.init(model, problem, rng)
+    assert problem.score(inference.posterior(state), rng) == {}
+    for t, batch in problem.batches("observation", rng, 0, T):
+        state, _ = inference.step(state, batch, rng)
+        early = inference.posterior(state)
+        assert early.mean.shape == (R, t, 2)
+        state = deepcopy(state)
+        state.smoothed = None
+    for what in ("mean", "variance", "lower", "upper"):
+        assert torch.equal(getattr(inference.posterior(state), what), getattr(quiet, what)), what
+
+
+@pytest.mark.parametrize("name", SMOOTHERS)
+def test_an_outlier_moves_the_smoother_of_a_beta_filter_less(name):
+    problem = sequence(GENTLE, T, 8)
+    problem.observations[:, 3] += 25.0
+    problem.states = None
+    model = LinearGaussianModule(GENTLE)
+    clean = smoothed(GENTLE, sequence(GENTLE, T, 1).observations[0]).mean
+    robust, plain = (run(smoother(name, **keys), model, problem, Streams(0)).mean for keys in ({"beta": 0.3}, {}))
+    assert (robust - clean).abs().mean() < 0.5 * (plain - clean).abs().mean()
+
+
+def test_only_filters_that_keep_weights_are_taken():
+    with pytest.raises(ValueError, match="kalman keeps no weighted particles; choose bootstrap_filter"):
+        component("inference", "ffbs", filter=component("inference", "kalman"))
+    with pytest.raises(ValueError, match="student_t_filter weighs by what the way back does not know; choose"):
+        component("inference", "two_filter", filter=component("inference", "student_t_filter"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
+    """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a failure of Monte Carlo)."""
+    problem, rng = load("matern_sde", replicates=6, n_steps=60, dtype=dtype)
+    model = component("model", "matern_sde").build(problem, rng)
+    exact = problem.score(run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng)["nmse"].mean()
+    inference = smoother("ffbsi", 1000)
+    got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
+    assert abs(float(got / exact) - 1) < 0.05

@@ -1,0 +1,37 @@
+"""Draws from many categorical distributions at once, against running sums."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.maths.backward_draws import distinct, inverse_cdf
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 9, 50])
+def test_inverse_cdf_is_where_the_running_sum_first_exceeds_u(n):
+    g = torch.Generator().manual_seed(n)
+    p = torch.rand(3, 4, n, dtype=torch.float64, generator=g)
+    p[:, :, n // 2 :: 3] = 0.0
+    p[..., 0] += 1e-3
+    p /= p.sum(2, keepdim=True)
+    rows = torch.randint(4, (3, 500), generator=g)
+    u = torch.rand(3, 500, dtype=torch.float64, generator=g)
+    got = inverse_cdf(p, rows, u)
+    for r in range(3):
+        running = p[r].cumsum(1)[rows[r]]
+        assert torch.equal(got[r], (running <= u[r].unsqueeze(1)).sum(1))
+    assert (p.gather(1, rows.unsqueeze(2).expand(-1, -1, n)).gather(2, got.unsqueeze(2)) > 0).all()
+
+
+def test_extreme_uniforms_never_choose_what_has_no_probability():
+    p = torch.tensor([[[0.0, 0.5, 0.0, 0.5, 0.0]]])
+    u = torch.tensor([[0.0, 0.4999999, 0.5, 1 - 2**-24]], dtype=torch.float64)
+    assert inverse_cdf(p, torch.zeros(1, 4).long(), u).tolist() == [[1, 1, 3, 3]]
+
+
+def test_distinct_numbers_and_their_places():
+    chosen = torch.tensor([[3, 1, 3, 3], [0, 2, 4, 1]])
+    different, place = distinct(chosen, 5)
+    assert different.tolist() == [[1, 3, 1, 1], [0, 1, 2, 4]]
+    assert torch.equal(different.gather(1, place), chosen)
