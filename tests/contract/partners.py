@@ -8,6 +8,7 @@ import contextlib
 import itertools
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import yaml
 from omegaconf import OmegaConf
@@ -35,6 +36,11 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "linear_simulation": ["n_train=20", "n_test=10"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
+        "csv_series": [
+            f"path={Path(__file__).parent.parent / 'fixtures' / 'series.csv'}",
+            "columns=[pm25]",
+            "truth=[network]",
+        ],
         "london_air": ["hours=24", "simulated=true"],
         "matern_sde": ["n_steps=12"],
         "mnist": ["n_train=24", "n_test=6"],
