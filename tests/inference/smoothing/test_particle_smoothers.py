@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from copy import deepcopy
 
@@ -12,6 +13,7 @@ from exact_smoothing import smoothed
 from known_targets import z_score
 from small_sequences import run, sequence
 
+from components.inference.smoothing import two_filter
 from components.inference.smoothing.transitions import pairs
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Sequence
@@ -191,3 +193,32 @@ def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     inference = smoother("ffbsi", 1000)
     got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
     assert abs(float(got / exact) - 1) < 0.05
+
+
+def test_a_wide_proposal_is_put_right_by_weights(monkeypatch):
+    """With a proposal half again as wide as that of the prior's moments, the answer is the same."""
+    whole = two_filter.artificial_priors
+
+    def wide(model, times, generator):
+        return [
+            found if found.L_B is None else dataclasses.replace(found, L_B=1.5 * found.L_B)
+            for found in whole(model, times, generator)
+        ]
+
+    monkeypatch.setattr(two_filter, "artificial_priors", wide)
+    problem = gappy(False)
+    got = run(smoother("two_filter"), LinearGaussianModule(GENTLE), problem, Streams(3))
+    exact = smoothed(GENTLE, problem.observations[0])
+    assert z_score(got.mean, exact.mean).abs().max() < 4.5
+    assert z_score(got.variance, exact.variance).abs().max() < 4.5
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_exact_signal_of_the_rauch_tung_striebel_smoother(missing):
+    problem = gappy(missing)
+    got = run(component("inference", "rts_smoother"), LinearGaussianModule(GENTLE), problem, Streams(0)).signal
+    exact = smoothed(GENTLE, problem.observations[0])
+    spread = (GENTLE.H @ exact.covariance @ GENTLE.H.T + GENTLE.Sigma).diagonal(dim1=1, dim2=2).sqrt()
+    torch.testing.assert_close(got.mean[0], exact.mean @ GENTLE.H.T)
+    torch.testing.assert_close(got.upper[0] - got.mean[0], 1.6448536269514722 * spread)
+    torch.testing.assert_close(got.mean[0] - got.lower[0], 1.6448536269514722 * spread)
