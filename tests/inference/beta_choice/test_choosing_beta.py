@@ -1,0 +1,240 @@
+"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates, the same after a restart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from configured import component, load
+from pydantic import ValidationError
+from small_sequences import run
+
+from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
+from components.trouble import Misfit, Shortfall
+from runner.run import checkpoint
+from runner.run.rng import Streams
+
+BETAS = [0.0, 0.01, 0.1, 0.8]
+
+
+def contaminated(replicates=4, n_steps=60, seed=0):
+    problem, rng = load("wiener_velocity", seed=seed, replicates=replicates, n_steps=n_steps)
+    problem = problem.attacked(component("attacker", "gaussian_contamination"), rng)
+    return problem, component("model", "linear_gaussian_ssm").build(problem, rng), rng
+
+
+def select(betas=BETAS, particles=100, filter="beta_bootstrap_filter", **keys):
+    return component(
+        "inference",
+        "select_beta",
+        filter=component("inference", filter, particles=particles),
+        betas=betas,
+        **keys,
+    )
+
+
+def online(betas=BETAS, particles=100, **keys):
+    own = component("inference", "beta_bootstrap_filter", particles=particles)
+    return component("inference", "online_beta", filter=own, betas=betas, **keys)
+
+
+def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
+    y, predicted = np.random.default_rng(0).normal([[[5.0, -40.0]], [[3.0, 8.0]]], 2.0, (2, 2, 9, 2))
+    y[1, 4] = math.nan  # missing
+    expected = []
+    for own, guess in zip(y, predicted, strict=True):
+        w = [1 / abs(statistics.median(v for v in own[:, j] if not math.isnan(v))) for j in range(2)]
+        errors = [
+            (w[0] * abs(own[t, 0] - guess[t, 0]) + w[1] * abs(own[t, 1] - guess[t, 1])) / 2
+            for t in range(9)
+            if not math.isnan(own[t, 0])
+        ]
+        expected.append(statistics.median(errors))
+    seen = torch.from_numpy(y)
+    found = predictive_loss(seen, torch.from_numpy(predicted), weights(seen, "inverse_median", "k"))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert torch.equal(weights(seen, "none", "k"), torch.ones(2, 2, dtype=torch.float64))
+
+
+def test_a_median_of_zero_is_named():
+    y = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 5.0]]])
+    told = "inference.standardised=inverse_median: the median of observation dimension 2 is 0; set inference.standardised=none"
+    with pytest.raises(Misfit, match=told):
+        weights(y, "inverse_median", "inference.standardised")
+
+
+def test_ties_go_to_the_smaller_beta():
+    losses = torch.tensor([[2.0, 1.0, 3.0, math.nan], [1.0, 1.0, 2.0, 1.0], [1.0, 2.0, 2.0, 0.5]])
+    assert smallest(losses).tolist() == [1, 0, 1, 2]
+    assert modal(torch.tensor([2, 0, 2, 0, 1])) == 0
+    assert modal(torch.tensor([2, 0, 2])) == 2
+
+
+def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations():
+    problem, model, rng = contaminated()
+    inference = select()
+    found = run(inference, model, problem, rng)
+    other = problem.another(Streams(0))
+    w = weights(other.observations, "inverse_median", "k")
+    # The same draws as inside: all filters see time t before any sees the next, the largest β first.
+    rng = contaminated()[2]
+    states = [[f.init(model, data, rng) for f in inference.filters] for data in (problem, other)]
+    for (_, seen), (_, elsewhere) in zip(
+        problem.batches("observation", rng, 0, 60), other.batches("observation", rng, 0, 60), strict=True
+    ):
+        for g in reversed(range(4)):
+            states[0][g], _ = inference.filters[g].step(states[0][g], seen, rng)
+        for g in range(4):
+            states[1][g], _ = inference.filters[g].step(states[1][g], elsewhere, rng)
+    losses = torch.stack([predictive_loss(other.observations, s.filtered.so_far().predicted, w) for s in states[1]])
+    torch.testing.assert_close(found.losses, losses, rtol=0, atol=0)
+    assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
+    torch.testing.assert_close(found.mean, states[0][found.chosen].filtered.so_far().mean, rtol=0, atol=0)
+    assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
+    assert found.scored_on == "an alternative realisation"
+
+
+def test_an_alternative_realisation_is_of_the_same_states_and_no_stream_of_the_run_moves():
+    problem, _, rng = contaminated()
+    before = rng.state()
+    other = problem.another(rng)
+    assert all(torch.equal(before[name], now) for name, now in rng.state().items())
+    assert other.states is problem.states
+    assert not (other.observations == problem.observations).any()
+    assert 0.02 < float(other.corrupted.double().mean()) < 0.25
+    assert not torch.equal(other.corrupted, problem.corrupted)
+    noise = other.observations - problem.means
+    assert abs(float(noise[~other.corrupted].std()) - 1) < 0.1
+    again = problem.another(rng)
+    assert torch.equal(again.observations, other.observations)
+
+
+def test_what_cannot_be_simulated_again_is_used_itself_and_said():
+    problem, model, rng = contaminated()
+    alone = replace(problem, redraw=None)
+    with pytest.warns(Shortfall, match="no other realisation can be simulated; β is chosen on the observations"):
+        found = run(select(), model, alone, rng)
+    assert found.scored_on == "the observations themselves"
+    assert found.losses.isfinite().all()
+
+
+@pytest.mark.parametrize("stop", [3, 6, 7, 15])
+def test_a_run_that_was_stopped_goes_on_to_the_same_choice(tmp_path, stop):
+    for inference in (select(share=0.3), online(window=4)):
+        problem, model, rng = contaminated(n_steps=20)
+        whole = run(inference, model, problem, rng)
+        problem, model, rng = contaminated(n_steps=20)
+        state = inference.init(model, problem, rng)
+        for t, batch in problem.batches("observation", rng, 0, stop):
+            state, _ = inference.step(state, batch, rng)
+            taken = checkpoint.snapshot(state, rng.state(), {"step": t, "replicate": 0, "signature": "s"})
+        checkpoint.save_checkpoint(tmp_path, taken)
+        problem, model, rng = contaminated(n_steps=20)
+        fresh = inference.init(model, problem, rng)
+        facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
+        state, streams = checkpoint.restore(facts, tensors, fresh)
+        rng.restore(streams)
+        for _, batch in problem.batches("observation", rng, stop, 20):
+            state, _ = inference.step(state, batch, rng)
+        again = inference.posterior(state)
+        for name in ("mean", "lower", "predicted", "ess", "log_normaliser"):
+            assert torch.equal(vars(again)[name], vars(whole)[name]), name
+        assert all(torch.equal(a, b) for a, b in zip(again.scores().values(), whole.scores().values(), strict=True))
+
+
+def test_after_the_choice_one_filter_goes_on():
+    problem, model, rng = contaminated(n_steps=20)
+    inference = select(share=0.25)
+    state = inference.init(model, problem, rng)
+    for t, batch in problem.batches("observation", rng, 0, 20):
+        state, _ = inference.step(state, batch, rng)
+        assert (len(state.seen), len(state.elsewhere)) == ((4, 4) if t < 5 else (1, 0))
+    assert inference.posterior(state).t == 20
+
+
+def test_online_choice_looks_back_over_the_window_alone():
+    problem, model, rng = contaminated(replicates=3, n_steps=30)
+    inference, window = online(window=8, first_beta=0.01), 8
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches("observation", rng, 0, 30):
+        state, _ = inference.step(state, batch, rng)
+    found, every = inference.posterior(state), [f.filtered.so_far() for f in state.filters]
+    y = problem.observations
+    for t in range(30):
+        if t < window:
+            best = torch.full((3,), 1)
+        else:
+            past = slice(t - window, t)
+            w = weights(y[:, past], "inverse_median", "k")
+            best = smallest(torch.stack([predictive_loss(y[:, past], f.predicted[:, past], w) for f in every]))
+        assert torch.equal(found.index[:, t], best)
+        for r in range(3):
+            for name in ("mean", "variance", "lower", "upper", "predicted", "ess"):
+                assert torch.equal(vars(found)[name][r, t], vars(every[best[r]])[name][r, t])
+
+
+def test_a_missing_observation_counts_for_no_beta():
+    problem, _, rng = contaminated(replicates=2, n_steps=30)
+    gap = problem.observations.clone()
+    gap[0, 10:14] = math.nan
+    holed = replace(problem, observations=gap, redraw=lambda generator: gap)
+    model = component("model", "linear_gaussian_ssm").build(holed, rng)
+    for inference in (select(), online(window=5)):
+        scores = holed.score(run(inference, model, holed, Streams(1)), rng)
+        assert scores["missing"].tolist() == [4, 0]
+        assert all(torch.isfinite(v).all() for v in scores.values())
+
+
+@pytest.mark.parametrize("robust", ["beta_bootstrap_filter", "beta_auxiliary_filter"])
+def test_beta_of_zero_is_the_ordinary_filter(robust):
+    """β → 0 is log g to machine precision: the same particles are drawn, and the same resampled.
+
+    At an outlier log g = −5,000, of which β (log g)² / 2 is missed."""
+    ordinary = robust.removeprefix("beta_")
+    problem, model, _ = contaminated(replicates=3, n_steps=40)
+    exact = run(component("inference", ordinary, particles=200), model, problem, Streams(5))
+    for beta in (0.0, 1e-18):
+        found = run(component("inference", robust, particles=200, beta=beta), model, problem, Streams(5))
+        for name in ("mean", "lower", "upper", "predicted"):
+            torch.testing.assert_close(vars(found)[name], vars(exact)[name], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"betas": []}, "at least 1 item"),
+        ({"betas": [-0.1, 0.1]}, "greater than or equal to 0"),
+        ({"betas": [0.1, 0.1]}, r"betas: \[0.1, 0.1\] must increase"),
+        ({"betas": [0.1, 1.5]}, "betas: 1.5 is no β of beta_bootstrap_filter"),
+        ({"filter": "bootstrap_filter"}, "filter: bootstrap_filter has no β to choose; use beta_bootstrap_filter"),
+    ],
+)
+def test_grids_that_cannot_be_meant(keys, told):
+    with pytest.raises(ValidationError, match=told):
+        select(**keys)
+
+
+def test_the_first_beta_is_of_the_grid():
+    with pytest.raises(ValidationError, match=r"first_beta: 0\.3 is not one of betas"):
+        online(first_beta=0.3)
+
+
+def test_tables_and_figures(tmp_path):
+    problem, model, rng = contaminated(n_steps=20)
+    found = run(select(), model, problem, rng)
+    (path,) = found.artefacts(tmp_path)
+    table = pd.read_csv(path)
+    assert table["beta"].tolist() == BETAS
+    assert table["best_in"].sum() == 4
+    assert table.loc[table["chosen"], "beta"].tolist() == [BETAS[found.chosen]]
+    assert {"beta", "effective_size"} <= set(problem.draw(found, rng))
+    (ax,) = found.figures()["beta"].axes
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [found.chosen]
+    live = run(online(window=5), model, problem, rng)
+    assert pd.read_csv(live.artefacts(tmp_path)[0]).shape == (20, 5)
+    assert len(live.figures()["beta"].axes) == 3
