@@ -1,4 +1,4 @@
-"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates, the same after a restart."""
+"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates; runs that are resumed."""
 
 from __future__ import annotations
 
