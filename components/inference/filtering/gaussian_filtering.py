@@ -152,12 +152,18 @@ def settled(found: Gain) -> Gain:
     P, before = found.P, found.start
     if P.requires_grad or P.shape != before.shape:
         return found
-    eps = SETTLED * torch.finfo(P.dtype).eps
-    if P.dim() == 2 and abs((now := float(P.trace())) - float(before.trace())) > eps * now:
+    if (
+        P.dim() == 2
+        and abs((now := float(P.trace())) - float(before.trace())) > SETTLED * torch.finfo(P.dtype).eps * now
+    ):
         return found  # most are far from it, which the trace shows
+    return replace(found, P=before) if bool(rounding(P, before).all()) else found
+
+
+def rounding(P: Tensor, before: Tensor) -> Tensor:
+    """Entries of a covariance that differ by a few rounding errors from those of before, each in its own units."""
     sd = P.diagonal(dim1=-2, dim2=-1).sqrt()
-    slack = eps * sd.unsqueeze(-1) * sd.unsqueeze(-2)
-    return replace(found, P=before) if bool(((P - before).abs() <= slack).all()) else found
+    return (P - before).abs() <= SETTLED * torch.finfo(P.dtype).eps * sd.unsqueeze(-1) * sd.unsqueeze(-2)
 
 
 def applied(K: Tensor, innovation: Tensor) -> Tensor:

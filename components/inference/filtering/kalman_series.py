@@ -1,10 +1,11 @@
 """The Kalman filter over whole series: the numbers of one step after the other, without the steps.
 
-Covariances and gains do not depend on the observations, so that they are found first and each only until it settles; what is
-left of a step is m_t = (I − K_t H) A m_{t−1} + K_t y_t, one product for all replicates.  Everything else is done for all
-times at once.  It can be differentiated with respect to the observations.
+Covariances and gains do not depend on the observations, so that they are found first: where nothing is missing by doubling,
+otherwise one after the other, and each only until it settles.  What is left of a step is m_t = (I − K_t H) A m_{t−1} + K_t y_t,
+one product for all replicates.  Everything else is done for all times at once.  It can be differentiated with respect to the
+observations.
 
-Source: Särkkä (2013), theorem 4.2."""
+Source: Särkkä (2013), theorem 4.2; Särkkä and García-Fernández (2021), section 3, for the doubling."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.inference.filtering.gaussian_filtering import Gain, log_determinant, unseen
+from components.inference.filtering.gaussian_filtering import (
+    Deviations,
+    Gain,
+    gain,
+    log_determinant,
+    predicted_covariance,
+    rounding,
+    unseen,
+)
 from components.inference.filtering.kalman import kalman_gain
 
 
@@ -29,6 +38,16 @@ class FilteredSeries:
     log_evidence: Tensor  # [R]
 
 
+@dataclass(frozen=True)
+class _Gains:
+    """Gains and covariances of the times that differ, and which of them is that of each time."""
+
+    K: Tensor  # [U, dx, dy] or [U, R, dx, dy]
+    whiten: Tensor  # [U, (R,) dy, dy]
+    P: Tensor  # [T, (R,) dx, dx]
+    which: Tensor  # [T] of U
+
+
 def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = None) -> FilteredSeries:
     """Filters observations y [R, T, dy]; what is missing [R, T] may hold NaN.
 
@@ -39,28 +58,55 @@ def filter_series(model: LinearGaussian, y: Tensor, missing: Tensor | None = Non
     lost = None if missing is None or not missing.any() else missing
     differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
     apart = differ or (lost is not None and bool((lost != lost[:1]).any()))
-    distinct, which, P = _gains(model, model.P0.expand(r, -1, -1) if apart else model.P0, lost, times)
-    K, whiten = (torch.stack(v) for v in zip(*((g.K, g.whiten) for g in distinct), strict=True))
-    onward = ((torch.eye(len(model.A)).to(K) - K @ model.H) @ model.A).mT  # its transpose [T, (R,) dx, dx]
-    log_det = log_determinant(whiten)
-    K, onward, whiten, log_det = K[which], onward[which], whiten[which], log_det[which]
-    y = y.transpose(0, 1).contiguous()  # [T, R, dy]
+    P0 = model.P0.expand(r, -1, -1) if apart else model.P0
+    found = _doubled(model, P0, times) if lost is None and not apart else _stepped(model, P0, lost, times)
+    onward = (torch.eye(len(model.A)).to(y) - found.K @ model.H) @ model.A  # (I − K H) A
+    log_det = log_determinant(found.whiten)[found.which].view(times, -1)
+    K, onward, whiten = found.K[found.which], onward[found.which], found.whiten[found.which]
+    # Replicates last: the products of small matrices with all of them are then over contiguous numbers.
+    seen = y.permute(1, 2, 0).contiguous()  # [T, dy, R]
     if lost is not None:
         there = ~lost.T  # [T, R]
-        y = y.masked_fill(~there.unsqueeze(2), 0)
-        seen = there.view(times, r, 1, 1) if apart else there[:, :1].unsqueeze(2)
-        K, onward = torch.where(seen, K, 0), torch.where(seen, onward, model.A.T)
-    mean = _means(model.m0.expand(r, -1), onward, _times(y, K))
-    before = torch.cat([model.m0.expand(1, r, -1), mean[:-1]])
-    predicted = before @ (model.H @ model.A).T
-    squares = _times(y - predicted, whiten).square().sum(2)  # [T, R]
-    terms = -0.5 * (squares + log_det.view(times, -1) + dy * math.log(2 * math.pi))
-    log_evidence = terms.sum(0) if lost is None else terms.masked_fill(lost.T, 0).sum(0)
-    return FilteredSeries(mean, P, predicted, log_evidence)
+        seen = seen.masked_fill(~there.unsqueeze(1), 0)
+        where = there.view(times, r, 1, 1) if apart else there[:, :1].unsqueeze(2)
+        K, onward = torch.where(where, K, 0), torch.where(where, onward, model.A)
+    start = model.m0.expand(r, -1).mT
+    means = _means(start, onward, _times(K, seen))  # [T, dx, R]
+    predicted = (model.H @ model.A) @ torch.cat([start.unsqueeze(0), means[:-1]])  # [T, dy, R]
+    squares = _times(whiten, seen - predicted).square().sum(1)  # [T, R]
+    terms = squares + log_det
+    log_evidence = -0.5 * (terms if lost is None else terms.masked_fill(lost.T, 0)).sum(0)
+    counted = times if lost is None else there.sum(0).to(y)
+    log_evidence = log_evidence - 0.5 * dy * math.log(2 * math.pi) * counted
+    return FilteredSeries(means.mT, found.P, predicted.mT, log_evidence)
 
 
-def _gains(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) -> tuple[list[Gain], Tensor, Tensor]:
-    """Gains that differ, which of them is that of each time [T], and P after each time [T, dx, dx] or [T, R, dx, dx]."""
+def _doubled(model: LinearGaussian, P0: Tensor, times: int) -> _Gains:
+    """All covariances by log T rounds, of which each makes of P_0 … P_{k−1} those that lie k further.
+
+    k steps take P to C + F(I + P J)⁻¹P Fᵀ; 2k steps are k steps after k steps.  Rounds end where P has settled."""
+    gained = torch.linalg.solve(model.H @ model.Q @ model.H.T + model.Sigma, model.H).mT  # Hᵀ(H Q Hᵀ + Σ)⁻¹
+    one = torch.eye(len(P0)).to(P0)
+    F = (one - model.Q @ gained @ model.H) @ model.A
+    C, J = model.Q - model.Q @ gained @ model.H @ model.Q, model.A.T @ gained @ model.H @ model.A
+    P = P0.unsqueeze(0)
+    while len(P) < times and (len(P) < 2 or not bool(rounding(P[-1], P[-2]).all())):
+        P = torch.cat([P, C + F @ torch.linalg.solve(one + P @ J, P) @ F.T])
+        across = torch.linalg.solve(one + C @ J, torch.cat([F, C], 1))  # (I + C J)⁻¹(F, C)
+        F, C, J = F @ across[:, : len(F)], C + F @ across[:, len(F) :] @ F.T, J + F.T @ J @ across[:, : len(F)]
+        P = 0.5 * (P + P.mT)
+    P = P[:times]
+    every = gain(
+        P, prior := predicted_covariance(model.A, P, model.Q), Deviations(None, model.H, prior), model.Sigma, 1
+    )
+    still = rounding(every.P, P).flatten(1).all(1)
+    last = int(still.int().argmax()) if bool(still.any()) else len(P) - 1
+    which = torch.arange(times, device=P.device).clamp_max(last)
+    return _Gains(every.K[: last + 1], every.whiten[: last + 1], every.P[which], which)
+
+
+def _stepped(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) -> _Gains:
+    """The gain of every time, one after the other, as the filter finds them."""
     distinct: list[Gain] = []
     which: list[int] = []
     covariances: list[Tensor] = []
@@ -74,23 +120,25 @@ def _gains(model: LinearGaussian, P: Tensor, lost: Tensor | None, times: int) ->
         which.append(len(distinct) - 1)
         P = found.P if lost is None or not some[t] else unseen(found, lost[:, t])
         covariances.append(P)
-    return distinct, torch.tensor(which, device=P.device), torch.stack(covariances)
+    K, whiten = (torch.stack(v) for v in zip(*((g.K, g.whiten) for g in distinct), strict=True))
+    return _Gains(K, whiten, torch.stack(covariances), torch.tensor(which, device=P.device))
 
 
-def _times(v: Tensor, matrices: Tensor) -> Tensor:
-    """Each vector times its matrix: v [T, R, a], matrices [T, b, a] or [T, R, b, a] -> [T, R, b]."""
-    return torch.bmm(v, matrices.mT) if matrices.dim() == 3 else (matrices @ v.unsqueeze(3)).squeeze(3)
+def _times(matrices: Tensor, v: Tensor) -> Tensor:
+    """Each matrix times its vectors: [T, b, a] or [T, R, b, a] and v [T, a, R] -> [T, b, R]."""
+    if matrices.dim() == 3:
+        return torch.bmm(matrices, v)
+    return (matrices @ v.mT.unsqueeze(3)).squeeze(3).mT
 
 
 def _means(m: Tensor, onward: Tensor, pushed: Tensor) -> Tensor:
-    """m_t = m_{t−1} F_tᵀ + u_t; m [R, dx], Fᵀ [T, (R,) dx, dx], u [T, R, dx] -> [T, R, dx]."""
-    means = []
-    if onward.dim() == 3:
+    """m_t = F_t m_{t−1} + u_t; m [dx, R], F [T, (R,) dx, dx], u [T, dx, R], which is written over, -> [T, dx, R]."""
+    if onward.dim() == 3 and not (pushed.requires_grad or onward.requires_grad or m.requires_grad):
         for F, u in zip(onward.unbind(), pushed.unbind(), strict=True):
-            m = torch.addmm(u, m, F)
-            means.append(m)
-        return torch.stack(means)
-    for F, u in zip(onward.unbind(), pushed.unsqueeze(2).unbind(), strict=True):
-        m = torch.baddbmm(u, m.unsqueeze(1), F).squeeze(1)
+            m = u.addmm_(F, m)
+        return pushed
+    means = []
+    for F, u in zip(onward.unbind(), pushed.unbind(), strict=True):
+        m = torch.addmm(u, F, m) if F.dim() == 2 else u + (F @ m.mT.unsqueeze(2)).squeeze(2).mT
         means.append(m)
     return torch.stack(means)

@@ -42,6 +42,29 @@ def test_covariances_that_settle_are_those_of_the_recursion():
     assert torch.equal(found[-1], found[-2])
 
 
+@pytest.mark.parametrize("smoothness", [0.5, 1.5, 2.5])
+def test_doubling_holds_where_coordinates_differ_by_many_decades(smoothness):
+    problem, rng = load("matern_sde", replicates=2, n_steps=150, smoothness=smoothness)
+    model = component("model", "matern_sde", smoothness=smoothness).build(problem, rng)
+    steps = run(component("inference", "kalman"), model, problem, rng)
+    whole = filter_series(model, problem.observations)
+    scale = steps.variance.amax((0, 1)).sqrt()
+    torch.testing.assert_close(whole.mean.transpose(0, 1) / scale, steps.mean / scale, rtol=0, atol=1e-9)
+    torch.testing.assert_close(whole.log_evidence, steps.log_normaliser, rtol=1e-10, atol=1e-9)
+
+
+def test_a_covariance_that_never_settles_grows_as_it_should():
+    s = system()
+    A = torch.eye(3, dtype=torch.float64)
+    H = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]], dtype=torch.float64)  # the third is a random walk that nothing sees
+    drifting = type(s)(A, torch.diag(s.Q.diagonal()), H, s.Sigma, s.m0, torch.diag(s.P0.diagonal()))
+    problem = sequence(drifting, 150, 1)
+    compared(LinearGaussianModule(drifting), problem)
+    third = filter_series(LinearGaussianModule(drifting), problem.observations).P[:, 2, 2]
+    expected = s.P0[2, 2] + s.Q[2, 2] * torch.arange(1, 151, dtype=torch.float64)
+    torch.testing.assert_close(third, expected)
+
+
 def test_a_settled_covariance_leaves_its_value_when_an_observation_is_missing():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=300)
     problem.observations[:, 220] = torch.nan
