@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from components.maths.terrain import compiled_map
-from components.maths.terrain.elevation_map import elevation
+from components.maths.compiled import loops, terrain
+from components.maths.elevation_map import elevation
 
 TAKEOFF = (-7.5e3, 5e3)
 MAPS = ("as_released", "as_printed", "matlab")
@@ -60,12 +60,12 @@ def test_float32_is_good_to_five_centimetres(dem):
     assert (heights.double() - expected(x, dem)[..., 0]).abs().max() < 0.05
 
 
-@pytest.mark.skipif(not compiled_map.available(), reason="numba is not installed")
+@pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 @pytest.mark.parametrize("dem", MAPS)
 def test_the_compiled_loop_sees_the_same(dem):
     for dtype, height, distance in ((torch.float64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
         x = flights(dtype)
-        seen = compiled_map.height_and_distance(x, TAKEOFF, dem)
+        seen = terrain.height_and_distance(x, TAKEOFF, dem)
         error = (seen.double() - expected(x, dem)).abs().amax((0, 1))
         assert error[0] < height
         assert error[1] < distance
@@ -74,7 +74,7 @@ def test_the_compiled_loop_sees_the_same(dem):
 
 
 def test_far_off_the_map_the_compiled_loop_stays_finite():
-    if not compiled_map.available():
+    if not loops.available():
         pytest.skip("numba is not installed")
     x = torch.full((1, 1, 6), 1e6)
-    assert compiled_map.height_and_distance(x, TAKEOFF, "matlab").isfinite().all()
+    assert terrain.height_and_distance(x, TAKEOFF, "matlab").isfinite().all()

@@ -12,8 +12,8 @@ from torch.autograd import forward_ad
 from components.contracts.capabilities import TerrainAided
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.terrain import compiled_map
-from components.maths.terrain.elevation_map import elevation
+from components.maths.compiled import loops, terrain
+from components.maths.elevation_map import elevation
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -48,7 +48,7 @@ class TerrainModule(nn.Module):
     def __init__(self, system: TerrainAided, compiled: bool):
         super().__init__()
         self.delta, self.dem, self.takeoff, self.noise_sd = system.delta, system.dem, system.takeoff, system.noise_sd
-        self.compiled = compiled and compiled_map.available()
+        self.compiled = compiled and loops.available()
         self.register_buffer("m0", system.m0.clone())
         self.register_buffer("prior_sd", system.prior_sd.clone())
         self.register_buffer("motion_sd", system.motion_sd.clone())
@@ -84,7 +84,7 @@ class TerrainModule(nn.Module):
             return self._look(x)
         if self._last is None or self._last[0] is not x or self._last[1] != x._version:
             if self.compiled and x.device.type == "cpu":
-                seen = compiled_map.height_and_distance(x, self.takeoff, self.dem)
+                seen = terrain.height_and_distance(x, self.takeoff, self.dem)
             else:
                 seen = self._look(x)
             self._last = x, x._version, seen

@@ -1,20 +1,16 @@
-"""The elevation map and the distance from a point as one compiled loop over particles; numba is asked for, not required."""
+"""The elevation map and the distance from a point as one compiled loop over particles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.terrain.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
-
-Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
-Kernel = Callable[[Array, float, float, int, Array], None]
+from components.maths.compiled.loops import Array, compiled
+from components.maths.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
 
 
 def _sin_cos(u: float) -> tuple[float, float]:
@@ -58,22 +54,8 @@ def _observe(x: Array, east: float, north: float, dem: int, seen: Array) -> None
 
 
 @cache
-def _kernel() -> Kernel | None:
-    """The compiled loop; None where numba cannot be imported."""
-    try:
-        from numba import njit
-        from numba.extending import register_jitable
-    except ImportError:
-        return None
-    for part in (*compilable, _sin_cos, _exp):
-        register_jitable(fastmath=True)(part)
-    compiled: Kernel = njit(_observe, fastmath=True, error_model="numpy")
-    return compiled
-
-
-def available() -> bool:
-    """Whether the loop can be compiled here."""
-    return _kernel() is not None
+def _loop() -> Callable[[Array, float, float, int, Array], None]:
+    return compiled(_observe, [*compilable, _sin_cos, _exp], fast=True)
 
 
 def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Tensor:
@@ -82,11 +64,9 @@ def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Te
     Computed in float64 whatever the type of x.  Carries no gradient.
 
     Raises:
-        ImportError: numba cannot be imported.
+        ImportError: numba is not installed.
     """
-    loop = _kernel()
-    if loop is None:
-        raise ImportError("numba")
+    loop = _loop()
     columns = x[..., :3].reshape(-1, 3).T.contiguous()  # one row a coordinate: what vector instructions read
     seen = torch.empty_like(columns[:2])
     loop(columns.numpy(), *takeoff, ("as_released", "as_printed", "matlab").index(dem), seen.numpy())

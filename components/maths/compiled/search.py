@@ -1,0 +1,36 @@
+"""A search in order, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from components.maths.compiled.loops import Array, compiled
+
+
+def _below(points: Array, edges: Array, found: Array) -> None:
+    for r in range(len(points)):
+        i = 0
+        for n in range(edges.shape[1]):
+            while i < points.shape[1] and points[r, i] < edges[r, n]:
+                i += 1
+            found[r, n] = i
+
+
+@cache
+def _loop() -> Callable[[Array, Array, Array], None]:
+    return compiled(_below)
+
+
+def points_below(points: Tensor, edges: Tensor) -> Tensor:
+    """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on the CPU -> [R, N] long.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    found = torch.empty(edges.shape, dtype=torch.int64)
+    _loop()(points.numpy(), edges.numpy(), found.numpy())
+    return found

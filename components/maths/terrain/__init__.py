@@ -1,1 +1,0 @@
-"""An elevation map for navigation by the terrain: as tensors, and as a compiled loop."""
