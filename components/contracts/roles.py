@@ -109,6 +109,7 @@ class Component(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
     shares: ClassVar[frozenset[str]] = frozenset()  # keys whose values the components inside it take over
     threat_keys: ClassVar[frozenset[str]] = frozenset()  # keys of its YAML that are the evaluation's, not its own
+    before: ClassVar[dict[str, Any]] = {}  # keys that came later, and what was done before: records from then have none
     name: str
 
     @classmethod

@@ -46,7 +46,7 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
         return part
 
     held = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
-    own = {k: v for k, v in (values | held).items() if k not in cls.threat_keys}
+    own = {k: v for k, v in (cls.before | values | held).items() if k not in cls.threat_keys}
     if not issubclass(cls, Evasion | Injection):
         return validated(cls, own, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import model_validator
@@ -20,6 +20,10 @@ Whose = Literal["own", "first"]
 class Realised(Dataset[Sequence]):
     """Keys of the protocol: whose states, what each replicate observes, against what its predictions are scored."""
 
+    before: ClassVar[dict[str, Any]] = {
+        "realisation": "simulated", "rate": 0.0, "observed": "own", "scored_on": "own", "score_weights": "equal",
+        "score_late": False,
+    }  # fmt: skip
     realisation: Literal["simulated", "released"]
     rate: Probability
     observed: Whose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -40,6 +40,7 @@ class WienerVelocity(Realised):
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    before: ClassVar[dict[str, Any]] = Realised.before | {"prior_mean": None}
     n_steps: PositiveInt
     delta: PositiveFloat
     x0: Four

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from pydantic import PositiveInt
 
@@ -23,6 +23,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    before: ClassVar[dict[str, Any]] = {"resampling": "systematic"}
     particles: PositiveInt
     resampling: Scheme
 
