@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 
 @cache
@@ -22,7 +22,9 @@ def available() -> bool:
     return True
 
 
-def compiled(loop: F, parts: Sequence[Callable[..., Any]] = (), fast: bool = False) -> F:
+def compiled(
+    loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False
+) -> Callable[P, None]:
     """A function of arrays and numbers, and the functions that it calls, compiled; at its first call, in seconds.
 
     ``fast``: sums may be taken in another order.
@@ -35,5 +37,4 @@ def compiled(loop: F, parts: Sequence[Callable[..., Any]] = (), fast: bool = Fal
 
     for part in parts:
         register_jitable(fastmath=fast)(part)
-    made: F = njit(loop, fastmath=fast, error_model="numpy")
-    return made
+    return njit(loop, fastmath=fast, error_model="numpy")
