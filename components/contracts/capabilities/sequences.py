@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.sequences import Series
-from components.maths.elevation_map import Dem
+from components.maths.compiled.elevation_map import Dem
 
 
 @runtime_checkable

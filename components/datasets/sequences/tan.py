@@ -16,7 +16,7 @@ from components.datasets.sequences import released
 from components.datasets.sequences.realised import Realised
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.trajectory import trajectory
-from components.maths.elevation_map import Dem, elevation
+from components.maths.compiled.elevation_map import Dem, elevation
 from components.problems.sequence import Sequence
 from components.registry import register
 

@@ -1,1 +1,1 @@
-"""Loops over particles compiled by numba, where it is installed: the same numbers as torch and numpy give, sooner."""
+"""What has a compiled loop: the elevation map, a search in order; where numba is installed, the same numbers sooner."""

@@ -9,8 +9,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from components.maths.compiled.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
 from components.maths.compiled.loops import Array, compiled
-from components.maths.elevation_map import PER_METRE, Dem, compilable, hills, multiples, peaks
 
 
 def _sin_cos(u: float) -> tuple[float, float]:

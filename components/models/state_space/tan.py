@@ -13,7 +13,7 @@ from components.contracts.capabilities import TerrainAided
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, terrain
-from components.maths.elevation_map import elevation
+from components.maths.compiled.elevation_map import elevation
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit

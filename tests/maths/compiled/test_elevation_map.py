@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.maths.compiled import loops, terrain
-from components.maths.elevation_map import elevation
+from components.maths.compiled.elevation_map import elevation
 
 TAKEOFF = (-7.5e3, 5e3)
 MAPS = ("as_released", "as_printed", "matlab")
