@@ -143,5 +143,14 @@ def test_an_oracle_needs_an_attacker_whose_law_is_known():
         check_pairs(*filtered, Corrupts(name="doubled"))
     assert str(error.value) == (
         "model=contaminated_ssm needs noise_law of whoever attacks, which attacker=doubled lacks; attackers that have it: "
-        "gaussian_contamination"
+        "gaussian_contamination, missing"
     )
+
+
+def test_who_spoofs_observations_needs_a_filter():
+    dataset, spoofing = component("dataset", "local_level"), component("attacker", "spoofing")
+    check_pairs(dataset, component("model", "linear_gaussian_ssm"), component("inference", "kalman"), spoofing)
+    with pytest.raises(
+        ConfigError, match=r"^attacker=spoofing leads a filter astray, which inference=series_gibbs is not"
+    ):
+        check_pairs(dataset, component("model", "local_level"), component("inference", "series_gibbs"), spoofing)
