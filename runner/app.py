@@ -116,7 +116,7 @@ def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any],
     console.show_result(job, result, *printed(job))
     if rows := combined(facts, "run"):
         console.show_checks("checks of the run[/bold]", rows)
-    loops = 1 if job.vectorised else job.settings.replicates
+    loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
     console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()))
     return objective(result, job.settings.objective)
