@@ -8,20 +8,69 @@ import numpy as np
 import torch
 from torch import Tensor
 
+FEW = 400  # below so many values a sort costs less than looking for the tails
+
 
 def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
     """Quantiles over dimension 1 of x [R, N, D], one [R, D] per probability, interpolated linearly between order statistics."""
     by_sample = x.transpose(1, 2).contiguous()  # [R, D, N]
+    last = by_sample.shape[-1] - 1
+    places = [p * last for p in probabilities]
+    lows = [math.floor(place) for place in places]
+    ranks = sorted({rank for low in lows for rank in (low, min(low + 1, last))})
     if by_sample.device.type == "cpu":
         # numpy sorts values with vector instructions: 1 ms where torch takes 23 ms on [100, 4, 1000].
-        ordered = torch.from_numpy(np.sort(by_sample.detach().numpy(), axis=-1))
+        values = by_sample.detach().numpy().reshape(-1, last + 1)
+        ordered = torch.from_numpy(_order_statistics(values, ranks)).view(*by_sample.shape[:2], -1)
     else:
-        ordered = by_sample.sort(-1).values
-    last = ordered.shape[-1] - 1
-    found = []
-    for p in probabilities:
-        place = p * last
-        low = math.floor(place)
-        high = min(low + 1, last)
-        found.append(torch.lerp(ordered[..., low], ordered[..., high], place - low))
-    return found
+        ordered = by_sample.sort(-1).values[..., ranks]
+    at = {rank: ordered[..., j] for j, rank in enumerate(ranks)}
+    return [torch.lerp(at[low], at[min(low + 1, last)], place - low) for place, low in zip(places, lows, strict=True)]
+
+
+def _order_statistics(values: np.ndarray, ranks: list[int]) -> np.ndarray:
+    """The values [M, N] of the given ranks, from 0 and ascending, of every row; [M, ranks]."""
+    n = values.shape[1]
+    lower = [rank for rank in ranks if rank < n // 2]
+    upper = [n - 1 - rank for rank in ranks if rank >= n // 2]  # from the end
+    farthest = max([*lower, *upper])
+    if n >= FEW and farthest < n // 8 and (found := _of_the_tails(values, ranks, lower, upper)) is not None:
+        return found
+    return np.sort(values, axis=-1)[:, ranks]
+
+
+def _of_the_tails(values: np.ndarray, ranks: list[int], lower: list[int], upper: list[int]) -> np.ndarray | None:
+    """The same where all ranks lie in the tails: thresholds that leave enough of them, from a sample of every row, and a sort
+    of what lies beyond: a third of the time of a sort of all.  None: a threshold left too few of some row."""
+    m, n = values.shape
+    sample = np.sort(values[:, :: max(5, n // 8000)], axis=-1)
+    size = sample.shape[1]
+    beyond = np.zeros(values.shape, dtype=bool)
+    left = right = None
+    if lower:
+        left = sample[:, [_margin(max(lower) / n, size)]]
+        beyond |= values <= left
+    if upper:
+        right = sample[:, [size - 1 - _margin(max(upper) / n, size)]]
+        beyond |= values >= right
+    places = np.flatnonzero(beyond)
+    ends = np.searchsorted(places, np.arange(1, m + 1) * n)
+    counts = np.diff(ends, prepend=0)  # of each row
+    tails = np.full((m, counts.max()), np.inf, dtype=values.dtype)
+    tails[np.arange(tails.shape[1]) < counts[:, None]] = values.reshape(-1).take(places)
+    tails.sort(axis=-1)
+    if counts.min() <= max([*lower, *upper]):
+        return None
+    own = np.stack([np.full(m, rank) if rank < n // 2 else counts - n + rank for rank in ranks], 1)
+    found = np.take_along_axis(tails, own, 1)
+    enough = True
+    if left is not None:
+        enough = bool((found[:, : len(lower)] <= left).all())
+    if right is not None:
+        enough = enough and bool((found[:, len(lower) :] >= right).all())
+    return found if enough else None
+
+
+def _margin(share: float, size: int) -> int:
+    """A rank in a sample beyond which more than a share of all lies, but for bad luck of four standard deviations."""
+    return min(size - 1, math.ceil(size * share + 4 * math.sqrt(size * share)) + 2)

@@ -164,3 +164,27 @@ def test_quantiles_are_numpys():
     x = torch.randn(3, 41, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for p, q in zip((0.0, 0.05, 0.5, 0.95, 1.0), quantiles(x, (0.0, 0.05, 0.5, 0.95, 1.0)), strict=True):
         np.testing.assert_allclose(q.numpy(), np.quantile(x.numpy(), p, axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [399, 400, 1000, 3001])
+def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
+    """Ordered as particles are after they were resampled, with many equal, all equal, rough and infinite values."""
+    g = torch.Generator().manual_seed(0)
+    plain = torch.randn(4, n, 3, generator=g, dtype=dtype)
+    clumped = plain[:, (n * torch.rand(n, generator=g) ** 8).long().sort().values]
+    waves = (
+        torch.arange(n).remainder(5).eq(0).view(1, -1, 1) * 10.0 + plain
+    )  # the sample of every fifth is not like the rest
+    rough = plain.clone()
+    rough[0, :30], rough[1, ::7] = math.inf, -math.inf
+    for x in (plain, clumped, waves, -waves, torch.ones_like(plain), rough, plain.round(decimals=1)):
+        for p in (0.05, 0.95, 0.0, 1.0):
+            (alone,) = quantiles(x, (p,))
+            with_other = quantiles(x, (p, 1 - p))[0]
+            place = p * (n - 1)
+            ordered = np.sort(x.numpy(), axis=1)
+            low, high = ordered[:, math.floor(place)], ordered[:, min(math.floor(place) + 1, n - 1)]
+            exact = torch.lerp(torch.from_numpy(low), torch.from_numpy(high), place - math.floor(place))
+            for got in (alone, with_other):
+                torch.testing.assert_close(got, exact, rtol=0, atol=0, equal_nan=True)

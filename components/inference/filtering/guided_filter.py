@@ -1,0 +1,37 @@
+"""The guided particle filter."""
+
+from __future__ import annotations
+
+from components.contracts.capabilities import StateSpace
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import FilterState
+from components.inference.filtering.guided import ASKS, Guide, advance_guided
+from components.inference.filtering.losses import log_likelihood
+from components.inference.filtering.particle_filter import AdaptiveFilter
+from components.registry import register
+
+
+@register("inference", "guided_filter")
+class GuidedFilter(AdaptiveFilter[StateSpace]):
+    """Guided particle filter, whose particles move by a proposal that has seen the observation.
+
+    x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} g_t f_t / q_t, then resampling as in the bootstrap filter.  The optimal proposal
+    is p(x_t | x_{t−1}, y_t), with weights p(y_t | x_{t−1}); the linearised one is the Gaussian that is optimal for the
+    linearised h.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  Predictions are means of h
+    over draws from f.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when all weights of a
+    replicate are zero.
+
+    Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g."""
+
+    proposal: Guide
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(ASKS[self.proposal], "proposal")
+
+    def step(
+        self, state: FilterState[StateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[StateSpace], Info]:
+        potential = None if self.proposal == "optimal" else log_likelihood
+        return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())

@@ -1,0 +1,98 @@
+"""The particle filter that knows by what law the observations were corrupted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import GaussianNoise, NoiseDensity, NoiseLaw, StateSpace
+from components.contracts.roles import Component, Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.inference.filtering.generalised_particle_filter import FilterState, advance, start
+from components.inference.filtering.losses import log_likelihood
+from components.inference.filtering.particle_filter import AdaptiveFilter
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import Misfit
+
+NoiseDensityOf = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, dy] -> [R, N]
+
+
+def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityOf:
+    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy]."""
+    L = torch.linalg.cholesky(covariances)
+    whiten = torch.linalg.inv(L)
+    log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
+    log_heights = weights.log() - log_scales  # [C]
+
+    def log_density(noise: Tensor) -> Tensor:
+        squares = torch.stack([(noise @ each.T).square().sum(-1) for each in whiten], -1)  # [R, N, C]
+        return torch.logsumexp(log_heights - 0.5 * squares, -1)
+
+    return log_density
+
+
+class TruthfulModel:
+    """``StateSpace``: a model with the law of the corrupted noise in place of its Gaussian one."""
+
+    def __init__(self, model: StateSpace, log_density: NoiseDensityOf):
+        self._model, self._log_density = model, log_density
+
+    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        return self._model.init(shape, generator)
+
+    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
+        return self._model.transition(x, t, generator)
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+        return self._model.observation_mean(x, t)
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+        return self._log_density(y.unsqueeze(-2) - self._model.observation_mean(x, t))
+
+
+@register("inference", "oracle")
+class Oracle(AdaptiveFilter[StateSpace]):
+    """Bootstrap particle filter with the true likelihood of the corrupted observations, asked of the attacker.
+
+    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t − h_t(x̄_t)), p the law of the noise as the attacker leaves it: Gaussian and t
+    mixtures around the model's own N(0, Σ), which it is where nothing attacks.  Then resampling as in the bootstrap filter.
+    Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  A missing observation leaves the weights
+    as they are.  Raises Misfit where the attacker knows no such law, NumericalTrouble when all weights of a replicate are zero.
+
+    Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "gaussian_noise"})
+
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
+        assert isinstance(model, GaussianNoise)
+        truthful = TruthfulModel(model, self._law(problem.attacker, model.Sigma))
+        return start(truthful, problem, self.particles, rng)
+
+    def _law(self, attacker: Component | None, Sigma: Tensor) -> NoiseDensityOf:
+        if attacker is None:
+            return gaussian_mixture(Sigma.new_ones(1), Sigma.unsqueeze(0))
+        if isinstance(attacker, NoiseLaw):
+            return gaussian_mixture(*attacker.mixture(Sigma))
+        if isinstance(attacker, NoiseDensity):
+            known = attacker
+
+            def log_density(noise: Tensor) -> Tensor:
+                return known.log_noise_density(noise, Sigma)
+
+            log_density(torch.zeros_like(Sigma[:1]))  # it may not know, as it is configured: better said now
+            return log_density
+        raise Misfit(
+            f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "
+            "(gaussian_contamination, student_t_outliers), or another filter"
+        )
+
+    def step(
+        self, state: FilterState[StateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[StateSpace], Info]:
+        return advance(state, batch, rng, log_likelihood, self.resampler())

@@ -1,0 +1,248 @@
+"""Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal against exact answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from small_sequences import run, sequence, system
+
+from components.contracts.sequences import Observation
+from components.inference.filtering.guided import proposed
+from components.inference.filtering.losses import (
+    log_beta_bound,
+    log_beta_likelihood,
+    log_gamma_likelihood,
+    log_huber_likelihood,
+    log_likelihood,
+)
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.models.state_space.stochastic_volatility import VolatilityModule
+from components.trouble import Misfit
+from runner.mistakes import ConfigError
+from runner.run.rng import Streams
+
+NAN = math.nan
+ONE = torch.ones(1, 1, dtype=torch.float64)
+
+
+class Curved(LinearGaussianModule):
+    """y = h(x) + noise with h(x) = H x + ¼ sin(H x)."""
+
+    def observation_mean(self, x, t):
+        linear = super().observation_mean(x, t)
+        return linear + 0.25 * torch.sin(linear)
+
+    def log_observation(self, y, x, t):
+        law = torch.distributions.MultivariateNormal(self.observation_mean(x, t), self.Sigma)
+        return law.log_prob(y.unsqueeze(-2))
+
+
+def drawn():
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 40, 3, dtype=torch.float64, generator=g)
+    return x, Observation(1, 2 * torch.randn(2, 2, dtype=torch.float64, generator=g))
+
+
+def test_linearised_proposal_is_the_optimal_one_where_h_is_linear():
+    model, (x, batch) = LinearGaussianModule(system()), drawn()
+    a = proposed(model, batch, x, Streams(4), "optimal")
+    b = proposed(model, batch, x, Streams(4), "linearised")
+    torch.testing.assert_close(a.x, b.x)  # the same normals through the same factors
+    for q in (a, b):  # g f / q is p(y | x_{t−1}), whatever was drawn
+        weight = q.log_ratio + model.log_observation(batch.y, q.x, 1)
+        torch.testing.assert_close(weight, model.log_predictive(batch.y, x, 1))
+
+
+def test_guided_filters_with_either_proposal_are_the_same():
+    problem = sequence(system(), 5, replicates=4)
+    problem.observations[1, 2] = NAN
+    model = LinearGaussianModule(problem.system)
+    keys = {"particles": 60}
+    optimal = run(component("inference", "guided_filter", **keys), model, problem, Streams(5))
+    for name, more in (
+        ("guided_filter", {"proposal": "linearised"}),
+        ("generalised_filter", {"proposal": "optimal", "loss": "kl"}),
+        ("generalised_filter", {"proposal": "linearised", "loss": "beta", "beta": 0.0}),
+    ):
+        got = run(component("inference", name, **keys, **more), model, problem, Streams(5))
+        for field in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
+            torch.testing.assert_close(getattr(got, field), getattr(optimal, field), rtol=1e-7, atol=1e-9)
+        assert got.evidence
+
+
+@pytest.mark.parametrize("scheme", ["multinomial", "residual", "stratified", "systematic", "ssp"])
+@pytest.mark.parametrize("name", ["bootstrap_filter", "guided_filter"])
+def test_evidence_is_unbiased_with_every_resampling(name, scheme):
+    problem = sequence(system(), 4, replicates=2000)
+    problem.observations[::2, 2] = NAN
+    model = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    inference = component("inference", name, particles=30, resampling=scheme, resample_below=0.7)
+    got = run(inference, model, problem, Streams(6))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        assert abs(z_score((got.log_normaliser - exact.log_normaliser)[half].exp(), 1.0)) < 4
+
+
+def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_than_the_transition():
+    calm = replace(system(), Sigma=0.1 * system().Sigma)
+    problem, model = sequence(calm, 3, replicates=400), Curved(calm)
+    keys = {"particles": 100}
+    boot = run(component("inference", "bootstrap_filter", **keys), model, problem, Streams(1))
+    led = run(component("inference", "guided_filter", proposal="linearised", **keys), model, problem, Streams(2))
+    shift = boot.log_normaliser.mean()
+    a, b = (boot.log_normaliser - shift).exp(), (led.log_normaliser - shift).exp()
+    gap = (a.mean() - b.mean()) / (a.var() / len(a) + b.var() / len(b)).sqrt()
+    assert abs(gap) < 4
+    assert led.log_normaliser.std() < 0.8 * boot.log_normaliser.std()
+    assert z_score(led.predicted - boot.predicted, 0.0).abs().max() < 5  # its predictions have not seen y_t
+
+
+def test_losses_are_their_equations_term_by_term():
+    """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two variances."""
+    model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=torch.float64))
+    x = torch.tensor([[[-0.7], [0.0], [1.3]]], dtype=torch.float64)
+    batch = Observation(1, torch.tensor([[1.7]], dtype=torch.float64))
+    grid = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
+    for n in range(3):
+        law = torch.distributions.Normal(0.0, (0.5 * x[0, n, 0]).exp())
+        g, everywhere = law.log_prob(batch.y[0, 0]).exp(), law.log_prob(grid).exp()
+        torch.testing.assert_close(log_likelihood(model, batch, x)[0, n], g.log())
+        for power in (0.05, 0.4, 1.0):
+            integral = (everywhere ** (1 + power)).sum() * (grid[1] - grid[0])
+            loss = integral / (power + 1) - g**power / power  # (6.11)
+            constant = 1 / (power + 1) - 1 / power
+            got = log_beta_likelihood(model, batch, x, power)[0, n]
+            torch.testing.assert_close(got, constant - loss, rtol=1e-7, atol=1e-9)
+            gamma_loss = -(g**power) / integral ** (power / (1 + power)) / power
+            got = log_gamma_likelihood(model, batch, x, power)[0, n]
+            torch.testing.assert_close(got, -1 / power - gamma_loss, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.345, 50.0])
+def test_hubers_loss_is_that_of_whitened_residuals_one_by_one(threshold):
+    model, (x, batch) = LinearGaussianModule(system()), drawn()
+    got = log_huber_likelihood(model, batch, x, threshold)
+    L = torch.linalg.cholesky(model.Sigma)
+    at_zero = -math.log(2 * math.pi) - float(L.diagonal().log().sum())
+    for r in range(2):
+        for n in range(40):
+            literal = at_zero
+            for value in torch.linalg.solve_triangular(L, (batch.y[r] - model.H @ x[r, n])[:, None], upper=False)[:, 0]:
+                size = abs(float(value))
+                literal -= size**2 / 2 if size <= threshold else threshold * size - threshold**2 / 2
+            assert float(got[r, n]) == pytest.approx(literal, rel=1e-10)
+    if threshold == 50.0:
+        torch.testing.assert_close(got, log_likelihood(model, batch, x))
+
+
+def test_bound_of_beta_is_reached_at_the_mode():
+    model, (x, _) = LinearGaussianModule(system()), drawn()
+    mode = Observation(1, model.observation_mean(x, 1)[:, 0])
+    for beta in (0.0, 0.2, 1.0):
+        integral = model.log_power_integral(x, 1, 1 + beta)
+        bound = log_beta_bound(model.log_observation_bound(1), integral, beta)
+        torch.testing.assert_close(log_beta_likelihood(model, mode, x, beta)[:, 0].max(), bound)
+
+
+@pytest.mark.parametrize(("loss", "size"), [("beta", 0.0), ("gamma", 0.0), ("beta", 1e-13), ("gamma", 1e-13)])
+def test_losses_of_size_zero_are_the_ordinary_filter(loss, size):
+    problem = sequence(system(), 6, replicates=3)
+    problem.observations[1, 2] = NAN
+    model = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "bootstrap_filter", particles=70), model, problem, Streams(9))
+    inference = component("inference", "generalised_filter", particles=70, loss=loss, **{loss: size})
+    got = run(inference, model, problem, Streams(9))
+    for field in ("mean", "variance", "lower", "upper", "log_normaliser"):
+        torch.testing.assert_close(getattr(got, field), getattr(exact, field), rtol=1e-9, atol=1e-9)
+    assert got.evidence == (size == 0)
+
+
+def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
+    problem = sequence(system(), 6, replicates=3)
+    model = LinearGaussianModule(problem.system)
+    exact = run(component("inference", "beta_bootstrap_filter", particles=70, beta=0.3), model, problem, Streams(9))
+    got = run(component("inference", "generalised_filter", particles=70, beta=0.3), model, problem, Streams(9))
+    assert torch.equal(got.mean, exact.mean)
+    assert torch.equal(got.log_normaliser, exact.log_normaliser)
+
+
+@pytest.mark.parametrize("proposal", ["transition", "optimal"])
+@pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
+def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):
+    # Σ is so large beside Q that weights f/q have a variance: a proposal that trusts an outlier is too narrow for a loss
+    # that forgives it.
+    s = replace(system(), A=ONE, Q=0.5 * ONE, H=ONE, Sigma=ONE, m0=ONE[0] * 0, P0=ONE)
+    problem, model = sequence(s, 1, replicates=80), LinearGaussianModule(s)
+    problem.observations[:] = 2.0
+    keys = {"particles": 4000, "loss": loss, "proposal": proposal, "beta": 0.5, "gamma": 0.5, "threshold": 0.8}
+    got = run(component("inference", "generalised_filter", **keys), model, problem, Streams(4))
+    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    g, r = torch.exp(-0.5 * (2.0 - x) ** 2) / math.sqrt(2 * math.pi), (2.0 - x).abs()
+    integral = (2 * math.pi) ** -0.25 / math.sqrt(1.5)  # ∫ g^{3/2}
+    log_G = {
+        "beta": g**0.5 / 0.5,
+        "gamma": g**0.5 / integral ** (0.5 / 1.5) / 0.5,
+        "huber": -torch.where(r <= 0.8, r**2 / 2, 0.8 * r - 0.32),
+    }[loss]
+    w = torch.exp(-0.5 * x**2 / 1.5) * torch.exp(log_G)  # (6.4)
+    w = w / w.sum()
+    mean = (w * x).sum()
+    assert z_score(got.mean[:, 0, 0], mean).abs() < 4
+    assert z_score(got.variance[:, 0, 0], (w * (x - mean) ** 2).sum()).abs() < 4
+
+
+def test_sizes_below_zero_are_refused_by_name():
+    for name, key in (
+        ("generalised_filter", "beta"),
+        ("generalised_filter", "gamma"),
+        ("beta_auxiliary_filter", "beta"),
+    ):
+        with pytest.raises((ConfigError, ValueError), match=key):
+            component("inference", name, **{key: -0.1})
+    with pytest.raises((ConfigError, ValueError), match="threshold"):
+        component("inference", "generalised_filter", threshold=0.0)
+
+
+def test_oracle_is_the_bootstrap_filter_of_the_contaminated_model():
+    problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
+    attacked = problem.attacked(component("attacker", "gaussian_contamination", probability=0.2, sd=5.0), rng)
+    for data in (problem, attacked):
+        oracle = component("inference", "oracle", particles=200)
+        got = run(oracle, component("model", "linear_gaussian_ssm").build(data, rng), data, Streams(1))
+        model = component("model", "contaminated_ssm").build(data, rng)
+        exact = run(component("inference", "bootstrap_filter", particles=200), model, data, Streams(1))
+        torch.testing.assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
+
+
+def test_oracle_weighs_by_the_density_of_t_mixtures():
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
+    attacker = component(
+        "attacker", "student_t_outliers", probability=0.3, df=1.0, scale=20.0, mode="replace", shared=False
+    )
+    attacked = problem.attacked(attacker, rng)
+    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
+    oracle = component("inference", "oracle", particles=10)
+    state = oracle.init(model, attacked, rng)
+    x, y = state.particles, attacked.observations[:, 0]
+    got = state.model.log_observation(y, x, 1)
+    t = torch.distributions.StudentT(1.0, 0.0, 20.0)
+    for r in range(2):
+        for n in range(10):
+            gap = y[r] - model.H @ x[r, n]
+            clean = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=torch.float64), model.Sigma)
+            literal = (0.7 * clean.log_prob(gap).exp() + 0.3 * t.log_prob(gap).sum().exp()).log()
+            torch.testing.assert_close(got[r, n], literal)
+
+
+def test_oracle_refuses_an_attacker_without_a_law():
+    problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
+    attacked = problem.attacked(component("attacker", "sensor_stuck"), rng)
+    model = component("model", "linear_gaussian_ssm").build(attacked, rng)
+    with pytest.raises(Misfit, match="attacker=sensor_stuck does not say by what law"):
+        component("inference", "oracle").init(model, attacked, rng)
