@@ -1,1 +1,1 @@
-"""Filters: one observation a step, the distribution of the hidden state after each."""
+"""Particle filters: one observation a step, weighted particles of the hidden state after each."""

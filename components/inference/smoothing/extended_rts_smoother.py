@@ -10,9 +10,9 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.extended_kalman import extended_step
-from components.inference.filtering.gaussian_filtering import start
-from components.inference.filtering.linearisation import transition_tangent
+from components.inference.gaussian_filtering.extended_kalman import extended_step
+from components.inference.gaussian_filtering.gaussian_filtering import start
+from components.inference.gaussian_filtering.linearisation import transition_tangent
 from components.inference.smoothing.rauch_tung_striebel import Forward, smoothed
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence

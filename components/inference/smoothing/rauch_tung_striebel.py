@@ -14,7 +14,7 @@ from torch import Tensor
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.posteriors import Signal
 from components.contracts.traces import Trace
-from components.inference.filtering.gaussian_filtering import Z90, Gaussians, StartsGaussian
+from components.inference.gaussian_filtering.gaussian_filtering import Z90, Gaussians, StartsGaussian
 from components.posteriors.smoothed import SmoothedSeries
 from components.trouble import NumericalTrouble
 

@@ -12,7 +12,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.kalman import kalman_start, kalman_step
+from components.inference.gaussian_filtering.kalman import kalman_start, kalman_step
 from components.inference.smoothing.rauch_tung_striebel import Forward, smoothed
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence

@@ -10,7 +10,7 @@ from configured import component, load
 from small_sequences import gappy, run, sequence, system
 
 from components.contracts.sequences import Observation
-from components.inference.filtering.linearisation import tangent
+from components.inference.gaussian_filtering.linearisation import tangent
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import Sequence
 from components.trouble import Misfit, NumericalTrouble

@@ -9,7 +9,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.gaussian_filtering import (
+from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
     conclude,
@@ -17,7 +17,7 @@ from components.inference.filtering.gaussian_filtering import (
     innovation,
     start,
 )
-from components.inference.filtering.linearisation import predict
+from components.inference.gaussian_filtering.linearisation import predict
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 from components.registry import register

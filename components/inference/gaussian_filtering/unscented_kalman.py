@@ -14,7 +14,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
-from components.inference.filtering.gaussian_filtering import (
+from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
     conclude,

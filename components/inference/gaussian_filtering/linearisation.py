@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.sequences import Observation
-from components.inference.filtering.gaussian_filtering import Gaussians, predicted_covariance
+from components.inference.gaussian_filtering.gaussian_filtering import Gaussians, predicted_covariance
 
 
 def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,1 @@
+"""Filters of Gaussians: a mean and a covariance for each replicate, exact or by linearisation."""
