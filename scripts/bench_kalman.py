@@ -34,7 +34,7 @@ import yaml
 import conf
 from components import registry
 from components.contracts.roles import Setting
-from components.inference.filtering.kalman_series import FilteredSeries, filter_series
+from components.inference.gaussian_filtering.kalman_series import FilteredSeries, filter_series
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence

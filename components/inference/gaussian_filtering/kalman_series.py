@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.inference.filtering.gaussian_filtering import (
+from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gain,
     gain,
@@ -25,7 +25,7 @@ from components.inference.filtering.gaussian_filtering import (
     rounding,
     unseen,
 )
-from components.inference.filtering.kalman import kalman_gain
+from components.inference.gaussian_filtering.kalman import kalman_gain
 
 
 @dataclass(frozen=True)
