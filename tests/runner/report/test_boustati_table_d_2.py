@@ -1,0 +1,69 @@
+"""The rows of Boustati's Table D.2 are stored under what they are, not under the labels that six of them carry in print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.published import load_published
+
+BPF, T, APF = "bootstrap_filter", "student_t_filter", "auxiliary_filter"
+PRINTED = {  # the label in print of each row whose label is wrong there
+    "beta_bootstrap_filter 0.005": T,
+    "beta_bootstrap_filter 0.01": "beta_bootstrap_filter 0.005",
+    "beta_bootstrap_filter 0.05": "beta_bootstrap_filter 0.01",
+    "beta_bootstrap_filter 0.1": "beta_bootstrap_filter 0.05",
+    "beta_bootstrap_filter 0.2": "beta_bootstrap_filter 0.1",
+    T: "beta_bootstrap_filter 0.2",
+}
+SMALL = ("0.005", "0.01", "0.05", "0.1")
+
+
+def means() -> dict[str, dict[str, float]]:
+    table = load_published("boustati_table_d_2")
+    return {row: {column: number.mean for column, number in cells.items()} for row, cells in table.values.items()}
+
+
+def disordered(rows: dict[str, dict[str, float]]) -> list[str]:
+    """Pairs of rows that are not as Fig. 6.2 and the released code have them, in some column."""
+    above = [(BPF, T), *((BPF, f"beta_bootstrap_filter {b}") for b in SMALL)]
+    above += [(APF, f"beta_auxiliary_filter {b}") for b in SMALL]
+    above += [(f"beta_bootstrap_filter {b}", f"beta_auxiliary_filter {b}") for b in (*SMALL, "0.2")]
+    above += [("beta_bootstrap_filter 0.005", "beta_bootstrap_filter 0.01")]
+    above += [("beta_bootstrap_filter 0.01", "beta_bootstrap_filter 0.05")]
+    above += [("beta_bootstrap_filter 0.2", "beta_bootstrap_filter 0.1")]  # the worst β is the largest, as of the APF
+    above += [("beta_auxiliary_filter 0.2", "beta_auxiliary_filter 0.1")]
+    return [f"{a} > {b} at {c}" for a, b in above for c in rows[a] if not rows[a][c] > rows[b][c]]
+
+
+def test_it_is_whole_and_in_order():
+    table, rows = load_published("boustati_table_d_2"), means()
+    assert len(rows) == 13
+    assert all(len(cells) == 8 for cells in rows.values())
+    assert (table.spread, table.runs) == ("se", 50)
+    assert all(number.spread is not None for cells in table.values.values() for number in cells.values())
+    assert disordered(rows) == []
+    assert rows[BPF]["0.05"] == 16.63
+    assert rows[T]["0.4"] == 18.84
+    assert rows["beta_auxiliary_filter 0.2"]["0.4"] == 19.28
+
+
+def test_with_the_labels_turned_back_it_is_not():
+    rows = means()
+    turned = {PRINTED.get(row, row): cells for row, cells in rows.items()}
+    assert sorted(turned) == sorted(rows)
+    assert disordered(turned)
+    for row, printed in PRINTED.items():  # nor with any two of them exchanged
+        one = dict(rows) | {row: rows[printed], printed: rows[row]}
+        assert disordered(one), row
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_the_printed_label_stands_beside(row):
+    text = (Path(__file__).parents[3] / "conf/published/boustati_table_d_2.yaml").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if re.match(rf'\s+"?{re.escape(row)}"?:', line))
+    printed = line.partition("# printed: ")[2]
+    kind = {"student_t_filter": "t-BPF"}.get(PRINTED[row]) or f"β-BPF = {PRINTED[row].split()[1]}"
+    assert printed == kind
