@@ -15,6 +15,7 @@ from components.contracts.streams import Rng
 from components.datasets.sequences import released
 from components.datasets.sequences.realised import Realised
 from components.figures.sequences.coverage import coverage
+from components.figures.sequences.effective_size import effective_size
 from components.figures.sequences.trajectory import trajectory
 from components.maths.compiled.elevation_map import Dem, elevation
 from components.problems.sequence import Sequence
@@ -112,6 +113,6 @@ class TerrainAidedNavigation(Realised):
             ),
             means=placed(means.unsqueeze(0)),
             state_names=["position x", "position y", "height", "velocity x", "velocity y", "vertical velocity"],
-            figures=[trajectory, coverage],
+            figures=[trajectory, effective_size, coverage],
         )
         return self.as_asked(own, fixed)
