@@ -1,0 +1,32 @@
+"""Fig 6.4 in small: where the noise is long on one side, no symmetric filter takes the place of the asymmetric β-likelihood."""
+
+from __future__ import annotations
+
+import pytest
+from configured import component, load
+from scipy.stats import wilcoxon
+from small_sequences import run
+
+from runner.run.rng import Streams
+
+RUNS, TIMES, PARTICLES = 60, 300, 500
+
+
+def scores(problem, inference, **keys):
+    rng = Streams(11)
+    model = component("model", "asymmetric_wiener").build(problem, rng)
+    found = problem.score(run(component("inference", inference, particles=PARTICLES, **keys), model, problem, rng), rng)
+    return found["nmse"], found["coverage90"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [100.0, 1000.0])
+def test_the_asymmetric_beta_filter_errs_least_and_covers_most(scale):
+    problem, rng = load("asymmetric_wiener", seed=20, replicates=RUNS, n_steps=TIMES)
+    problem = problem.attacked(component("attacker", "multiplicative_exponential", scale=scale), rng)
+    nmse, covered = scores(problem, "beta_bootstrap_filter", beta=0.1)
+    others = [scores(problem, "bootstrap_filter")]
+    others += [scores(problem, "student_t_filter", df=1.0, scale=s) for s in (1.0, 10.0)]
+    for worse, less in others:
+        assert wilcoxon(nmse - worse, alternative="less").pvalue < 0.001
+        assert wilcoxon(covered - less, alternative="greater").pvalue < 0.001
