@@ -1,0 +1,174 @@
+"""The bootstrap filter of stochastic volatility against the package particles, and replicates at once against one by one.
+
+    python scripts/bench_filters.py                          # one JSON line
+    python scripts/bench_filters.py --particles 100000 --repeats 3
+    python scripts/bench_filters.py --costs                  # a CSV: seconds against N, T and R, no peer
+
+Both filters resample systematically at every step; ours also writes down means, variances and quantiles, which the peer
+does not.  Log evidences are asserted to agree within Monte-Carlo error before a number is printed.  Runs are interleaved,
+seconds are of the process's own CPU, on one thread; the ratio is the median of those of runs next to each other.  The peer
+asks for an older numpy than ours and must not be installed beside it, which would take numpy down with it:
+pip install --no-deps --target FOLDER particles, and FOLDER on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+import yaml
+from torch import Tensor
+
+import conf
+from components import registry
+from components.models.state_space.stochastic_volatility import VolatilityModule
+from components.problems.sequence import Sequence
+from runner.run.memory import keep_freed_memory
+from runner.run.rng import Streams
+
+GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0}
+MU, PHI, SIGMA = -1.0, 0.95, 0.3
+REPLICATES, EACH = 100, 1000
+
+
+def component(role: str, name: str, **keys: Any) -> Any:
+    """A component with the defaults of its YAML, but for ``keys``."""
+    with open(os.path.join(os.path.dirname(str(conf.__file__)), role, f"{name}.yaml")) as file:
+        return registry.get(role, name).model_validate(yaml.safe_load(file) | keys)
+
+
+def returns(times: int) -> np.ndarray:
+    """A series of returns [T] drawn from the model."""
+    generator = np.random.default_rng(0)
+    x, seen = MU + SIGMA / np.sqrt(1 - PHI**2) * generator.standard_normal(), []
+    for _ in range(times):
+        x = MU + PHI * (x - MU) + SIGMA * generator.standard_normal()
+        seen.append(np.exp(x / 2) * generator.standard_normal())
+    return np.array(seen)
+
+
+def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> Callable[[], Tensor]:
+    """A run of all replicates, which hands back their log evidences [R]."""
+    observations = torch.from_numpy(y).to(dtype).view(1, -1, 1).expand(replicates, -1, -1).contiguous()
+    problem = Sequence("volatility", None, observations, None, ["x"])
+    model = VolatilityModule(MU, PHI, SIGMA, observations)
+    inference = component("inference", "bootstrap_filter", particles=particles)
+    seeds = iter(range(10**9))
+
+    def run() -> Tensor:
+        rng = Streams(next(seeds))
+        state = inference.init(model, problem, rng)
+        for _, batch in problem.batches("observation", rng, 0, len(y)):
+            state, _ = inference.step(state, batch, rng)
+        found: Tensor = inference.posterior(state).log_normaliser
+        return found
+
+    return run
+
+
+def theirs(y: np.ndarray, particles: int) -> Callable[[], Tensor]:
+    """The same by the peer."""
+    try:
+        peer = importlib.import_module("particles")
+        models = importlib.import_module("particles.state_space_models")
+    except ImportError as missing:
+        sys.exit(
+            f"this benchmark compares with particles ({missing}); how to install it stands at the top of this file"
+        )
+    law = models.Bootstrap(ssm=models.StochVol(mu=MU, rho=PHI, sigma=SIGMA), data=y)
+
+    def run() -> Tensor:
+        smc = peer.SMC(fk=law, N=particles, resampling="systematic", ESSrmin=1.0)
+        smc.run()
+        return torch.tensor([float(smc.logLt)])
+
+    return run
+
+
+def clocked(run: Callable[[], Tensor]) -> tuple[float, Tensor]:
+    start = time.process_time()
+    found = run()
+    return time.process_time() - start, found
+
+
+def interleaved(ways: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of every run; log evidences of all ways are asserted to be the same in the mean."""
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    seen: dict[str, list[Tensor]] = {name: [] for name in ways}
+    for _ in range(repeats + 1):  # the first warms up
+        for name, run in ways.items():
+            seconds, found = clocked(run)
+            spent[name].append(seconds)
+            seen[name].append(found.double())
+    means = {name: float(torch.cat(values).mean()) for name, values in seen.items()}
+    assert max(means.values()) - min(means.values()) < 0.25, f"log evidences differ: {means}"
+    print("log evidence: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
+    for name, values in spent.items():
+        print(f"{name:34s} {statistics.median(values[1:]):9.3f} s", flush=True)
+    return {name: values[1:] for name, values in spent.items()}
+
+
+def ratio(peer: list[float], mine: list[float]) -> list[float]:
+    pairs = np.array(peer) / np.array(mine)
+    return [round(float(v), 3) for v in np.quantile(pairs, (0.5, 0.25, 0.75))]
+
+
+def costs() -> None:
+    """Seconds of the bootstrap filter where one of N, T and R grows, float32."""
+    print("particles,times,replicates,seconds,ns a particle and step")
+    sizes = [(n, 100, 1) for n in (100, 1000, 10_000, 100_000, 1_000_000)]
+    sizes += [(1000, t, 1) for t in (10, 1000)] + [(1000, 100, r) for r in (10, 100)]
+    for n, t, r in sizes:
+        run = ours(returns(t), n, r, torch.float32)
+        run()
+        seconds = min(clocked(run)[0] for _ in range(2))
+        print(f"{n},{t},{r},{seconds:.4f},{seconds / (n * t * r) * 1e9:.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--particles", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--costs", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    if arguments.costs:
+        costs()
+        return
+    y, ratios, goals = returns(arguments.times), {}, {}
+    for n in arguments.particles:
+        ways = {"particles": theirs(y, n)}
+        for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
+            ways[name] = ours(y, n, 1, dtype)
+        spent = interleaved(ways, arguments.repeats)
+        for name in ("float32", "float64"):
+            ratios[f"N = {n:,}, {name}"] = ratio(spent["particles"], spent[name])
+            goals[f"N = {n:,}, {name}"] = GOALS[name]
+    alone = ours(y, EACH, 1, torch.float32)
+    spent = interleaved(
+        {
+            "at once": ours(y, EACH, REPLICATES, torch.float32),
+            "one by one": lambda: torch.cat([alone() for _ in range(REPLICATES)]),
+        },
+        arguments.repeats,
+    )
+    ratios["100 replicates at once"] = ratio(spent["one by one"], spent["at once"])
+    goals["100 replicates at once"] = GOALS["100 replicates at once"]
+    print(json.dumps({"benchmark": "filters", "peer": "particles", "ratios": ratios, "goals": goals}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for that of the β-divergence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from small_sequences import run, sequence, system
+
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from runner.run.rng import Streams
+
+ONE = torch.ones(1, 1, dtype=torch.float64)
+SCALAR = replace(system(), A=0.9 * ONE, Q=0.5 * ONE, H=ONE, Sigma=0.6 * ONE, m0=ONE[0] * 0, P0=ONE)
+T = 5
+
+
+def means_by_quadrature(y: torch.Tensor, beta: float) -> torch.Tensor:
+    """E[x_t] of the generalised filtering distributions, (6.4) and (6.6), step by step on a grid; [T]."""
+    x = torch.linspace(-9, 9, 1801, dtype=torch.float64)
+    moves = torch.exp(-0.5 * (x[:, None] - 0.9 * x) ** 2 / 0.5)  # f(x_t | x_{t−1}) up to a constant
+    density, means = torch.exp(-0.5 * x**2), []
+    for now in y:
+        g = torch.exp(-0.5 * (now - x) ** 2 / 0.6) / math.sqrt(2 * math.pi * 0.6)
+        density = (moves @ density) * (g if beta == 0 else torch.exp(g**beta / beta))
+        density = density / density.sum()
+        means.append((density * x).sum())
+    return torch.stack(means)
+
+
+def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int, int]) -> float:
+    """Of log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N -> replicates."""
+    errors = []
+    for n, replicates in sizes.items():
+        problem = sequence(SCALAR, T, replicates)
+        got = run(component("inference", name, particles=n, **keys), LinearGaussianModule(SCALAR), problem, Streams(n))
+        exact = means_by_quadrature(problem.observations[0, :, 0], beta)
+        errors.append(float((got.mean[..., 0] - exact).square().mean().sqrt()))
+    return float(np.polyfit(np.log(list(sizes)), np.log(errors), 1)[0])
+
+
+def test_quadrature_without_beta_is_the_kalman_filter():
+    problem = sequence(SCALAR, T, 1)
+    exact = run(component("inference", "kalman"), LinearGaussianModule(SCALAR), problem, Streams(0)).mean[0, :, 0]
+    torch.testing.assert_close(means_by_quadrature(problem.observations[0, :, 0], 0.0), exact, rtol=1e-6, atol=1e-6)
+
+
+FILTERS = [
+    ("bootstrap_filter", {}, 0.0),
+    ("bootstrap_filter", {"resampling": "multinomial"}, 0.0),
+    ("beta_bootstrap_filter", {"beta": 0.3}, 0.3),
+    ("beta_auxiliary_filter", {"beta": 0.3}, 0.3),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "beta"), FILTERS)
+def test_errors_shrink_with_the_root_of_the_number_of_particles(name, keys, beta):
+    assert slope(name, keys, beta, {100: 400, 1000: 150, 10_000: 40}) == pytest.approx(-0.5, abs=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "keys", "beta"), FILTERS)
+def test_slope_from_100_to_100_000_particles(name, keys, beta):
+    """Prints it: pytest -s -m slow."""
+    found = slope(name, keys, beta, {100: 600, 1000: 300, 10_000: 80, 100_000: 24})
+    print(f"{name} {keys}: slope {found:.3f}")
+    assert found == pytest.approx(-0.5, abs=0.04)
