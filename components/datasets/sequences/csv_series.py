@@ -123,7 +123,9 @@ class CsvSeries(Dataset[Sequence]):
             if cell.strip() in self.missing:
                 return math.nan
             try:
-                return float(cell)
+                if not math.isinf(value := float(cell)):
+                    return value
+                raise ValueError
             except ValueError:
                 raise Misfit(
                     f"{file}, line {line}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"

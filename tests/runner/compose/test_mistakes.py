@@ -13,6 +13,9 @@ from components import registry
 GAME = "+experiment=friend_or_foe"
 MOG = "+experiment=mog"
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case"]
+WIENER = "+experiment=wiener_velocity"
+SELECT, ONLINE = [WIENER, "inference=select_beta"], [WIENER, "inference=online_beta"]
+LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
     ([GAME, "inference.alpah=0.1"], "inference.alpah: unknown key, did you mean inference.alpha?"),
@@ -112,6 +115,29 @@ MISTAKES = [
      "finite where chains [0, 1, "),
     (["+experiment=sarcos_irf", "inference=sgld"], "inference=sgld needs log_joint, which model=irf lacks; inference that "
      "fits model=irf: fit"),
+    # sequences
+    ([WIENER, "inference.beta=-0.1"], "inference.beta=-0.1: out of range, must be ≥ 0"),
+    ([WIENER, "dataset.noise_sd=0"], "dataset.noise_sd=0: out of range, must be > 0"),
+    ([*SELECT, "inference.betas=[]"], "inference.betas=[]: list should have at least 1 item after validation, not 0"),
+    ([*SELECT, "inference.betas=[-0.1,0.1]"], "inference.betas.0=-0.1: out of range, must be ≥ 0"),
+    ([*SELECT, "inference.betas=[0.1,0.1]"], "inference.betas: [0.1, 0.1] must increase"),
+    ([*SELECT, "inference.betas=[0.1,1.5]"], "inference.betas: 1.5 is no β of beta_bootstrap_filter (input should be less than "
+     "or equal to 1)"),
+    ([*SELECT, "inference.filter=kalman"], "inference.filter: kalman has no β to choose; use beta_bootstrap_filter"),
+    ([*SELECT, "inference.share=0"], "inference.share=0: out of range, must be > 0"),
+    ([*SELECT, "model=contaminated_ssm"], "inference.filter=beta_bootstrap_filter needs power_integral, which "
+     "model=contaminated_ssm lacks; models that can: asymmetric_wiener, lgssm, "),
+    ([*ONLINE, "inference.first_beta=0.3"], "inference.first_beta: 0.3 is not one of betas, [0.0, "),
+    ([WIENER, "attacker=sensor_stuck", "model=contaminated_ssm", "inference=bootstrap_filter"], "model=contaminated_ssm needs "
+     "noise_law of whoever attacks, which attacker=sensor_stuck lacks; attackers that have it: gaussian_contamination, "),
+    ([*LINEAR, "dataset.Sigma=[[-1.0]]"], "dataset.Sigma: not positive definite; a covariance has eigenvalues > 0"),
+    ([*LINEAR, "dataset.H=[[1.0]]"], "dataset.H: is 1 × 1, must be dy × dx = 1 × 2, for dx = 2 (columns of A) and dy = 1 (rows "
+     "of H)"),
+    ([*LINEAR, "model.H=[[1.0],[1.0]]", "model.A=[[0.9]]", "model.Q=[[1.0]]", "model.Sigma=[[1.0,0.0],[0.0,1.0]]",
+      "model.m0=[0.0]", "model.P0=[[1.0]]", "tracking=false"], "model.H: has 2 rows, dataset=lgssm "
+     "observes 1 numbers at a time"),
+    (["dataset=csv_series", "model=lgssm", "inference=kalman"], "dataset.path: not given; name a CSV file, whole or inside "
+     "data_dir"),
     # scores by name
     ([GAME, "objective=rewrad"], "objective=rewrad: no such score of this run, did you mean reward?"),
     ([MOG, "objective=nlpp"], "objective=nlpp: no such score of this run; there are: acceptance, divergences, "),
