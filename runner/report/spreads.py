@@ -70,7 +70,8 @@ def _chosen(snapshot: Snapshot | None) -> set[tuple[str, str]]:
         name = part.get("name") if isinstance(part, dict) else None
         for other in snapshot.runs:
             own = _inference(other)
-            if other.cell == run.cell and own.get("name") == name and own.get("beta") == beta:
+            same = other.cell == run.cell and other.config.get("dataset") == run.config.get("dataset")
+            if same and own.get("name") == name and own.get("beta") == beta:
                 found.add((other.row, next((str(v) for k, v in other.cell.items() if k != "seed"), "")))
     return found
 
