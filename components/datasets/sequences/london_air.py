@@ -98,7 +98,7 @@ class LondonAir(Dataset[Sequence]):
             observations=placed(seen, setting.replicates),
             means=placed(truth, 1),
             system=None,
-            state_names=[self.species],
+            state_names=[f"{self.species}, {'mg' if self.species == 'CO' else 'µg'}/m³"],
             figures=[signal],
             suspect=torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold),
             about={
