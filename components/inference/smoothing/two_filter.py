@@ -106,7 +106,9 @@ class TwoFilter(ParticleSmoother):
             predicted = torch.empty_like(log_b)
             for block in pairs(model, now, before, log_before, t):
                 top = block.logits.amax(2, keepdim=True)
-                total = block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant  # in place: faster
+                total = (
+                    block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant
+                )  # in place: faster
                 predicted[block.replicates, block.later] = total.squeeze(2)
             yield Cloud(t, now, torch.softmax(log_b + predicted - prior.log_density(now), 1))
             rows = ancestors("systematic", log_b.exp(), generator)
