@@ -78,6 +78,19 @@ def test_example_of_a_role(role, tmp_path):
     assert name in told
 
 
+def test_example_of_a_sequence(tmp_path):
+    text = sections()["sequence"]
+    written(text, tmp_path)
+    (name,) = re.findall(r"^`(\w+\.csv)`", text, re.M)
+    (table,) = re.findall(r"```csv\n(.*?)```", text, re.S)
+    (tmp_path / name).write_text(table, encoding="utf-8")
+    commands = COMMAND.findall(text)
+    assert len(commands) == 2
+    for command in commands:
+        told = run_as_printed(f"    PYTHONPATH=. {command}", tmp_path)
+        assert "missing" in told
+
+
 def test_example_of_a_kernel(tmp_path):
     text = sections()["kernel"]
     written(text, tmp_path)

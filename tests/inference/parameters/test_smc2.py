@@ -56,7 +56,7 @@ class StaleFilters(SMC2):
 
 def against_exact(kind, **keys) -> torch.Tensor:
     """z of the evidence, the means and the second moments over replicates of one series."""
-    problem = series(1)
+    problem = series(1, n_steps=14)
     mean, sd, log_evidence = exact(problem)
     found = run(method(kind, **keys), model(problem), repeated(problem, 60), Streams(3))
     first, second = moments(found, mean)
@@ -71,6 +71,39 @@ def test_evidence_and_posterior_are_those_of_the_kalman_filter():
 @pytest.mark.parametrize("kind", [WithoutThePrior, StaleFilters])
 def test_mistakes_are_found(kind):
     assert against_exact(kind, sets=200, rejuvenate_below=0.7, moves=2).max() > 4.5
+
+
+def weighed(rejuvenate_below: float = 0.0):
+    """A method that has seen six observations of two replicates and has not resampled, its state and its streams."""
+    problem, rng = series(2), Streams(6)
+    inference = method(sets=40, rejuvenate_below=rejuvenate_below)
+    state = inference.init(model(problem), problem, rng)
+    for _, batch in problem.batches("observation", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+    return inference, state, rng
+
+
+def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resampled():
+    _, state, _ = weighed()
+    log_z = state.log_z.view(2, 40)
+    torch.testing.assert_close(state.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+    torch.testing.assert_close(state.log_w, log_z.log_softmax(1))
+
+
+def test_rejuvenated_sets_weigh_the_same_and_others_stay():
+    inference, state, rng = weighed()
+    before = {name: value.clone() for name, value in vars(state).items() if isinstance(value, torch.Tensor)}
+    after, share = inference._rejuvenated(state, torch.tensor([1]), 6, rng)
+    assert 0 < share < 1
+    torch.testing.assert_close(after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64))
+    assert torch.equal(after.log_w[0], before["log_w"][0])
+    for name in ("theta", "log_z", "x", "log_wx"):
+        assert torch.equal(vars(after)[name][:40], before[name][:40]), name
+    for m in range(40, 80):  # one that was not moved has the filter of its ancestor
+        (same,) = (before["theta"] == after.theta[m]).all(1).nonzero().T
+        if len(same):
+            assert torch.equal(after.x[m], before["x"][same[0]])
+            assert after.log_z[m] == before["log_z"][same[0]]
 
 
 @pytest.mark.slow
