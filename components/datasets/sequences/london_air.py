@@ -32,7 +32,8 @@ class LondonAir(Dataset[Sequence]):
     windows on a grid of T hours at which at least five sensors report at every hour, the median of the network is at most
     ``max_level`` throughout and less than ``max_missing`` of the sensor is missing; an hour is outlying where the sensor is
     more than ``threshold`` robust standard deviations (1.4826 times the median of |y − median| over all its hours) from the
-    network's median; at most one window a sensor.  The rule looks at no filter's result.  Where the file cannot be had a
+    network's median; at most one window a sensor.  The rule looks at no filter's
+    result, but its form was settled after some had been seen (see the YAML).  Where the file cannot be had a
     simulated network takes its place, named ``london_air-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
 
     Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (a sensor or an hour that is not there).
