@@ -147,6 +147,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "extended_kalman", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
     ("inference", "extended_rts_smoother", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
     ("inference", "unscented_kalman", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
+    ("dataset", "tan", "sequence"): {"model": "tan"},
     ("inference", "series_gibbs", "sequence"): {"dataset": "local_level"},
     ("inference", "smc2", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("model", "local_level", "sequence"): {"dataset": "local_level"},

@@ -30,7 +30,9 @@ class CsvSeries(Dataset[Sequence]):
     observations [R, T, dy].  The name of the data holds the beginning of the file's checksum.
 
     Raises DataUnavailable (no such file), DamagedFile (not a table), Misfit (a column that is not there, a cell that is no
-    number)."""
+    number).
+
+    Source: Shafranovich (2005), RFC 4180."""
 
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True

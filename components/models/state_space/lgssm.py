@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.state_space.linear_gaussian_ssm import OFFERS, LinearGaussianModule, linear_gaussian_system
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule, linear_gaussian_system
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.linear_gaussian import Matrix, checked, tensors
 from components.problems.sequence import LinearGaussianSystem, Sequence
@@ -68,7 +68,10 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), eqs. (6.16), (6.17); Andrieu, Doucet and Holenstein (2010), section 2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = OFFERS
+    offers: ClassVar[frozenset[str]] = frozenset({
+        "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
+        "gaussian_noise", "additive_gaussian", "linear_gaussian",
+    })  # fmt: skip
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 

@@ -48,12 +48,6 @@ def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
     return problem.system
 
 
-OFFERS = frozenset({
-    "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
-    "gaussian_noise", "additive_gaussian", "linear_gaussian",
-})  # fmt: skip
-
-
 class LinearGaussianModule(nn.Module):
     """``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and the rest of what a linear Gaussian system can be asked.
 
@@ -155,7 +149,10 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), eqs. (6.16), (6.17)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = OFFERS
+    offers: ClassVar[frozenset[str]] = frozenset({
+        "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
+        "gaussian_noise", "additive_gaussian", "linear_gaussian",
+    })  # fmt: skip
     assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:

@@ -9,7 +9,7 @@ from pydantic import PositiveFloat
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.matern_state_space import Smoothness, matern_matrices
-from components.models.state_space.linear_gaussian_ssm import OFFERS, LinearGaussianModule
+from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -30,7 +30,10 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), appendix D.3.6 (whose P∞ lacks a sign in one corner); Hartikainen and Särkkä (2010)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = OFFERS
+    offers: ClassVar[frozenset[str]] = frozenset({
+        "state_space", "transition_density", "transition_mean", "optimal_proposal", "bounded_observation", "power_integral",
+        "gaussian_noise", "additive_gaussian", "linear_gaussian",
+    })  # fmt: skip
     smoothness: Smoothness
     lengthscale: PositiveFloat
     variance: PositiveFloat

@@ -18,11 +18,6 @@ from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
 
-OFFERS = frozenset({
-    "state_space", "transition_density", "transition_mean", "bounded_observation", "power_integral", "gaussian_noise",
-    "additive_gaussian",
-})  # fmt: skip
-
 
 def _numbers(x: Tensor) -> bool:
     """Whether a tensor is nothing but numbers in memory: no derivative is taken through it."""
@@ -121,7 +116,17 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    offers: ClassVar[frozenset[str]] = OFFERS
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "state_space",
+            "transition_density",
+            "transition_mean",
+            "bounded_observation",
+            "power_integral",
+            "gaussian_noise",
+            "additive_gaussian",
+        }
+    )
     assumes: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
 
     compiled: bool

@@ -136,8 +136,8 @@ MISTAKES = [
     ([*LINEAR, "model.H=[[1.0],[1.0]]", "model.A=[[0.9]]", "model.Q=[[1.0]]", "model.Sigma=[[1.0,0.0],[0.0,1.0]]",
       "model.m0=[0.0]", "model.P0=[[1.0]]", "tracking=false"], "model.H: has 2 rows, dataset=lgssm "
      "observes 1 numbers at a time"),
-    (["dataset=csv_series", "model=lgssm", "inference=kalman"], "dataset.path: not given; name a CSV file, whole or inside "
-     "data_dir"),
+    (["dataset=csv_series", "model=matern_sde", "inference=kalman"],
+     "dataset.path: not given; name a CSV file, whole or inside data_dir"),
     # scores by name
     ([GAME, "objective=rewrad"], "objective=rewrad: no such score of this run, did you mean reward?"),
     ([MOG, "objective=nlpp"], "objective=nlpp: no such score of this run; there are: acceptance, divergences, "),
