@@ -11,7 +11,7 @@ from known_targets import z_score
 from torch.distributions import MultivariateNormal
 
 from components.contracts.capabilities import missing
-from components.models.state_space.tan import OFFERS
+from components.models.state_space.tan import TerrainNavigation
 
 MOTION = (2.0, 2.0, 6.0, 0.29, 0.456, 2.3)
 
@@ -32,7 +32,7 @@ def states(n=5):
 
 def test_it_offers_what_it_says():
     _, model, _ = built()
-    assert missing(model, OFFERS) == []
+    assert missing(model, TerrainNavigation.offers) == []
 
 
 def test_motion_is_a_x_plus_noise_of_the_printed_covariance():
