@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import Inference
-from components.contracts.streams import STREAMS, Rng
+from components.contracts.streams import Beside, Rng
 from components.contracts.traces import Trace
 from components.models.state_space.linear_gaussian_ssm import factor
 from components.posteriors.filtered import Filtering
@@ -45,27 +45,6 @@ class Followed(Trace):
     def append(self, row: Tensor) -> None:
         super().append(row)
         self.fresh.append(row)
-
-
-@dataclass
-class OwnStreams:
-    """Streams of a filter's rerun that depend on (seed, replicate, index) alone."""
-
-    replicate: int
-    data: torch.Generator
-    init: torch.Generator
-    batches: torch.Generator
-    noise: torch.Generator
-    evaluation: torch.Generator
-    attack: torch.Generator
-    of: Rng
-
-    def at(self, stream: str, index: int) -> torch.Generator:
-        return self.of.at(stream, index)
-
-    @classmethod
-    def fresh(cls, rng: Rng, index: int) -> OwnStreams:
-        return cls(rng.replicate, of=rng, **{name: rng.at(name, STREAM + index) for name in STREAMS})
 
 
 @dataclass(frozen=True)
@@ -103,7 +82,7 @@ class Replayed:
     def filtered(self, u: Tensor) -> FilteredStates:
         """What the filter makes of shifted observations."""
         model, inference = self.made_by
-        problem, rng = replace(self.problem, observations=self.shifted(u)), OwnStreams.fresh(self.rng, self.index)
+        problem, rng = replace(self.problem, observations=self.shifted(u)), Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         with torch.no_grad():
             for _, batch in problem.batches(inference.sees, rng, 0, self.observations.shape[1]):
@@ -122,7 +101,7 @@ class Replayed:
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:
         model, inference = self.made_by
         y = self.shifted(u).detach().requires_grad_()
-        problem, rng = replace(self.problem, observations=y), OwnStreams.fresh(self.rng, self.index)
+        problem, rng = replace(self.problem, observations=y), Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
             raise Misfit(

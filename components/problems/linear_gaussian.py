@@ -57,10 +57,16 @@ def simulated(
 
     In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path."""
     drive = torch.randn(n_steps, len(x0), generator=generator, dtype=torch.float64) @ torch.linalg.cholesky(system.Q).T
-    x, path = x0, torch.empty_like(drive)
-    for t in range(n_steps):
-        x = path[t] = system.A @ x + drive[t]
+    path = walked(system.A, x0, drive)
     return path, observed(system, path, replicates, generator)
+
+
+def walked(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
+    """x_t = A x_{t−1} + d_t from x_0 on, for given d [T, dx]; x_1 … x_T [T, dx]."""
+    x, path = x0, torch.empty_like(drive)
+    for t in range(len(drive)):
+        x = path[t] = A @ x + drive[t]
+    return path
 
 
 def observed(system: LinearGaussianSystem, path: Tensor, replicates: int, generator: torch.Generator) -> Tensor:

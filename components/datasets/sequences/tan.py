@@ -18,6 +18,7 @@ from components.figures.sequences.coverage import coverage
 from components.figures.sequences.effective_size import effective_size
 from components.figures.sequences.trajectory import trajectory
 from components.maths.compiled.elevation_map import Dem, elevation
+from components.problems.linear_gaussian import walked
 from components.problems.sequence import Sequence
 from components.registry import register
 
@@ -86,9 +87,7 @@ class TerrainAidedNavigation(Realised):
             path = fixed.states
         else:
             drive = flight.motion_sd * torch.randn(self.n_steps, 6, generator=rng.data, dtype=torch.float64)
-            x, path = flight.m0, torch.empty_like(drive)
-            for t in range(self.n_steps):
-                x = path[t] = A @ x + drive[t]
+            path = walked(A, flight.m0, drive)
         means = flight.observe(path)  # [T, 2]
 
         def placed(value: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from components.datasets.sequences import released
 from components.datasets.sequences.realised import Realised
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.trajectory import trajectory
+from components.problems.linear_gaussian import walked
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -74,9 +75,7 @@ class WienerVelocity(Realised):
             path = fixed.states
         else:
             drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
-            path = torch.empty_like(drive)
-            for t in range(self.n_steps):
-                x = path[t] = system.A @ x + drive[t]
+            path = walked(system.A, x, drive)
 
         def placed(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.metrics.predictive_loss import smallest
 from components.posteriors.filtered import Filtered
 
 if TYPE_CHECKING:
@@ -67,9 +68,7 @@ class OnlineBeta(Filtered):
     def scores(self) -> dict[str, Tensor]:
         """The β that was chosen most often, of equals the smaller; [R]."""
         often = torch.stack([(self.index == g).sum(1) for g in range(len(self.betas))])  # [G, R]
-        place = torch.arange(len(often), device=often.device).unsqueeze(1)
-        first = torch.where(often == often.amax(0), place, len(often)).amin(0)
-        return {"beta_most_often": self.mean.new_tensor(self.betas)[first]}
+        return {"beta_most_often": self.mean.new_tensor(self.betas)[smallest(-often.double())]}
 
     def figures(self) -> dict[str, Figure]:
         """β over time."""

@@ -20,7 +20,7 @@ from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import WeightedParticles
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import filtered, folded, particle_filter, trajectories
+from components.inference.parameters.passes import folded, particle_filter, passing, trajectories
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -106,8 +106,11 @@ class ParticleMCMC(AdaptedProposal, Inference[Parameterised, Sequence, Series, P
 
     def _tried(self, model: Parameterised, problem: Sequence, theta: Tensor, rng: Rng) -> Tried:
         """log p(θ) + log Ẑ(θ) of θ [R·C, P], by a filter that begins anew."""
-        passed = filtered(self.filter, model.at(theta), problem, problem.observations.shape[1], rng)
-        return Tried(theta, model.log_prior(theta) + passed.log_z, passed.clouds)
+        clouds = []
+        for state in passing(self.filter, model.at(theta), problem, problem.observations.shape[1], rng):
+            assert state.weighted is not None  # a filter that has made a step says what it had
+            clouds.append(state.weighted)
+        return Tried(theta, model.log_prior(theta) + state.filtered.log_normaliser, clouds)
 
     @torch.no_grad()
     def step(self, state: ParticleChains, batch: Series, rng: Rng) -> tuple[ParticleChains, Info]:

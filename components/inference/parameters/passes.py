@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,18 +15,6 @@ from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, WeightedParticles
 from components.inference.filtering.particle_filter import ParticleFilter
 from components.problems.sequence import Sequence
-
-
-class Passed(NamedTuple):
-    """A filter at time t, and the weighted particles that it had at every time before it resampled."""
-
-    state: FilterState
-    clouds: list[WeightedParticles]
-
-    @property
-    def log_z(self) -> Tensor:
-        """log Ẑ_t = Σ_s log Σ_n w_{s−1}^n G_s(y_s | x_s^n) of each parameter set [K]."""
-        return self.state.filtered.log_normaliser
 
 
 def particle_filter(value: Inference) -> Inference:
@@ -48,18 +36,15 @@ def folded(problem: Sequence, times: int) -> Sequence:
     return replace(problem, observations=seen, states=None, means=None, clean=None, system=None, figures=[])
 
 
-def filtered(method: Inference, model: object, problem: Sequence, t: int, rng: Rng) -> Passed:
-    """The filter after y_1 … y_t, from the start.
+def passing(method: Inference, model: object, problem: Sequence, t: int, rng: Rng) -> Iterator[FilterState]:
+    """The filter after each of y_1 … y_t, from the start.
 
     Raises NumericalTrouble when the filter does."""
     state: FilterState = method.init(model, problem, rng)
-    clouds = []
     for _, batch in problem.batches("observation", rng, 0, t):
         assert isinstance(batch, Observation)
         state, _ = method.step(state, batch, rng)
-        assert state.weighted is not None  # a filter that has made a step says what it had
-        clouds.append(state.weighted)
-    return Passed(state, clouds)
+        yield state
 
 
 def trajectories(model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import filtered, folded, particle_filter
+from components.inference.parameters.passes import folded, particle_filter, passing
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
@@ -143,7 +144,10 @@ class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
     def _passed(self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng) -> FilterState:
         """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
-        return filtered(self._with(state.particles), state.model.at(theta), folded(some, self.sets), t, rng).state
+        (last,) = deque(
+            passing(self._with(state.particles), state.model.at(theta), folded(some, self.sets), t, rng), maxlen=1
+        )
+        return last
 
     def _rejuvenated(self, state: Nested, replicates: Tensor, t: int, rng: Rng) -> tuple[Nested, Tensor]:
         """Resample, then move the parameter sets of the replicates named; and the share of proposals that were accepted."""

@@ -9,7 +9,7 @@ from known_targets import z_score
 from unknown_scales import exact, generalised, model, repeated, series
 
 from components.inference.parameters.particle_mcmc import ParticleMCMC
-from components.inference.parameters.passes import filtered, trajectories
+from components.inference.parameters.passes import passing, trajectories
 from components.trouble import NumericalTrouble
 from runner.mistakes import ConfigError
 from runner.run.rng import Streams
@@ -86,8 +86,8 @@ def test_trajectories_are_draws_of_the_smoothing_distribution():
     built = model(problem)
     of = built.at(torch.tensor([[0.1, -0.6]], dtype=torch.float64).expand(3000, -1))
     rng = Streams(0)
-    passed = filtered(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
-    path = trajectories(of, passed.clouds, rng.noise)[..., 0]
+    passes = passing(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
+    path = trajectories(of, [state.weighted for state in passes], rng.noise)[..., 0]
     v, q = torch.tensor([0.1, -0.6]).mul(2).exp().tolist()
     precision = torch.zeros(7, 7, dtype=torch.float64)  # of x_0 … x_6
     precision[0, 0] = 1 / float(built.P0)
