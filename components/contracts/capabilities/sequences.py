@@ -69,22 +69,26 @@ class GaussianNoise(Protocol):
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
 
-@runtime_checkable
-class AdditiveGaussian(Protocol):
-    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h differentiable in x: what Gaussian
-    filters linearise, or send sigma points through."""
-
-    @property
-    def Q(self) -> Tensor: ...  # [dx, dx]
-
-    @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy]
+class StartsGaussian(Protocol):
+    """x_0 ~ N(m_0, P_0), and noises N(0, Q) and N(0, Σ): what a Gaussian filter can start from."""
 
     @property
     def m0(self) -> Tensor: ...  # [dx]
 
     @property
     def P0(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    def Q(self) -> Tensor: ...  # [dx, dx], or [R, dx, dx] where parameters are those of each replicate
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
+
+
+@runtime_checkable
+class AdditiveGaussian(StartsGaussian, Protocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h differentiable in x: what Gaussian
+    filters linearise, or send sigma points through."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -125,26 +129,14 @@ class PowerIntegral(Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(Protocol):
+class LinearGaussian(StartsGaussian, Protocol):
     """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter needs."""
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]
 
     @property
-    def Q(self) -> Tensor: ...  # [dx, dx]
-
-    @property
     def H(self) -> Tensor: ...  # [dy, dx]
-
-    @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy]
-
-    @property
-    def m0(self) -> Tensor: ...  # [dx]
-
-    @property
-    def P0(self) -> Tensor: ...  # [dx, dx]
 
 
 @runtime_checkable

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.sequences import StartsGaussian
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
@@ -28,22 +29,6 @@ from components.trouble import Misfit, NumericalTrouble
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
 SETTLED = 8  # rounding errors by which a step may change a covariance that counts as settled
-
-
-class StartsGaussian(Protocol):
-    """A model that a Gaussian filter can start from."""
-
-    @property
-    def m0(self) -> Tensor: ...  # [dx]
-
-    @property
-    def P0(self) -> Tensor: ...  # [dx, dx]
-
-    @property
-    def Q(self) -> Tensor: ...  # [dx, dx], or [R, dx, dx] where parameters are those of each replicate
-
-    @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
 
 
 M = TypeVar("M", bound=StartsGaussian)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import PositiveInt, field_validator
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised, TransitionDensity
@@ -20,7 +20,7 @@ from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import WeightedParticles
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, particle_filter, passing, trajectories
+from components.inference.parameters.passes import HoldsFilter, folded, passing, trajectories
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
@@ -54,7 +54,7 @@ class ParticleChains:
 
 
 @register("inference", "particle_mcmc")
-class ParticleMCMC(AdaptedProposal, Inference[Parameterised, Sequence, Series, ParticleChains]):
+class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequence, Series, ParticleChains]):
     """Particle marginal Metropolis–Hastings: a random walk on unknown parameters, whose likelihood a particle filter estimates.
 
         θ' = θ + (s/√P) L z;   (Ẑ', x'_1:T) by a filter at θ';   accept with probability 1 ∧ p(θ') Ẑ' / (p(θ) Ẑ)
@@ -73,19 +73,10 @@ class ParticleMCMC(AdaptedProposal, Inference[Parameterised, Sequence, Series, P
     sees: ClassVar[Sees] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"parameterised", "transition_density"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
-    filter: Inference
     chains: PositiveInt
     thinning: PositiveInt
     # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)
     covariance: Literal["identity", "dense"]
-
-    @field_validator("filter")
-    @classmethod
-    def _weighs_particles(cls, value: Inference) -> Inference:
-        return particle_filter(value)
-
-    def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.needs, "filter")
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> ParticleChains:

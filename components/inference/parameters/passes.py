@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
+from pydantic import BaseModel, field_validator
 from torch import Tensor
 
 from components.contracts.capabilities import TransitionDensity
@@ -17,17 +18,22 @@ from components.inference.filtering.particle_filter import ParticleFilter
 from components.problems.sequence import Sequence
 
 
-def particle_filter(value: Inference) -> Inference:
-    """A part that must be a particle filter.
+class HoldsFilter(BaseModel):
+    """A method that runs a particle filter inside it."""
 
-    Raises:
-        ValueError: it is not.
-    """
-    if not isinstance(value, ParticleFilter):
-        raise ValueError(
-            f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
-        )
-    return value
+    filter: Inference
+
+    @field_validator("filter")
+    @classmethod
+    def _weighs_particles(cls, value: Inference) -> Inference:
+        if not isinstance(value, ParticleFilter):
+            raise ValueError(
+                f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
+            )
+        return value
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.needs, "filter")
 
 
 def folded(problem: Sequence, times: int) -> Sequence:

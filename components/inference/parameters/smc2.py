@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, field_validator
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
@@ -20,7 +20,7 @@ from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import folded, particle_filter, passing
+from components.inference.parameters.passes import HoldsFilter, folded, passing
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
@@ -47,7 +47,7 @@ class Nested:
 
 
 @register("inference", "smc2")
-class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
+class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested]):
     """SMC²: unknown parameters and states learnt together as observations come, R replicates at once.
 
     M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with ẑ_t(θ) = Σ_n w_{t−1}^n G_t(y_t | x_t^n),
@@ -69,7 +69,6 @@ class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
     needs: ClassVar[frozenset[str]] = frozenset({"parameterised"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "series_draws", "writes_files"})
     mixes: ClassVar[bool] = False
-    filter: Inference
     sets: PositiveInt
     rejuvenate_below: Probability
     moves: PositiveInt
@@ -77,14 +76,6 @@ class SMC2(Inference[Parameterised, Sequence, Observation, Nested]):
     regularisation: PositiveFloat
     least_acceptance: Probability
     most_particles: PositiveInt
-
-    @field_validator("filter")
-    @classmethod
-    def _weighs_particles(cls, value: Inference) -> Inference:
-        return particle_filter(value)
-
-    def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.needs, "filter")
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> Nested:

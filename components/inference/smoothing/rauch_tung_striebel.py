@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
+from components.contracts.capabilities.sequences import StartsGaussian
 from components.contracts.posteriors import Signal
 from components.contracts.traces import Trace
-from components.inference.gaussian_filtering.gaussian_filtering import Z90, Gaussians, StartsGaussian
+from components.inference.gaussian_filtering.gaussian_filtering import Z90, Gaussians
 from components.posteriors.smoothed import SmoothedSeries
 from components.trouble import NumericalTrouble
 
