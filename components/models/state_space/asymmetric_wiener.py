@@ -13,7 +13,7 @@ from components.contracts.capabilities import SplitNormal
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.power_integral import log_power_integral
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.models.state_space.linear_gaussian_ssm import LinearDynamics, LinearGaussianModule
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -27,7 +27,7 @@ def log_split_normal(z: Tensor, below: float, above: float) -> Tensor:
     return torch.where(z <= 0, short, long) - 0.5 * LOG_2PI
 
 
-class AsymmetricModule(nn.Module):
+class AsymmetricModule(LinearDynamics, nn.Module):
     """``StateSpace`` with linear Gaussian dynamics and the product of split normals as observation density."""
 
     Sigma: Tensor
@@ -37,21 +37,6 @@ class AsymmetricModule(nn.Module):
         self.dynamics, self.below, self.above, self.by_quadrature = dynamics, below, above, by_quadrature
         self.register_buffer("Sigma", torch.eye(len(dynamics.Sigma)).to(dynamics.Sigma))
         self._integrals: dict[float, float] = {}  # power -> log ∫ of one coordinate
-
-    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        return self.dynamics.init(shape, generator)
-
-    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return self.dynamics.transition(x, t, generator)
-
-    def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return self.dynamics.transition_mean(x, t)
-
-    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        return self.dynamics.log_transition(x, x_prev, t)
-
-    def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        return self.dynamics.observation_mean(x, t)  # where the noise is 0, and not its mean  # [R, N, dy]
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         return log_split_normal(y.unsqueeze(-2) - self.observation_mean(x, t), self.below, self.above).sum(-1)  # [R, N]

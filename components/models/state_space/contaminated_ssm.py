@@ -13,6 +13,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.state_space.lgssm import NoiseScales, rescaled
 from components.models.state_space.linear_gaussian_ssm import (
+    LinearDynamics,
     LinearGaussianModule,
     factor,
     linear_gaussian_system,
@@ -24,7 +25,7 @@ from components.registry import register
 from components.trouble import Misfit
 
 
-class ContaminatedModule(nn.Module):
+class ContaminatedModule(LinearDynamics, nn.Module):
     """``StateSpace`` with the linear Gaussian dynamics and a mixture of Gaussians as observation noise.
 
     Covariances are those of all replicates, or [C, R, dy, dy] of each."""
@@ -39,21 +40,6 @@ class ContaminatedModule(nn.Module):
         self.register_buffer("whiten", torch.linalg.inv(factors))
         constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
         self.register_buffer("log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant)
-
-    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        return self.dynamics.init(shape, generator)
-
-    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        return self.dynamics.transition(x, t, generator)
-
-    def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return self.dynamics.transition_mean(x, t)
-
-    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
-        return self.dynamics.log_transition(x, x_prev, t)
-
-    def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        return self.dynamics.observation_mean(x, t)
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         total = x.new_full((), -math.inf)

@@ -139,6 +139,28 @@ class LinearGaussianModule(nn.Module):
         return 0.5 * (1 - power) * (dy * math.log(2 * math.pi) + self.log_det) - 0.5 * dy * math.log(power)
 
 
+class LinearDynamics:
+    """The linear Gaussian dynamics of a module whose observation noise is another; ``dynamics`` says them."""
+
+    dynamics: LinearGaussianModule
+
+    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        return self.dynamics.init(shape, generator)
+
+    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
+        return self.dynamics.transition(x, t, generator)
+
+    def transition_mean(self, x: Tensor, t: int) -> Tensor:
+        return self.dynamics.transition_mean(x, t)
+
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        return self.dynamics.log_transition(x, x_prev, t)
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+        """H x: where the noise is 0, and not its mean where that is another."""
+        return self.dynamics.observation_mean(x, t)
+
+
 @register("model", "linear_gaussian_ssm")
 class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     """Linear Gaussian state-space model whose matrices are those of the simulated system.
