@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import tokenize
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,35 @@ _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 @dataclass
 class Declared:
-    """Fields of a class with their types in words, its class-level facts, methods, and its docstring."""
+    """Class-level facts of a class, its methods, its docstring, and where its fields stand.
 
-    fields: dict[str, str] = field(default_factory=dict)
-    holds: dict[str, str] = field(default_factory=dict)  # of the fields, those that hold components: their role
+    What is said of the fields is read when it is asked for: a list of what goes with what asks for facts alone."""
+
+    places: dict[str, tuple[ast.AnnAssign, Path]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    comments: dict[str, str] = field(default_factory=dict)  # beside or above the fields, of those that have one
     methods: set[str] = field(default_factory=set)  # its own and those of bases that are not its role's
     docstring: str = ""
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """Types of the fields, in words."""
+        types = {name: words(node.annotation, path) for name, (node, path) in self.places.items()}
+        if keys := self.facts.get("threat_keys"):
+            threat = declared("Grid", THREAT).fields
+            types |= {key: threat[key] for key in keys}
+        return types
+
+    @cached_property
+    def holds(self) -> dict[str, str]:
+        """Of the fields, those that hold components: their role."""
+        roles = {name: _held(node.annotation, path) for name, (node, path) in self.places.items()}
+        return {name: role for name, role in roles.items() if role}
+
+    @cached_property
+    def comments(self) -> dict[str, str]:
+        """What stands beside or above the fields, of those that have a comment."""
+        found = {name: _comment(node, path) for name, (node, path) in self.places.items()}
+        return {name: comment for name, comment in found.items() if comment}
 
 
 @cache
@@ -88,6 +109,7 @@ def _module_file(name: str) -> Path | None:
     return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
 
 
+@cache
 def _find(name: str, path: Path) -> tuple[Any, Path] | None:
     """The class or the assignment that gives a name its meaning in a module, followed through its imports."""
     for node in _parse(path).body:
@@ -226,20 +248,13 @@ def _gather(name: str, path: Path, into: Declared) -> None:
             if item.value is not None:
                 into.facts[item.target.id] = _fact(item.value)
         elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
-            into.fields[item.target.id] = words(annotation, path)
-            if comment := _comment(item, path):
-                into.comments[item.target.id] = comment
-            if role := _held(annotation, path):
-                into.holds[item.target.id] = role
+            into.places[item.target.id] = item, path
 
 
 def declared(class_name: str, path: Path) -> Declared:
     """Fields, facts and docstring of a class in a file, those of its bases included."""
     out = Declared()
     _gather(class_name, path, out)
-    if keys := out.facts.get("threat_keys"):
-        threat = declared("Grid", THREAT).fields
-        out.fields |= {key: threat[key] for key in keys}
     return out
 
 
