@@ -19,6 +19,10 @@ class Shortfall(UserWarning):
     """Something of a result is missing, or given in part; the message names it, says why, and what to do."""
 
 
+class Doubtful(UserWarning):
+    """Keys that fit and do poorly together; the message names them, says why, and what to do."""
+
+
 class NumericalTrouble(ArithmeticError):
     """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
 

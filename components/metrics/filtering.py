@@ -23,6 +23,17 @@ def nmse(states: Tensor, mean: Tensor) -> Tensor:
     return errors.sum(1) / states.square().masked_fill(unknown, 0).sum(1)
 
 
+def median_over_dimensions(by_state: Tensor) -> Tensor:
+    """The median of a score over the dimensions of the state, for an even number the mean of the two middle values, as numpy
+    has it; [R, dx] -> [R].
+
+    Appendix D.3.1 says means over dimensions; the released code draws medians of the NMSE, which one lost dimension does not
+    move.
+
+    Source: Boustati (2021), Fig. 6.2 and the code released with it."""
+    return by_state.quantile(0.5, dim=1)
+
+
 def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times at which the truth is not known (NaN) do not
     count.

@@ -18,6 +18,7 @@ _OF: dict[Kind, set[str]] = {
     | {"z_max", "ksd"},
     "sequence": {
         "nmse",
+        "nmse_median",
         "coverage90",
         "medae",
         "log_evidence",

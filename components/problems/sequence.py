@@ -157,10 +157,10 @@ class Sequence:
         """Scores over the times filtered so far, or over all of a smoothed series, [R] each; without the truth, only the
         predictive ones.
 
-        NMSE and 90 % coverage, means over state dimensions and each of them; where the truth of the signal E[y_t | x_t] alone
-        is known, of a smoother NMSE of it, and its coverage by the intervals of new observations.  Of a filter the median
-        absolute error of its one-step predictions of the observations (``scoring``); of draws of parameters
-        their means and convergence.  Where observations are missing, their number."""
+        NMSE and 90 % coverage, means over state dimensions and each of them, of the NMSE the median too; where the truth of
+        the signal E[y_t | x_t] alone is known, of a smoother NMSE of it, and its coverage by the intervals of new observations.
+        Of a filter the median absolute error of its one-step predictions of the observations (``scoring``); of draws of
+        parameters their means and convergence.  Where observations are missing, their number."""
         found = _known(posterior, len(self.state_names))
         if found is None:
             return {}
@@ -176,6 +176,8 @@ class Sequence:
             out["nmse"] = filtering.nmse(truth, found.signal.mean).mean(1)
             out["coverage90"] = filtering.coverage(truth, found.signal.lower, found.signal.upper).mean(1)
         out |= {metric: values.mean(1) for metric, values in by_state.items()}
+        if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
+            out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
         if isinstance(found, FilteredStates):
             medae = self.scoring(self.observations, found.predicted)
             if medae is not None:

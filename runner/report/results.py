@@ -84,6 +84,14 @@ def _ended(facts: dict[str, Any]) -> bool:
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
 
 
+def _result(result: dict[str, list[float]], metric: str) -> list[float]:
+    """Scores of a metric by replicate; in records that have no median over the states, it is taken over those of each."""
+    if metric == "nmse_median" and metric not in result:
+        by_state = [values for name, values in result.items() if name.startswith("nmse/")]
+        return [statistics.median(each) for each in zip(*by_state, strict=True)]
+    return result.get(metric, [])
+
+
 def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
@@ -99,7 +107,9 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
         return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
     if _ended(facts):
-        return {(seed, r): v for r, v in enumerate(facts["result"].get(metric, []))}
+        return dict(
+            zip(((seed, r) for r in range(facts["replicates"])), _result(facts["result"], metric), strict=False)
+        )
     finished = {} if facts.get("vectorised") else facts.get("finished", {})
     return {(seed, int(r)): s[metric] for r, s in finished.items() if metric in s}
 

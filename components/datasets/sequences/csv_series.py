@@ -29,8 +29,8 @@ class CsvSeries(Dataset[Sequence]):
     E[y_t | x_t], where there are columns of it, is shown to scores and figures alone.  All R replicates see the same
     observations [R, T, dy].  The name of the data holds the beginning of the file's checksum.
 
-    Raises DataUnavailable (no such file), DamagedFile (not a table), Misfit (a column that is not there, a cell that is no
-    number).
+    Raises DataUnavailable (no such file), DamagedFile (empty, or not a table), Misfit (a column that is not there, a cell that
+    is no number).
 
     Source: Shafranovich (2005), RFC 4180."""
 
@@ -88,16 +88,19 @@ class CsvSeries(Dataset[Sequence]):
         """The names of the columns, and the rows that were asked for with the numbers of their lines.
 
         Raises:
-            DamagedFile: it is no table of that delimiter.
+            DamagedFile: it is empty, or no table of that delimiter.
             Misfit: it has too few lines.
         """
         try:
             with file.open(newline="", encoding="utf-8-sig") as text:
                 lines = csv.reader(text, delimiter=self.delimiter, strict=True)
-                header = [name.strip() for name in next(lines, [])]
+                header = [name.strip() for name in next((row for row in lines if row), [])]
                 rows = [(lines.line_num, row) for row in lines if row]
         except (UnicodeDecodeError, csv.Error, OSError) as error:
             raise DamagedFile(f"{file}: no CSV file ({error}); replace it") from None
+        if not rows:
+            lacks = "no line after its names" if header else "nothing"
+            raise DamagedFile(f"dataset.path={self.path}: the file is empty, {file} holds {lacks}; name another")
         if ragged := [(line, row) for line, row in rows if len(row) != len(header)]:
             line, row = ragged[0]
             raise DamagedFile(

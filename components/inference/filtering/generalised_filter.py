@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Literal
 
@@ -20,7 +21,9 @@ from components.inference.filtering.losses import (
     log_likelihood,
 )
 from components.inference.filtering.particle_filter import AdaptiveFilter
+from components.problems.sequence import Sequence
 from components.registry import register
+from components.trouble import Doubtful
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
 
@@ -32,8 +35,12 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} exp(−ℓ(x̄_t, y_t)) f_t / q_t, then resampling as in the bootstrap filter.  ℓ is
     the loss of the KL divergence (−log g), of the β- or the γ-divergence (β = 0 and γ = 0 are KL), or Huber's of the whitened
     residual.  Particles are [R, N, dx]; the log normaliser is that of the generalised posterior, and the evidence for KL
-    alone.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when all weights of a replicate are
-    zero.
+    alone.  A missing observation leaves the weights as they are.
+
+    ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust loss forgives an outlier: its
+    posterior stays near f, wider than q and away from it, and w_t = exp(−ℓ) f_t / q_t has a large variance there.  They are
+    right on average and poor with few particles; a warning (Doubtful) says so.  Raises NumericalTrouble when all weights of a
+    replicate are zero.
 
     Source: Boustati (2021), Algorithm 6 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008); Huber (1964)."""
 
@@ -50,6 +57,17 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
 
     def weighs_by_likelihood(self) -> bool:
         return self.loss == "kl" or (self.loss, self.beta) == ("beta", 0) or (self.loss, self.gamma) == ("gamma", 0)
+
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
+        if self.proposal != "transition" and not self.weighs_by_likelihood():
+            warnings.warn(
+                Doubtful(
+                    f"inference.proposal={self.proposal} follows an outlier that inference.loss={self.loss} forgives: weights "
+                    "have a large variance there, and few particles carry them; set inference.proposal=transition"
+                ),
+                stacklevel=1,
+            )
+        return super().init(model, problem, rng)
 
     def potential(self) -> Potential[StateSpace]:
         """log exp(−ℓ), up to a constant, of a model that offers what the loss asks."""

@@ -1,6 +1,9 @@
 """Proposals that have seen y_t: the locally optimal one of a model that knows it, or one linearised about where a particle is
 expected to go.
 
+They are those of the likelihood: at an outlier narrower than the posterior of a loss that forgives it, and elsewhere, so that
+its weights G f / q have a large variance.
+
 Source: Doucet, Godsill & Andrieu (2000), sections II.D.1 and II.D.2; Boustati (2021), Algorithm 6.
 """
 

@@ -20,8 +20,9 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
     x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} g_t f_t / q_t, then resampling as in the bootstrap filter.  The optimal proposal
     is p(x_t | x_{t−1}, y_t), with weights p(y_t | x_{t−1}); the linearised one is the Gaussian that is optimal for the
     linearised h.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  Predictions are means of h
-    over draws from f.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when all weights of a
-    replicate are zero.
+    over draws from f.  Both proposals are those of the likelihood, and follow an outlier as far as it pulls; for losses that
+    forgive one see ``generalised_filter``.  A missing observation leaves the weights as they are.  Raises NumericalTrouble when
+    all weights of a replicate are zero.
 
     Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g."""
 

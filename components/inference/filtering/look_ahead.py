@@ -1,5 +1,8 @@
 """What auxiliary particle filters have in common: particles are selected by what they are expected to weigh, then moved.
 
+They are moved by the transition and weighed by the same potential as they were selected by: under a robust loss too, no
+proposal follows an outlier.
+
 Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
 """
 

@@ -63,7 +63,9 @@ class Oracle(AdaptiveFilter[StateSpace]):
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t − h_t(x̄_t)), p the law of the noise as the attacker leaves it: Gaussian and t
     mixtures around the model's own N(0, Σ), which it is where nothing attacks.  Then resampling as in the bootstrap filter.
     Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  A missing observation leaves the weights
-    as they are.  Raises Misfit where the attacker knows no such law, NumericalTrouble when all weights of a replicate are zero.
+    as they are: under ``attacker=missing``, which loses them whatever they are, the law of what arrives is the clean one.
+    Raises Misfit where the attacker knows no such law, or the model's noise is not N(0, Σ) to begin with, NumericalTrouble
+    when all weights of a replicate are zero.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
@@ -72,7 +74,18 @@ class Oracle(AdaptiveFilter[StateSpace]):
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         assert isinstance(model, GaussianNoise)
         truthful = TruthfulModel(model, self._law(problem.attacker, model.Sigma))
-        return start(truthful, problem, self.particles, rng)
+        state: FilterState[StateSpace] = start(truthful, problem, self.particles, rng)
+        one = state.particles[:, :1]
+        far = torch.linalg.cholesky(model.Sigma).sum(-1)
+        clean = gaussian_mixture(model.Sigma.new_ones(1), model.Sigma.unsqueeze(0))
+        for y in (model.observation_mean(one, 1)[:, 0] + side * far for side in (-1, 1)):
+            own = model.log_observation(y, one, 1)
+            if not torch.allclose(own, clean(y.unsqueeze(1) - model.observation_mean(one, 1)), rtol=1e-3, atol=1e-3):
+                raise Misfit(
+                    f"inference={self.name}: the model's own noise is not N(0, Σ), around which attackers know their laws; use "
+                    "another model, or inference=bootstrap_filter"
+                )
+        return state
 
     def _law(self, attacker: Component | None, Sigma: Tensor) -> NoiseDensityOf:
         if attacker is None:

@@ -1,10 +1,10 @@
-"""What all particle filters have in common: their keys, their start and what they hand back."""
+"""What all particle filters have in common: their keys, their start and what they hand back; and what holds one."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Generic
 
-from pydantic import PositiveInt
+from pydantic import BaseModel, PositiveInt, field_validator
 
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Probability
@@ -45,3 +45,21 @@ class AdaptiveFilter(ParticleFilter[M], Generic[M]):
 
     def resampler(self) -> Resampling:
         return Resampling(self.resampling, self.resample_below)
+
+
+class HoldsFilter(BaseModel):
+    """A method that runs a particle filter inside it."""
+
+    filter: Inference
+
+    @field_validator("filter")
+    @classmethod
+    def _weighs_particles(cls, value: Inference) -> Inference:
+        if not isinstance(value, ParticleFilter):
+            raise ValueError(
+                f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
+            )
+        return value
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.needed("sequence"), "filter")

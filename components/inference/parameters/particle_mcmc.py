@@ -18,9 +18,10 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import WeightedParticles
+from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, stretched
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import HoldsFilter, folded, passing, trajectories
+from components.inference.parameters.passes import folded, passing, trajectories
 from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence

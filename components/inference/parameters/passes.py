@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from pydantic import BaseModel, field_validator
 from torch import Tensor
 
 from components.contracts.capabilities import TransitionDensity
@@ -14,26 +13,7 @@ from components.contracts.roles import Inference
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, WeightedParticles
-from components.inference.filtering.particle_filter import ParticleFilter
 from components.problems.sequence import Sequence
-
-
-class HoldsFilter(BaseModel):
-    """A method that runs a particle filter inside it."""
-
-    filter: Inference
-
-    @field_validator("filter")
-    @classmethod
-    def _weighs_particles(cls, value: Inference) -> Inference:
-        if not isinstance(value, ParticleFilter):
-            raise ValueError(
-                f"filter: {value.name} is no particle filter; choose bootstrap_filter, beta_bootstrap_filter, …"
-            )
-        return value
-
-    def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(self.filter.needs, "filter")
 
 
 def folded(problem: Sequence, times: int) -> Sequence:

@@ -18,9 +18,10 @@ from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
+from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import HoldsFilter, folded, passing
+from components.inference.parameters.passes import folded, passing
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from pydantic import field_validator
 from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise
 from components.contracts.posteriors import Signal
-from components.contracts.problems import Kind, Sees
+from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.particle_filter import ParticleFilter
+from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.smoothing.transitions import Smoothable
 from components.maths.order_statistics import quantiles
 from components.maths.resampling import ancestors
@@ -51,7 +50,7 @@ class Cloud(NamedTuple):
     w: Tensor | None  # normalised [R, M]; None: all the same
 
 
-class ParticleSmoother(Inference[Smoothable, Sequence, Observation, ForwardParticles]):
+class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation, ForwardParticles]):
     """A filter on the way forward, of which a subclass says the way back.
 
     The way back is made where the posterior is asked for, from a seed that the state keeps: the same whenever and however
@@ -61,19 +60,6 @@ class ParticleSmoother(Inference[Smoothable, Sequence, Observation, ForwardParti
     sees: ClassVar[Sees] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
-    filter: Inference
-
-    @field_validator("filter")
-    @classmethod
-    def _weighs_particles(cls, value: Inference) -> Inference:
-        if not isinstance(value, ParticleFilter):
-            raise ValueError(
-                f"{value.name} keeps no weighted particles; choose bootstrap_filter, beta_bootstrap_filter, …"
-            )
-        return value
-
-    def needed(self, kind: Kind) -> frozenset[str]:
-        return super().needed(kind) | self.filter.needed(kind)
 
     def init(self, model: Smoothable, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[Smoothable] = self.filter.init(model, problem, rng)

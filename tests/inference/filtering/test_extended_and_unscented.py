@@ -182,9 +182,10 @@ def test_unscented_mean_and_variance_of_a_square_are_exact():
 @pytest.mark.parametrize("name", NAMES)
 def test_covariances_stay_positive_definite(name):
     """Sharp observations of a nonlinear growth model, 200 times, in float32."""
-    problem, rng = load("nonlinear_growth", replicates=8, n_steps=200)
+    problem, rng = load("nonlinear_growth", replicates=8, n_steps=200, dtype=torch.float32)
     model = component("model", "nonlinear_growth").build(problem, rng)
     got = run(component("inference", name), model, problem, rng)
+    assert got.variance.dtype == torch.float32
     assert torch.isfinite(got.mean).all()
     assert (got.variance > 0).all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ from components.inference.filtering.losses import (
 )
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
-from components.trouble import Misfit
+from components.trouble import Doubtful, Misfit
 from runner.mistakes import ConfigError
 from runner.run.rng import Streams
 
@@ -171,6 +172,7 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
     assert torch.equal(got.log_normaliser, exact.log_normaliser)
 
 
+@pytest.mark.filterwarnings("ignore::components.trouble.Doubtful")
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):
@@ -238,6 +240,55 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
             clean = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=torch.float64), model.Sigma)
             literal = (0.7 * clean.log_prob(gap).exp() + 0.3 * t.log_prob(gap).sum().exp()).log()
             torch.testing.assert_close(got[r, n], literal)
+
+
+def test_oracle_of_lost_observations_is_the_bootstrap_filter():
+    """Where they are lost whatever they are, nothing is known from that they are: the clean law is exact."""
+    problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
+    lost = problem.attacked(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
+    assert lost.missing.any()
+    model = component("model", "linear_gaussian_ssm").build(lost, rng)
+    got, exact = (
+        run(component("inference", name, particles=200), model, lost, Streams(1))
+        for name in ("oracle", "bootstrap_filter")
+    )
+    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-9, atol=1e-9)
+    assert got.evidence
+
+
+def test_oracle_refuses_a_model_whose_clean_noise_is_not_gaussian():
+    problem, rng = load("asymmetric_wiener", replicates=2, n_steps=8)
+    model = component("model", "asymmetric_wiener").build(problem, rng)
+    with pytest.raises(Misfit, match=r"inference=oracle: the model's own noise is not N\(0, Σ\)"):
+        component("inference", "oracle").init(model, problem, rng)
+
+
+def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
+    """Told once where it is set up; at an outlier its weights are carried by few particles."""
+    problem = sequence(system(), 3, replicates=2)
+    problem.observations[:, 2] += 40.0
+    model = LinearGaussianModule(problem.system)
+    ess = {}
+    for proposal in ("transition", "optimal", "linearised"):
+        for loss in ("kl", "beta", "gamma", "huber"):
+            inference = component("inference", "generalised_filter", particles=500, proposal=proposal, loss=loss)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                ess[proposal, loss] = run(inference, model, problem, Streams(3)).ess[:, 2]
+            expected = [] if "transition" in proposal or loss == "kl" else [Doubtful]
+            assert [w.category for w in told] == expected
+            if told:
+                assert f"inference.proposal={proposal} follows an outlier that inference.loss={loss}" in str(
+                    told[0].message
+                )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mild = component("inference", "generalised_filter", proposal="optimal", loss="beta", beta=0.0)
+        mild.init(model, problem, Streams(0))
+    for proposal in ("optimal", "linearised"):
+        for loss in ("beta", "gamma"):
+            assert (ess[proposal, loss] < 0.5 * ess["transition", loss]).all()
 
 
 def test_oracle_refuses_an_attacker_without_a_law():

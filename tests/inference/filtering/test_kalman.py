@@ -102,6 +102,7 @@ def test_scores_are_the_literal_formulas():
             absolute[j] = sorted(abs(float(got.predicted[r, t, j] - problem.observations[r, t, j])) for t in range(40))
         medae = [(a[19] + a[20]) / 2 for a in absolute]
         assert math.isclose(scores["nmse"][r], sum(nmse) / 4, rel_tol=1e-10)
+        assert math.isclose(scores["nmse_median"][r], sum(sorted(nmse)[1:3]) / 2, rel_tol=1e-10)
         assert math.isclose(scores["nmse/velocity 2"][r], nmse[3], rel_tol=1e-10)
         assert math.isclose(scores["coverage90"][r], sum(inside) / 4, rel_tol=1e-10)
         assert math.isclose(scores["medae"][r], sum(medae) / 2, rel_tol=1e-10)

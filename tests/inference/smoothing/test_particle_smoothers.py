@@ -178,7 +178,7 @@ def test_an_outlier_moves_the_smoother_of_a_beta_filter_less(name):
 
 
 def test_only_filters_that_keep_weights_are_taken():
-    with pytest.raises(ValueError, match="kalman keeps no weighted particles; choose bootstrap_filter"):
+    with pytest.raises(ValueError, match="filter: kalman is no particle filter; choose bootstrap_filter"):
         component("inference", "ffbs", filter=component("inference", "kalman"))
     with pytest.raises(ValueError, match="student_t_filter weighs by what the way back does not know; choose"):
         component("inference", "two_filter", filter=component("inference", "student_t_filter"))

@@ -15,6 +15,7 @@ MOG = "+experiment=mog"
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case"]
 WIENER = "+experiment=wiener_velocity"
 SELECT, ONLINE = [WIENER, "inference=select_beta"], [WIENER, "inference=online_beta"]
+SERIES = ["dataset=csv_series", "model=matern_sde", "inference=kalman", "tracking=false"]
 LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
@@ -246,6 +247,9 @@ FILES = {
     "conf/study/lost.yaml": "{name: lost, description: d, rows: [{label: a, model: m, preset: ''}], tables: [{name: t, "
     "title: t, columns: {a: b}, better: lower, published: torn}]}\n",
     "scores.csv": "table,row\nt,a\n",
+    "nothing.csv": "",
+    "names.csv": "y\n",
+    "infinite.csv": "y\n1.5\ninf\n",
     "outputs/mog/aaaa/run.json": '{"state": "interrupted"}',
     "outputs/mog/aaaa/config.yaml": "experiment: mog\nseed: [1\n",
     "outputs/mog/bbbb/run.json": '{"state": "interrupted"}',
@@ -285,6 +289,12 @@ WITH_FILES = [
     (["list", "--plugin", "misspelt"], "--plugin: misspelt.py, line 3: SyntaxError: invalid syntax"),
     (["report", "moe_mog_steps", "--with", "scores.csv"], "--with scores.csv: has no column column; give the "
      "<study>_replicates.csv that runner report writes"),
+    ([*SERIES, "dataset.path=nothing.csv"], "dataset.path=nothing.csv: the file is empty, nothing.csv holds "
+     "nothing; name another"),
+    ([*SERIES, "dataset.path=names.csv"], "dataset.path=names.csv: the file is empty, names.csv holds no line after its names; "
+     "name another"),
+    ([*SERIES, "dataset.path=infinite.csv"], "infinite.csv, line 3: y is 'inf', no number; mend it, or add it to "
+     "dataset.missing"),
     (["resume", "aaaa"], "outputs/mog/aaaa/config.yaml, line 3: this is no YAML (expected ',' or ']', but got "
      "'<stream end>'); give the run's own command again"),
     (["resume", "bbbb"], "outputs/mog/bbbb/config.yaml: damaged, it lacks the experiment, or its plug-ins are no list; give "

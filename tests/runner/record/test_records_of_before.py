@@ -43,7 +43,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(records, tmp_path, monkey
     assert "resumed at step" in capsys.readouterr().out
     after = read(folder)
     assert after["state"] == "done"
-    assert after["result"].keys() == expected.keys()
+    assert after["result"].keys() >= expected.keys()  # a score that came later is there too
     for metric, values in expected.items():
         assert after["result"][metric] == pytest.approx(values, rel=1e-9, nan_ok=True), metric
 

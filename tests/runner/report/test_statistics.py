@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import stats
 from runner import CONF
 from runner.mistakes import ConfigError
 from runner.published import Number, Published, load_published, shown
+from runner.report.results import scores
 from runner.report.verdicts import Paired, Summary, best, compare, holm, judge, summarise
 
 
@@ -234,3 +236,14 @@ def test_shown_as_the_papers_print():
     assert shown(0.3149, 0.0231) == "0.31(0.02)"
     assert shown(-0.1, None) == "-0.10"
     assert shown(math.nan, None) == "not finite"
+
+
+def test_the_median_over_states_of_a_record_that_has_none_is_taken_from_each_state():
+    by_state = {"nmse/x": [1.0, 2.0], "nmse/y": [3.0, 8.0], "nmse/z": [2.0, 9.0], "coverage90/x": [5.0, 5.0]}
+    facts = {"seed": 3, "replicates": 2, "state": "done", "result": by_state}
+    assert scores(facts, Path(), "nmse_median") == {(3, 0): 2.0, (3, 1): 8.0}
+    assert scores(facts | {"result": by_state | {"nmse_median": [0.5, 0.6]}}, Path(), "nmse_median") == {
+        (3, 0): 0.5,
+        (3, 1): 0.6,
+    }
+    assert scores(facts | {"result": {"nmse": [1.0, 2.0]}}, Path(), "nmse_median") == {}
