@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.attackers.contamination.exponential_scale import log_scale_integral
 from components.contracts.roles import Contamination, Knowledge, Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -20,13 +22,14 @@ class MultiplicativeExponential(Contamination):
     """Multiplies the noise of each observation, with a small probability, by an exponential factor.
 
     ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``, ε_t = y_t − h(x_t); one factor for all
-    coordinates of y_t [dy].  It keeps the noise's sign, and so whatever is asymmetric in it.  The noise that comes of it is a
-    mixture over every size of ξ and no finite one: an oracle has no law to read.
+    coordinates of y_t [dy].  It keeps the noise's sign, and so whatever is asymmetric in it.  The noise that comes of N(0, Σ)
+    is a mixture over every size of ξ: no finite one, and of a density by quadrature, which the oracle reads.
 
     Raises Misfit where the noise cannot be told from the observations, as in recorded data.
 
     Source: Boustati (2021), section 6.5.3 and appendix D.3.5."""
 
+    offers: ClassVar[frozenset[str]] = frozenset({"noise_density"})
     knowledge: ClassVar[Knowledge] = "black box"
     probability: Probability
     scale: PositiveFloat
@@ -43,3 +46,17 @@ class MultiplicativeExponential(Contamination):
         # 1 − u lies in (0, 1]: its logarithm is finite.
         xi = -self.scale * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype).neg().log1p()
         return torch.where((u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y)
+
+    def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
+        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ] of ε = y' − E[y | x] [..., dy] -> [...].
+
+        With r² = εᵀ Σ⁻¹ ε and s the mean of ξ the integral is (2π)^{−dy/2} |Σ|^{−½} s^{−dy} ∫ u^{−dy} e^{−u − (r/s)²/(2u²)} du,
+        which has no bound at ε = 0: for dy > 1 weights have a heavy tail."""
+        d = deviation.shape[-1]
+        L = torch.linalg.cholesky(Sigma)
+        r = (deviation @ torch.linalg.inv(L).T).norm(dim=-1).double()
+        constant = -L.diagonal().log().sum().double() - 0.5 * d * math.log(2 * math.pi)
+        rate = r.new_tensor(self.probability)
+        blown = log_scale_integral(r / self.scale, d) - d * math.log(self.scale)
+        mixed = torch.logaddexp((1 - rate).log() - 0.5 * r.square(), rate.log() + blown)
+        return (constant + mixed).to(deviation)

@@ -60,12 +60,12 @@ class TruthfulModel:
 class Oracle(AdaptiveFilter[StateSpace]):
     """Bootstrap particle filter with the true likelihood of the corrupted observations, asked of the attacker.
 
-    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t − h_t(x̄_t)), p the law of the noise as the attacker leaves it: Gaussian and t
-    mixtures around the model's own N(0, Σ), which it is where nothing attacks.  Then resampling as in the bootstrap filter.
-    Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  A missing observation leaves the weights
-    as they are: under ``attacker=missing``, which loses them whatever they are, the law of what arrives is the clean one.
-    Raises Misfit where the attacker knows no such law, or the model's noise is not N(0, Σ) to begin with, NumericalTrouble
-    when all weights of a replicate are zero.
+    x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t − h_t(x̄_t)), p the law of the noise as the attacker leaves it: mixtures of
+    Gaussians, of a t or of every scale around the model's own N(0, Σ), which it is where nothing attacks.  Then resampling as
+    in the bootstrap filter.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of the evidence.  A missing
+    observation leaves the weights as they are: under ``attacker=missing``, which loses them whatever they are, the law of
+    what arrives is the clean one, and the filter exact.  Raises Misfit where the attacker knows no such law, or the model's
+    noise is not N(0, Σ) to begin with, NumericalTrouble when all weights of a replicate are zero.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
@@ -102,7 +102,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
             return log_density
         raise Misfit(
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "
-            "(gaussian_contamination, student_t_outliers), or another filter"
+            "(gaussian_contamination, student_t_outliers, multiplicative_exponential, missing), or another filter"
         )
 
     def step(
