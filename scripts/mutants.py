@@ -2,7 +2,7 @@
 tests that the patch names must fail on it.
 
     python -m scripts.mutants                      # all of them (make mutants)
-    python -m scripts.mutants games attacks/cw_    # those of a family, or whose name begins so
+    python -m scripts.mutants games filters/kalman attacks/cw_    # those of a family, or whose name begins so
 
 A patch is a unified diff under two lines of its own: ``What:``, the mistake in a sentence, and ``Tests:``, arguments of
 pytest.  A mutant that survives, a patch that no longer applies, tests that cannot be collected or that fail on the copy
