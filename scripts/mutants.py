@@ -1,7 +1,7 @@
 """Shows that the tests would notice: wrong science, a patch each (tests/mutants), is applied to a copy of the tree, and the
 tests that the patch names must fail on it.
 
-    python -m scripts.mutants                      # all of them (make mutants)
+    python -m scripts.mutants                                     # all of them (make mutants)
     python -m scripts.mutants games filters/kalman attacks/cw_    # those of a family, or whose name begins so
 
 A patch is a unified diff under two lines of its own: ``What:``, the mistake in a sentence, and ``Tests:``, arguments of
