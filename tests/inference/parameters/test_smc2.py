@@ -112,6 +112,18 @@ def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves)
     assert against_exact(SMC2, particles=particles, sets=sets, moves=moves).max() < 4
 
 
+def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
+    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: the weights, and the evidence, are those of Ẑ^{2N}."""
+    inference, state, rng = weighed()
+    before = state.log_z.clone()
+    after = inference._doubled(state, 6, rng)
+    assert after.x.shape[1] == 2 * 15
+    log_z = after.log_z.view(2, 40)
+    assert not torch.isclose(log_z, before.view(2, 40)).any()
+    torch.testing.assert_close(after.log_w, log_z.log_softmax(1))
+    torch.testing.assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+
+
 def test_filters_are_doubled_and_all_stays_exact():
     z = against_exact(SMC2, particles=4, most_particles=16, least_acceptance=1.0, sets=150, rejuvenate_below=0.7)
     assert z.max() < 4
