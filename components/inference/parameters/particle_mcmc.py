@@ -64,7 +64,8 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
     whole series for every chain.  Ẑ of the present θ is kept, never made anew: that makes p(θ, x_1:T | y_1:T) the stationary
     distribution whatever the number of particles.  With a β-filter Ẑ estimates the normaliser of the generalised posterior,
     which the posterior of θ then is.  The proposal is learnt in warm-up as that of ``random_walk_mh``, by each replicate from
-    its own chains.  A step in which the filter of some chain fails is rejected by all.
+    its own chains, s for all of them: a chain that too high an estimate holds fast would learn a small step of its own, and
+    stay there.  A step in which the filter of some chain fails is rejected by all.
 
     Raises NumericalTrouble where the filter fails at a draw of the prior, at which a chain begins.
 
@@ -128,7 +129,8 @@ class ParticleMCMC(AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequen
             state.kept_states.append(states.cpu())
             for name, numbers in stats.items():
                 state.stats[name].append(numbers.cpu())
-        proposal = self.adapted(state.proposal, moved.view_as(theta), t, alpha.view(theta.shape[:2]))
+        shared = alpha.view(theta.shape[:2]).mean(1, keepdim=True).expand(theta.shape[:2])
+        proposal = self.adapted(state.proposal, moved.view_as(theta), t, shared)
         means = dict(zip(model.parameter_names, model.constrain(moved).mean(0), strict=True))
         info = means | {"log_density": value.mean(), "acceptance": alpha.mean(), "draws": len(state.kept)}
         return replace(state, t=t, theta=moved, value=value, states=states, proposal=proposal), info

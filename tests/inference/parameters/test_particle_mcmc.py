@@ -61,9 +61,22 @@ def test_posterior_is_exact_with_few_particles(kind, right):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("particles", [4, 20, 200])
-def test_posterior_is_exact_whatever_the_number_of_particles(particles):
-    assert off_by(series(2), method(particles, 150, 200), 1000).abs().max() < 4
+@pytest.mark.parametrize(("particles", "target"), [(4, 0.07), (20, 0.234), (200, 0.234)])
+def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
+    assert off_by(series(2), method(particles, 150, 200, target_acceptance=target), 1000).abs().max() < 4
+
+
+def test_chains_of_a_replicate_learn_one_step_size():
+    """One for each: a chain that too high an estimate holds fast would make its own small, and the answer wrong."""
+    problem, rng = series(2), Streams(0)
+    inference = method(4, 20, 30)
+    state = inference.init(model(problem), problem, rng)
+    for _, batch in problem.batches("series", rng, 0, 12):
+        state, _ = inference.step(state, batch, rng)
+    steps = state.proposal.log_step  # [R, C]
+    assert steps.shape == (2, 20)
+    assert torch.equal(steps, steps[:, :1].expand(2, 20))
+    assert steps[0, 0] != steps[1, 0]
 
 
 def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
