@@ -28,7 +28,8 @@ class Role:
     """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf`` and a line here."""
 
     folder: str  # of components
-    bases: tuple[str, ...]  # classes of components.contracts.roles that its components derive from
+    bases: tuple[str, ...]  # classes that its components derive from
+    contract: str = "roles"  # the module of components.contracts that these are in
     chosen: bool = True  # a run chooses one; False: it lives only inside other components
     required: bool = True  # a run cannot do without
 
@@ -37,7 +38,7 @@ ROLES: dict[str, Role] = {
     "dataset": Role("datasets", ("Dataset",)),
     "model": Role("models", ("Model",)),
     "inference": Role("inference", ("Inference",)),
-    "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), required=False),
+    "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), "attackers", required=False),
     "gradient": Role("gradients", ("Gradient",), chosen=False),
 }
 CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)

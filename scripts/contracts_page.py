@@ -96,7 +96,8 @@ def protocol(node: ast.ClassDef, source: str, word: str | None, said: list[tuple
 def page() -> str:
     """The whole page."""
     out = [HEAD, "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone."]
-    out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "roles.py") if n.name != "Setting"]
+    for name in ("roles", "attackers"):
+        out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / f"{name}.py") if n.name != "Setting"]
     out.append("## Problems\n\nWhat a dataset loads, and what a step is shown of it.")
     words = table(CONTRACTS / "capabilities" / "__init__.py", "CAPABILITIES")
     for name in ("problems", "sequences", "games"):

@@ -10,7 +10,8 @@ import torch
 import yaml
 
 from components import registry
-from components.contracts.roles import Evasion, Setting
+from components.contracts.attackers import Evasion
+from components.contracts.roles import Setting
 from components.evaluation.threat import Threat, threat_of
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose

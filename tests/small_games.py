@@ -8,8 +8,9 @@ import torch
 from configured import component
 from torch import Tensor
 
+from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat
-from components.contracts.roles import Opponent, Setting
+from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from components.attackers.input_space import input_space
+from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.roles import Attacker, Evasion, Injection, Problem
+from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter

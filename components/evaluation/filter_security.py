@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Injection
 from components.contracts.posteriors import FilteredStates
-from components.contracts.roles import Injection
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security_checks import budget_checks, reference_checks, telling_budget

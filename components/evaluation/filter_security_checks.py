@@ -12,9 +12,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates
-from components.contracts.roles import Injection
 from components.contracts.victim import FilterVictim
 from components.evaluation.replayed import Replayed
 from components.trouble import Misfit

@@ -16,9 +16,9 @@ from components.attackers.attacked import Attacked
 from components.attackers.evasion.worst_case import WorstCase, strongest
 from components.attackers.input_space import input_space, norm_of
 from components.attackers.words.changes import seen_by
+from components.contracts.attackers import Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.roles import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.evaluation.security_checks import curve_checks, telling_size, victim_checks

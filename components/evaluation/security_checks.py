@@ -18,8 +18,8 @@ from components.attackers.evasion.random_noise import RandomNoise
 from components.attackers.evasion.square import Square
 from components.attackers.evasion.worst_case import WorstCase
 from components.attackers.input_space import BoxSpace, input_space
+from components.contracts.attackers import Evasion
 from components.contracts.checks import Check
-from components.contracts.roles import Evasion
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.problems.supervised import Supervised

@@ -13,7 +13,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
 
 from components.attackers.input_space import input_space
-from components.contracts.roles import Evasion, Injection, Problem
+from components.contracts.attackers import Evasion, Injection
+from components.contracts.roles import Problem
 from components.contracts.victim import Measure
 from components.problems.supervised import Supervised
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Attacker
 from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Opponent
 from components.contracts.games import Environment, Move, NumberedStates, Seat
 from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Opponent
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace

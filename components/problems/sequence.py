@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Contamination, Injection
 from components.contracts.capabilities import KnownParameters
 from components.contracts.posteriors import Analyses, FilteredStates, SeriesDraws, SmoothedSignal, SmoothedStates
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Contamination, Injection
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Beside, Rng
 from components.figures.sequences.effective_size import effective_size

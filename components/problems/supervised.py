@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
-from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
 from components.problems.epochs import minibatches
 from components.trouble import Misfit

@@ -10,9 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, BoundsLikelihood
 from components.contracts.problems import Kind, Rows, Sees, Values, Words
-from components.contracts.roles import Attacker
 from components.contracts.streams import Rng
 from components.metrics import likelihood_bounds
 from components.problems.epochs import minibatches

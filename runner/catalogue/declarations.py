@@ -17,7 +17,7 @@ SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of 
 THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"  # the class of the keys that a threat is made of
 _ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 _ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}  # a key may hold a component
-_CONTRACT = _ROOTS["components"] / "contracts" / "roles.py"  # where the roles' own bases are
+_CONTRACTS = {_ROOTS["components"] / "contracts" / f"{facts.contract}.py" for facts in registry.ROLES.values()}
 _WORDS = {
     "int": "integer",
     "float": "number",
@@ -238,7 +238,7 @@ def _gather(name: str, path: Path, into: Declared) -> None:
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring
     for item in node.body:
-        if isinstance(item, ast.FunctionDef) and path != _CONTRACT:
+        if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
         if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
             continue

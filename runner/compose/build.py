@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from components import registry
-from components.contracts import roles
-from components.contracts.roles import Component, Evasion, Injection
+from components.contracts import attackers, roles
+from components.contracts.attackers import Evasion, Injection
+from components.contracts.roles import Component
 from components.evaluation.threat import Grid, foreign_sizes, grid_of
 from runner.compose.parts import each, held_roles, known
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
 
 ROLE_OF: dict[type[Component], str] = {
-    vars(roles)[base]: role for role, facts in registry.ROLES.items() for base in facts.bases
+    (vars(roles) | vars(attackers))[base]: role for role, facts in registry.ROLES.items() for base in facts.bases
 }
 
 

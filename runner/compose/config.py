@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import torch
 from omegaconf import DictConfig
 
-from components.contracts.roles import Attacker, Component, Dataset, Evasion, Inference, Injection, Model
+from components.contracts.attackers import Attacker, Evasion, Injection
+from components.contracts.roles import Component, Dataset, Inference, Model
 from components.evaluation.threat import Threat, threat_of
 from components.metrics.names import score_names
 from components.registry import CHOSEN

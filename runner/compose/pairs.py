@@ -6,19 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from components import registry
+from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
 from components.contracts.problems import Domain
-from components.contracts.roles import (
-    Attacker,
-    Component,
-    Contamination,
-    Dataset,
-    Evasion,
-    Gradient,
-    Inference,
-    Injection,
-    Model,
-    Opponent,
-)
+from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
 from runner.compose.build import ROLE_OF, held, inside
 from runner.compose.parts import names_inside
 from runner.mistakes import ConfigError

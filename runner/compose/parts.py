@@ -21,8 +21,6 @@ from runner import conf_folders
 from runner.catalogue import declarations
 from runner.mistakes import ConfigError, nearest, reading, shown_path
 
-CONTRACT = "components.contracts.roles"  # where the roles' bases are
-
 
 @dataclass(frozen=True)
 class Known:
@@ -63,12 +61,16 @@ def _of_text(role: str, name: str, file: Path) -> Known:
 
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:
     """Keys of a class that hold components, and their role."""
-    role_of = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}
+    role_of = {
+        (f"components.contracts.{facts.contract}", base): role
+        for role, facts in registry.ROLES.items()
+        for base in facts.bases
+    }
 
     def role(annotation: Any) -> str | None:
         """Of a base class, of a union or list of them, or of what a base class is narrowed to (``Model[P, M]``)."""
         bases = annotation.__mro__ if isinstance(annotation, type) else ()
-        found = [role_of.get(base.__name__) for base in bases if base.__module__ == CONTRACT]
+        found = [role_of.get((base.__module__, base.__name__)) for base in bases]
         return next((r for r in [*found, *(role(a) for a in get_args(annotation))] if r), None)
 
     return {key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))}

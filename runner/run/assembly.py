@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from components.contracts.roles import Contamination, Corruptible, HoldsOut, Problem, Setting
+from components.contracts.attackers import Attackable, Contamination, Corruptible
+from components.contracts.roles import HoldsOut, Problem, Setting
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
@@ -52,6 +53,8 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
             problem = problem.attacked(job.attacker, rng)
         if job.threat is not None:
             job.threat.check(problem)
+        if not isinstance(problem, Attackable):
+            raise Misfit(f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one")
         problem.attacker = job.attacker
     return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 

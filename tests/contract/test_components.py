@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from components import registry
-from components.contracts import roles
+from components.contracts import attackers, roles
 from components.contracts.capabilities import CAPABILITIES
 from runner.catalogue.list_and_show import describe, explained
 from runner.compose.build import built
@@ -32,7 +32,7 @@ def test_yaml_and_class_agree(role, name):
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
         built(role, filled(role, values, role), role)
-    bases = tuple(vars(roles)[base] for base in registry.ROLES[role].bases)
+    bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
     between = [c for c in cls.__mro__[1:] if issubclass(c, bases) and c not in bases and "[" not in c.__name__]
     assert all(not hasattr(c, "offers" if role == "model" else "nothing") for c in between), (

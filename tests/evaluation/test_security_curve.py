@@ -4,7 +4,7 @@ from configured import component, threat
 from small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
-from components.contracts.roles import Evasion
+from components.contracts.attackers import Evasion
 from components.evaluation.assess import assess, assess_security
 from components.evaluation.security import security_curve
 from components.evaluation.threat import threat_of

@@ -10,9 +10,9 @@ from configured import component
 from small_games import Stationary, draws, friend_or_foe, greedy, invert, play
 from torch import Tensor
 
+from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown
-from components.contracts.roles import Opponent
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit

@@ -8,7 +8,8 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.registry import register

@@ -10,7 +10,8 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.attackers.contamination.exponential_scale import log_scale_integral
-from components.contracts.roles import Contamination, Knowledge, Probability
+from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.registry import register

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
 from components.attackers.evasion.loop import Ascent
-from components.contracts.roles import Evasion, Knowledge
+from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.norms import NORMS
-from components.contracts.roles import Evasion, Knowledge
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import Expectation, NormName, Victim
 from components.registry import register

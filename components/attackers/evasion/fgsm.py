@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.attackers.evasion.ascent import GradientAscent
-from components.contracts.roles import Evasion, Knowledge
+from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 

@@ -9,7 +9,8 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.contracts.roles import Evasion, Knowledge, Probability
+from components.contracts.attackers import Evasion, Knowledge
+from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Expectation, NormName, Victim
 from components.registry import register

@@ -9,9 +9,10 @@ import torch
 from pydantic import Field, PositiveInt, PrivateAttr
 from torch import Tensor
 
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
-from components.contracts.roles import Evasion, Inference, Knowledge, Model, Problem
+from components.contracts.roles import Inference, Model, Problem
 from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Measure, Victim
 from components.problems.supervised import Supervised

@@ -10,8 +10,9 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from components.attackers.criteria import misjudged, summed
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
-from components.contracts.roles import Evasion, Knowledge, Problem
+from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.contracts.victim import Measure, NormName, Victim
 from components.registry import register

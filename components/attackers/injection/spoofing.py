@@ -9,7 +9,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from torch import Tensor
 
 from components.attackers.injection.shifts import climb, random_signs, search
-from components.contracts.roles import Injection, Knowledge, Probability
+from components.contracts.attackers import Injection, Knowledge
+from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
 from components.registry import register

@@ -8,8 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from components.contracts.attackers import Knowledge, Opponent
 from components.contracts.games import Move, Seat
-from components.contracts.roles import Knowledge, Opponent
 from components.contracts.streams import Rng
 from components.registry import register
 from components.trouble import Misfit

@@ -17,8 +17,9 @@ from components.attackers.words.changes import (
     possible,
     seen_by,
 )
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
-from components.contracts.roles import Evasion, Knowledge, Probability
+from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
 from components.registry import register

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from components.attackers.words.changes import malicious
 from components.attackers.words.integer_programme import minimum_cost_attack
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
-from components.contracts.roles import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
 from components.registry import register

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.attackers.words.search import WordSearch
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
-from components.contracts.roles import Evasion, Knowledge
 from components.contracts.victim import Direction
 from components.registry import register
 

@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
+from components.contracts.attackers import Evasion
 from components.contracts.capabilities import Network
 from components.contracts.problems import Batch
-from components.contracts.roles import Evasion, Inference, Info
+from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed

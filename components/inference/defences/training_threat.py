@@ -9,9 +9,9 @@ from torch import Tensor
 
 from components.attackers.attacked import Attacked
 from components.attackers.input_space import input_space
+from components.contracts.attackers import Attacker, Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
-from components.contracts.roles import Attacker, Evasion
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.trouble import Misfit

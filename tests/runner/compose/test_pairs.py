@@ -7,9 +7,10 @@ import torch
 from small_problems import component, real, train
 from torch import nn
 
+from components.contracts.attackers import Contamination
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
-from components.contracts.roles import Contamination, Model
+from components.contracts.roles import Model
 from components.problems.supervised import Supervised
 from runner.compose.pairs import check_pairs
 from runner.mistakes import ConfigError
