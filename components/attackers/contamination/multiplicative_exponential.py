@@ -55,8 +55,8 @@ class MultiplicativeExponential(Contamination):
         which has no bound at ε = 0: for dy > 1 weights have a heavy tail."""
         d = deviation.shape[-1]
         L = torch.linalg.cholesky(Sigma)
-        r = (deviation @ torch.linalg.inv(L).T).norm(dim=-1).double()
-        constant = -L.diagonal().log().sum().double() - 0.5 * d * math.log(2 * math.pi)
+        r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()
+        constant = -L.diagonal(dim1=-2, dim2=-1).log().sum(-1).double() - 0.5 * d * math.log(2 * math.pi)
         rate = r.new_tensor(self.probability)
         blown = log_scale_integral(r / self.scale, d) - d * math.log(self.scale)
         mixed = torch.logaddexp((1 - rate).log() - 0.5 * r.square(), rate.log() + blown)

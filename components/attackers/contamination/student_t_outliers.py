@@ -70,7 +70,7 @@ class StudentTOutliers(Contamination):
         if self.mode == "add" or self.shared:
             key = "mode=replace" if self.mode == "add" else "shared=false"
             raise Misfit(f"attacker={self.name}: the density of the corrupted noise is not known; set attacker.{key}")
-        gaussian = torch.distributions.MultivariateNormal(torch.zeros_like(Sigma[0]), Sigma, validate_args=False)
+        gaussian = torch.distributions.MultivariateNormal(Sigma.new_zeros(Sigma.shape[-1]), Sigma, validate_args=False)
         heavy = torch.distributions.StudentT(self.df, 0.0, self.scale, validate_args=False)
         rate = torch.as_tensor(self.probability).to(deviation)
         clean, corrupted = (

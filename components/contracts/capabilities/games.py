@@ -38,4 +38,5 @@ class NoiseLaw(Protocol):
 class NoiseDensity(Protocol):
     """A contamination whose corrupted noise has a known density where the clean noise is N(0, Σ)."""
 
-    def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor: ...  # of y' − E[y | x] [..., dy] -> [...]
+    # of y' − E[y | x] [..., dy], Σ [dy, dy] or [..., dy, dy] -> [...]
+    def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor: ...

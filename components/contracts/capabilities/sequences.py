@@ -64,7 +64,7 @@ class GaussianNoise(Protocol):
     """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the same scale can replace."""
 
     @property
-    def Sigma(self) -> Tensor: ...  # [dy, dy]
+    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy] where parameters are those of each replicate
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 

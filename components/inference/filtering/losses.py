@@ -77,7 +77,7 @@ def log_huber_likelihood(model: Whitened, batch: Observation, x: Tensor, thresho
 
 
 def whitened_residuals(model: GaussianNoise, batch: Observation, x: Tensor) -> tuple[Tensor, Tensor]:
-    """L⁻¹(y − h(x)) [R, N, dy] and log |L| [], Σ = L Lᵀ."""
+    """L⁻¹(y − h(x)) [R, N, dy] and log |L| [1] or [R, 1], Σ = L Lᵀ."""
     L, _ = torch.linalg.cholesky_ex(model.Sigma)
     residuals = batch.y.unsqueeze(-2) - model.observation_mean(x, batch.t)  # [R, N, dy]
-    return residuals @ torch.linalg.inv(L).T, L.diagonal().log().sum()
+    return residuals @ torch.linalg.inv(L).mT, L.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)

@@ -24,14 +24,14 @@ NoiseDensityOf = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, 
 
 
 def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityOf:
-    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy]."""
+    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] of each replicate."""
     L = torch.linalg.cholesky(covariances)
     whiten = torch.linalg.inv(L)
     log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
-    log_heights = weights.log() - log_scales  # [C]
+    log_heights = (weights.log() - log_scales.movedim(0, -1)).unsqueeze(-2)  # [1, C] or [R, 1, C]
 
     def log_density(noise: Tensor) -> Tensor:
-        squares = torch.stack([(noise @ each.T).square().sum(-1) for each in whiten], -1)  # [R, N, C]
+        squares = torch.stack([(noise @ each.mT).square().sum(-1) for each in whiten], -1)  # [R, N, C]
         return torch.logsumexp(log_heights - 0.5 * squares, -1)
 
     return log_density
@@ -93,12 +93,12 @@ class Oracle(AdaptiveFilter[StateSpace]):
         if isinstance(attacker, NoiseLaw):
             return gaussian_mixture(*attacker.mixture(Sigma))
         if isinstance(attacker, NoiseDensity):
-            known = attacker
+            known, own = attacker, Sigma if Sigma.dim() == 2 else Sigma.unsqueeze(1)  # [dy, dy] or [R, 1, dy, dy]
 
             def log_density(noise: Tensor) -> Tensor:
-                return known.log_noise_density(noise, Sigma)
+                return known.log_noise_density(noise, own)
 
-            log_density(torch.zeros_like(Sigma[:1]))  # it may not know, as it is configured: better said now
+            log_density(torch.zeros_like(own[..., :1, :]))  # it may not know, as it is configured: better said now
             return log_density
         raise Misfit(
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "

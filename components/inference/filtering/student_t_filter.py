@@ -26,7 +26,7 @@ def log_student_t(
 
     Jointly t_ν(0, Σ); or a univariate t_ν for each coordinate of L⁻¹(y − h(x)), which for a diagonal Σ are those of y."""
     if scale is None:
-        r, log_scale = whitened_residuals(model, batch, x)  # [R, N, dy], []
+        r, log_scale = whitened_residuals(model, batch, x)  # [R, N, dy], [1] or [R, 1]
     else:
         residuals = batch.y.unsqueeze(-2) - model.observation_mean(x, batch.t)
         r, log_scale = residuals / scale, residuals.new_tensor(residuals.shape[-1] * math.log(scale))

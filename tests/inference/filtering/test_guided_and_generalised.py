@@ -21,6 +21,8 @@ from components.inference.filtering.losses import (
     log_huber_likelihood,
     log_likelihood,
 )
+from components.inference.filtering.student_t_filter import log_student_t
+from components.models.state_space.lgssm import NoiseScales
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
 from components.trouble import Doubtful, Misfit
@@ -297,3 +299,39 @@ def test_oracle_refuses_an_attacker_without_a_law():
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
     with pytest.raises(Misfit, match="attacker=sensor_stuck does not say by what law"):
         component("inference", "oracle").init(model, attacked, rng)
+
+
+LAWS = {
+    "gaussian_contamination": {"sd": 5.0},
+    "student_t_outliers": {"df": 1.0, "scale": 3.0, "mode": "replace", "shared": False},
+    "multiplicative_exponential": {"scale": 5.0},
+    "missing": {},
+}
+
+
+@pytest.mark.parametrize("name", [*LAWS, "huber", "joint", "product"])
+def test_parameter_sets_at_once_weigh_as_one_by_one(name):
+    """Σ [K, dy, dy] of unknown scales, as filters inside particle MCMC and SMC² meet it."""
+    problem, rng = load("wiener_velocity", replicates=1, n_steps=5)
+    law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
+    built = component("model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=None)).build(problem, rng)
+    theta = torch.tensor([[-0.5], [0.0], [0.9]], dtype=torch.float64)
+    g = torch.Generator().manual_seed(1)
+    x = problem.states[:, 4:5] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
+
+    def weighed(k: slice) -> torch.Tensor:
+        model, some = built.at(theta[k]), x[k]
+        batch = Observation(5, problem.observations[:, 4].expand(len(some), -1))
+        if name == "huber":
+            return log_huber_likelihood(model, batch, some, 1.3)
+        if name in ("joint", "product"):
+            return log_student_t(model, batch, some, 2.0, name == "joint", None)
+        attacked = problem.attacked(component("attacker", name, probability=0.3, **LAWS[name]), Streams(0))
+        several = replace(attacked, observations=attacked.observations.expand(len(some), -1, -1))
+        state = component("inference", "oracle", particles=7).init(model, several, Streams(0))
+        return state.model.log_observation(batch.y, some, 5)
+
+    together = weighed(slice(None))
+    for k in range(3):
+        torch.testing.assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
+    assert (together[0] != together[1]).all()
