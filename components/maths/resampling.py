@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.maths.compiled import loops
+from components.maths.compiled import offspring as compiled
 from components.maths.compiled.search import points_below
 
 Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
@@ -23,8 +24,30 @@ def effective_sample_size(weights: Tensor) -> Tensor:
 
 def ancestors(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
     """Ancestors drawn by a scheme, in order, as row numbers of the particles folded to [R·N, …]; returns [R·N]."""
-    counts = offspring(scheme, weights, generator)
-    return torch.repeat_interleave(counts.flatten(), output_size=counts.numel())
+    return _rows(offspring(scheme, weights, generator))
+
+
+def _rows(counts: Tensor) -> Tensor:
+    """Every row number as often as it has offspring, from counts [R, N]; [R·N]."""
+    rows = torch.arange(counts.numel(), device=counts.device)
+    if loops.serve(counts):  # a third of the time
+        return compiled.repeated(rows.view_as(counts), counts).flatten()
+    return rows.repeat_interleave(counts.flatten(), output_size=counts.numel())
+
+
+def resampled(x: Tensor, counts: Tensor) -> Tensor:
+    """Particles [R, N, dx], each as often as it has offspring, in order; [R, N, dx]."""
+    if x.shape[2] == 1 and not x.requires_grad and loops.serve(counts):
+        return compiled.repeated(x[..., 0], counts).unsqueeze(2)
+    return taken(x, _rows(counts))
+
+
+def taken(x: Tensor, rows: Tensor) -> Tensor:
+    """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx], laid out as they were."""
+    columns = x.transpose(1, 2)
+    if columns.is_contiguous() and not x.requires_grad and loops.serve(x):
+        return compiled.taken(columns, rows).transpose(1, 2)
+    return x.flatten(0, 1).index_select(0, rows).view_as(x)
 
 
 def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
@@ -65,9 +88,11 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     Every count is ⌊N w_n⌋ or ⌈N w_n⌉.  u [R] in [0, 1).
 
     Source: Kitagawa (1996), appendix; Carpenter, Clifford & Fearnhead (1999)."""
-    n = weights.shape[1]
-    edges = _cumulated(weights).mul_(n).sub_(u.double().unsqueeze(1))
-    return _between(edges.ceil_().clamp_(0, n).long())
+    if loops.serve(weights):  # a quarter of the time, the same counts
+        return compiled.systematic_counts(weights.double(), u.double())
+    n, edges = weights.shape[1], _cumulated(weights)
+    below = (edges * n - u.double().unsqueeze(1)).ceil_().clamp_(0, n)
+    return _between(torch.where(edges == 1, n, below).long())  # N − u would be rounded where u is nearly 1
 
 
 def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
@@ -98,7 +123,7 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     sorted_uniforms = sums / sums.gather(1, points.unsqueeze(1))  # 1 from place k on
     total = weights.double().sum(1, keepdim=True)
     edges = torch.where(total > 0, _cumulated(weights), 0.0)  # nothing to draw from where there is no point either
-    if edges.device.type == "cpu" and loops.available():  # a quarter of the time, the same places
+    if loops.serve(edges):  # a quarter of the time, the same places
         return _between(points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
 

@@ -22,8 +22,9 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.maths.compiled import loops, weighing
 from components.maths.order_statistics import quantiles
-from components.maths.resampling import Scheme, ancestors, effective_sample_size
+from components.maths.resampling import Scheme, offspring, resampled
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble
@@ -88,6 +89,10 @@ def advance(
 
 def expectation(log_w: Tensor, values: Tensor) -> Tensor:
     """Σ_n w_n v_n of values [R, N, d] under normalised weights [R, N]; [R, d]."""
+    if not log_w.requires_grad:
+        low, high = log_w.aminmax()
+        if low == high:  # as after every resampling: no exponential
+            return values.mean(1)
     return (log_w.exp().unsqueeze(1) @ values).squeeze(1)
 
 
@@ -113,44 +118,73 @@ def settle(
     states are in: the logarithm of a sum of 10⁶ terms is a factor of the evidence.
 
     Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
-    x, predicted, n = moved.x, moved.predicted, moved.x.shape[1]
-    log_w = moved.log_w.double()
-    log_normaliser = normaliser(log_w, batch)  # [R]
-    log_w = log_w - log_normaliser.unsqueeze(1)
-    w = log_w.exp()
-    log_w, own_w = log_w.to(x), w.to(x).unsqueeze(1)
-    ess = effective_sample_size(w)  # [R]
-    mean = own_w @ x  # [R, 1, dx]
-    variance = own_w @ (x - mean).square_()  # centred first: positions are 10³ times their spread
+    x, log_w, predicted, n = moved.x, moved.log_w, moved.predicted, moved.x.shape[1]
+    weights = normalisable(log_w, batch)
+    mean, variance = moments(x, weights)
+    log_normaliser = weights.log_sum
+    log_w = log_w.to(x) - log_normaliser.to(x).unsqueeze(1)
 
-    rows = ancestors(resampling.scheme, w, rng.noise)  # Resample  # [R·N]
-    resampled = x.flatten(0, 1).index_select(0, rows).view_as(x)
-    lower, upper = quantiles(resampled, (0.05, 0.95))  # [R, dx]
+    counts = offspring(resampling.scheme, weights.w, rng.noise)  # Resample  # [R, N]
+    drawn = resampled(x, counts)
+    lower, upper = quantiles(drawn, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
     if log_w.requires_grad:  # stopped gradients: w of the ancestor over itself is 1, and its slope goes on
-        kept = log_w.flatten().index_select(0, rows).view_as(log_w)
+        kept = resampled(log_w.unsqueeze(2), counts).squeeze(2)
         equal = equal + (kept - kept.detach())
-    if resampling.below < 1:
-        stay = (ess > resampling.below * n).unsqueeze(1)  # [R, 1]
-        resampled, equal = torch.where(stay.unsqueeze(2), x, resampled), torch.where(stay, log_w, equal)
+    if resampling.below == 0:
+        drawn, equal = x, log_w  # resampled for the quantiles alone
+    elif resampling.below < 1:
+        stay = (weights.ess > resampling.below * n).unsqueeze(1)  # [R, 1]
+        drawn, equal = torch.where(stay.unsqueeze(2), x, drawn), torch.where(stay, log_w, equal)
 
-    filtered, info = state.filtered, {"log_normaliser": log_normaliser.to(x), "ess": ess.to(x)}
-    summaries = {"mean": mean.squeeze(1), "variance": variance.squeeze(1), "lower": lower, "upper": upper}
+    filtered, info = state.filtered, {"log_normaliser": log_normaliser.to(x), "ess": weights.ess.to(x)}
+    summaries = {"mean": mean, "variance": variance, "lower": lower, "upper": upper}
     filtered.add(batch.t, **summaries, predicted=predicted, ess=info["ess"])
     filtered.log_normaliser += log_normaliser.to(filtered.log_normaliser)
-    return replace(state, particles=resampled, log_w=equal, weighted=WeightedParticles(x, log_w)), info
+    return replace(state, particles=drawn, log_w=equal, weighted=WeightedParticles(x, log_w)), info
 
 
-def normaliser(log_w: Tensor, batch: Observation) -> Tensor:
-    """log Σ_n w_n of log weights [R, N]; [R].
+class Weights(NamedTuple):
+    """Weights that need not be normalised, in float64, and what they say."""
 
-    Raises NumericalTrouble, which names the observation, where it is zero or not a number."""
-    log_sum = torch.logsumexp(log_w, 1)  # [R]
+    w: Tensor  # [R, N]
+    sums: Tensor  # of them and of their squares [R, 2]
+    log_sum: Tensor  # of the weights before they were divided by their greatest [R]
+
+    @property
+    def ess(self) -> Tensor:
+        """Effective sample size, (Σ_n w_n)² / Σ_n w_n² [R]."""
+        return self.sums[:, 0].square() / self.sums[:, 1]
+
+
+def normalisable(log_w: Tensor, batch: Observation) -> Weights:
+    """The weights that log weights [R, N] stand for.
+
+    Raises NumericalTrouble, which names the observation, where their sum is zero or not a number."""
+    if loops.serve(log_w) and not log_w.requires_grad:
+        w, highest, sums = weighing.weights(log_w)
+    else:
+        log_w = log_w.double()
+        highest = log_w.detach().amax(1)
+        w = (log_w - highest.unsqueeze(1)).exp()
+        sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
+    log_sum = highest + sums[:, 0].log()
     if torch.isfinite(log_sum).all():
-        return log_sum
+        return Weights(w, sums, log_sum)
     lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
     raise NumericalTrouble(
         f"particle weights all zero or not a number at t = {batch.t} in replicates {lost}, where y = ({y}) in the first",
         "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
     )
+
+
+def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
+    """Mean and variance [R, dx] of weighted particles x [R, N, dx]."""
+    w, sums = weights.w, weights.sums
+    if loops.serve(x) and not (w.requires_grad or x.requires_grad):
+        return weighing.moments(x, w, sums)
+    own = (w / sums[:, :1]).to(x).unsqueeze(1)
+    mean = own @ x  # [R, 1, dx]
+    variance = own @ (x - mean).square()  # centred first: positions are 10³ times their spread
+    return mean.squeeze(1), variance.squeeze(1)

@@ -29,6 +29,7 @@ from components.inference.filtering.generalised_particle_filter import (
     stand_in,
     unless_missing,
 )
+from components.maths.standard_normal import standard_normal
 
 Guide = Literal["optimal", "linearised"]
 ASKS: dict[Guide, tuple[str, ...]] = {
@@ -95,7 +96,7 @@ def linearised(model: AdditiveGaussian, seen: Observation, before: Tensor, gener
     K = torch.linalg.solve(S, J @ model.Q).mT  # [R, N, dx, dy]
     keep = torch.eye(m.shape[-1]).to(m) - K @ J
     L = torch.linalg.cholesky(keep @ model.Q @ keep.mT + K @ model.Sigma @ K.mT)  # [R, N, dx, dx]
-    z = torch.randn(m.shape, generator=generator, device=m.device, dtype=m.dtype)
+    z = standard_normal(m.shape, generator, m)
     x = m + (K @ (seen.y.unsqueeze(-2) - h).unsqueeze(-1) + L @ z.unsqueeze(-1)).squeeze(-1)
     log_q = -0.5 * z.square().sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     L_Q = torch.linalg.cholesky(model.Q)

@@ -26,13 +26,13 @@ from components.inference.filtering.generalised_particle_filter import (
     Potential,
     Resampling,
     expectation,
-    normaliser,
+    normalisable,
     settle,
     stand_in,
     unless_missing,
 )
 from components.inference.filtering.particle_filter import ParticleFilter
-from components.maths.resampling import ancestors
+from components.maths.resampling import ancestors, taken
 
 
 class Foreseeable(StateSpace, TransitionMean, Protocol):
@@ -75,16 +75,16 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         log_g = unless_missing(batch, log_g)
 
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
-        log_first = normaliser(first, batch)  # [R]
-        rows = ancestors(self.resampling, (first - log_first.unsqueeze(1)).exp(), rng.noise)  # [R·N]
+        weights = normalisable(first, batch)
+        rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
         if batch.missing is not None:  # nothing to select by: all stay where they are
             own = torch.arange(r * n, device=rows.device)
             rows = torch.where(batch.missing.repeat_interleave(n), own, rows)
-        parents = before.flatten(0, 1).index_select(0, rows).view_as(before)
+        parents = taken(before, rows)
         x = model.transition(parents, t, rng.noise)
         chosen = log_g.flatten().index_select(0, rows).view(r, n)  # log Ǧ_t of each one's parent
         second = unless_missing(batch, potential(model, seen, x)) - chosen  # Weight: f G / (f Ǧ)
-        log_w = log_first.unsqueeze(1) - math.log(n) + second.double()
+        log_w = weights.log_sum.unsqueeze(1) - math.log(n) + second.double()
         if batch.missing is not None:
             log_w = torch.where(batch.missing.unsqueeze(1), state.log_w.double(), log_w)
         if self.predictions == "selected":

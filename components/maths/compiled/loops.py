@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec
 
 import numpy as np
+import platformdirs
+from torch import Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 P = ParamSpec("P")
@@ -22,19 +27,46 @@ def available() -> bool:
     return True
 
 
+def serve(x: Tensor) -> bool:
+    """Whether compiled loops can work on a tensor: it lies on the CPU, and numba is installed."""
+    return x.device.type == "cpu" and available()
+
+
 def compiled(
     loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False
 ) -> Callable[P, None]:
-    """A function of arrays and numbers, and the functions that it calls, compiled; at its first call, in seconds.
+    """A function of arrays and numbers, and the functions that it calls, compiled; at its first call ever on a machine, in
+    seconds.
 
-    ``fast``: sums may be taken in another order.
+    ``fast``: sums may be taken in another order, and products and sums in one rounding.
 
     Raises:
         ImportError: numba is not installed.
     """
-    from numba import njit
+    from numba import config, njit
     from numba.extending import register_jitable
 
+    folder = _kept()
+    if folder is not None:
+        config.CACHE_DIR = str(folder)
+    # Not that numbers are finite: what is infinite or not a number must stay so.
+    allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     for part in parts:
-        register_jitable(fastmath=fast)(part)
-    return njit(loop, fastmath=fast, error_model="numpy")
+        register_jitable(fastmath=allowed)(part)
+    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None)
+
+
+@cache
+def _kept() -> Path | None:
+    """Where what was compiled is kept for later runs, a folder for each state of these sources; None: nowhere can be written.
+
+    numba itself looks at the file of the outermost function alone, which calls those of others."""
+    sources = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        sources.update(source.read_bytes())
+    folder = platformdirs.user_cache_path("bayes-runner") / "compiled" / sources.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.standard_normal import standard_normal
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
@@ -94,11 +95,11 @@ class LinearGaussianModule(nn.Module):
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         dx = len(self.m0)
-        z = torch.randn(*shape, dx, generator=generator, device=generator.device, dtype=self.m0.dtype)
+        z = standard_normal((*shape, dx), generator, self.m0)
         return self.m0 + z.to(self.m0.device) @ self.L_P0.T  # [R, N, dx]
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        z = standard_normal(x.shape, generator, x)
         return x @ self.A.T + z @ self.L_Q.mT  # eq. (6.16)  # [R, N, dx]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
@@ -108,7 +109,7 @@ class LinearGaussianModule(nn.Module):
         return log_normal(x - x_prev @ self.A.T, self.L_Q)  # [R, N]
 
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(x_prev.shape, generator=generator, device=x_prev.device, dtype=x_prev.dtype)
+        z = standard_normal(x_prev.shape, generator, x_prev)
         return self._expected(y, x_prev) + z @ self.L_P.mT  # [R, N, dx]
 
     def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:

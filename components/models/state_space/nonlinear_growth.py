@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.standard_normal import standard_normal
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -55,14 +56,14 @@ class GrowthModule(nn.Module):
         return self.observation_sd.square().view(*self.observation_sd.shape[:1], 1, 1)
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        z = torch.randn(*shape, 1, generator=generator, device=generator.device, dtype=self.m0.dtype)
+        z = standard_normal((*shape, 1), generator, self.m0)
         return self.m0 + self.P0[0].sqrt() * z.to(self.m0.device)  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return grown(x, t)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        z = standard_normal(x.shape, generator, x)
         return grown(x, t) + self.state_sd * z  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:

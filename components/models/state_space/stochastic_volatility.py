@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.standard_normal import standard_normal
 from components.models.state_space.unknown import Normal, OfScale, Priors, StretchedBeta, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -31,14 +32,14 @@ class VolatilityModule(nn.Module):
             self.register_buffer(name, torch.as_tensor(value, dtype=like.dtype, device=like.device))
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        z = torch.randn(*shape, 1, generator=generator, device=generator.device, dtype=self.mu.dtype)
+        z = standard_normal((*shape, 1), generator, self.mu)
         return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
         return self.mu + self.phi * (x - self.mu)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        z = standard_normal(x.shape, generator, x)
         return self.transition_mean(x, t) + self.sigma * z  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:

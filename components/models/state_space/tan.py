@@ -14,6 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, terrain
 from components.maths.compiled.elevation_map import elevation
+from components.maths.standard_normal import standard_normal
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -53,21 +54,20 @@ class TerrainModule(nn.Module):
         self._last: tuple[Tensor, int, Tensor] | None = None
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        z = torch.randn(*shape, 6, generator=generator, device=generator.device, dtype=self.m0.dtype)
+        z = standard_normal((*shape, 6), generator, self.m0)
         return self.m0 + self.prior_sd * z.to(self.m0.device)  # [R, N, 6]
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        if x.dim() == 3:  # rows of N · 6 numbers: torch is slow where the last dimension is short
-            z.view(len(x), -1).mul_(self.motion_sd.repeat(x.shape[1]))
-        else:
-            z.mul_(self.motion_sd)
-        z.add_(x)  # in place: nothing else holds z
+        # Coordinate by coordinate in memory: vector instructions are slow on six numbers.
+        z = standard_normal((*x.shape[:-2], 6, x.shape[-2]), generator, x).transpose(-2, -1)
+        z.mul_(self.motion_sd).add_(x)  # in place: nothing else holds z
         z[..., :3].add_(x[..., 3:], alpha=self.delta)
         return z  # eq. (6.16)  # [R, N, 6]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return torch.cat([x[..., :3] + self.delta * x[..., 3:], x[..., 3:]], -1)  # A x  # [R, N, 6]
+        mean = x.clone()
+        mean[..., :3].add_(x[..., 3:], alpha=self.delta)
+        return mean  # A x  # [R, N, 6]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.motion_sd

@@ -109,9 +109,11 @@ def test_a_stabiliser_makes_weights_finite_in_variance_where_the_states_move_far
     spread = {}
     for stabiliser in (0.0, 0.05):
         inference = component("inference", "auxiliary_filter", particles=60, stabiliser=stabiliser)
-        ratio = (run(inference, model, problem, Streams(2)).log_normaliser - exact).exp()
-        spread[stabiliser] = ratio.std()
-    assert abs(z_score(ratio, 1.0)) < 4
+        ratios = [(run(inference, model, problem, Streams(s)).log_normaliser - exact).exp() for s in (2, 3, 4)]
+        spread[stabiliser] = max(
+            float(ratio.std()) for ratio in ratios
+        )  # where there is no variance, the largest tells
+    assert abs(z_score(torch.cat(ratios), 1.0)) < 4
     assert spread[0.0] > 2 * spread[0.05]
 
 

@@ -82,7 +82,7 @@ def test_generalised_posterior_of_one_step_is_that_of_quadrature(beta):
     ordinary = run(
         component("inference", "bootstrap_filter", particles=2000), LinearGaussianModule(s), problem, Streams(4)
     )
-    assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 10  # the likelihood is not its generalisation
+    assert z_score(ordinary.mean[:, 0, 0], mean).abs() > 6  # the likelihood is not its generalisation
 
 
 def test_an_outlier_moves_it_less_than_the_bootstrap_filter():

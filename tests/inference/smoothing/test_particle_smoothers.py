@@ -184,10 +184,10 @@ def test_only_filters_that_keep_weights_are_taken():
         component("inference", "two_filter", filter=component("inference", "student_t_filter"))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)])
 def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a failure of Monte Carlo)."""
-    problem, rng = load("matern_sde", replicates=6, n_steps=60, dtype=dtype)
+    problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
     model = component("model", "matern_sde").build(problem, rng)
     exact = problem.score(run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng)["nmse"].mean()
     inference = smoother("ffbsi", 1000)

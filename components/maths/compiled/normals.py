@@ -1,0 +1,88 @@
+"""Standard normal numbers, compiled: Box and Muller's of a counter's hash, a third to a tenth of the time of torch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.maths.compiled.functions import log_of, turned
+from components.maths.compiled.loops import Array, compiled
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: what the counter goes on by
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+ONE, TWO, S11, S27, S30, S31 = (
+    np.uint64(k) for k in (1, 2, 11, 27, 30, 31)
+)  # of a signed number numba would make a float
+STEP = 2.0**-53
+BLOCK = 1024  # pairs at a time, whose numbers stay in the nearest memory
+
+
+def mixed(z: Any) -> Any:
+    """The hash of a counter, 64 bits.
+
+    Source: Steele, Lea & Flood (2014), figure 17 with the constants of Stafford's variant 13 (SplitMix64)."""
+    z = (z ^ (z >> S30)) * FIRST
+    z = (z ^ (z >> S27)) * SECOND
+    return z ^ (z >> S31)
+
+
+def _uniforms(seed: Any, start: Any, u: Array, turns: Array) -> None:
+    """u in (0, 1] and turns in [0, 1) of pairs start, start + 1, …, 53 bits each."""
+    for i in range(len(u)):
+        counter = seed + TWO * (start + np.uint64(i)) * GOLDEN
+        u[i] = (np.float64(np.int64(mixed(counter) >> S11)) + 1.0) * STEP
+        turns[i] = np.float64(np.int64(mixed(counter + GOLDEN) >> S11)) * STEP
+
+
+def _split(bits: Array, exponents: Array) -> None:
+    """Positive numbers, read as bits, into m 2^e with 1 ≤ m < 2, in place."""
+    for i in range(len(bits)):
+        exponents[i] = np.float64((bits[i] >> 52) - 1023)
+        bits[i] = (bits[i] & ((1 << 52) - 1)) | (1023 << 52)
+
+
+def _pairs(u: Array, exponents: Array, turns: Array, first: Array, second: Array) -> None:
+    """√(−2 log u) times the cosine and the sine of an angle; ``u`` has been split."""
+    for i in range(len(u)):
+        radius = math.sqrt(-2 * log_of(u[i], exponents[i]))
+        sine, cosine = turned((turns[i] - 0.5) * (math.pi / 2))
+        first[i], second[i] = radius * cosine, radius * sine
+
+
+def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns: Array) -> None:
+    half = len(z) // 2
+    for start in range(0, half, BLOCK):
+        m = min(BLOCK, half - start)
+        _uniforms(seed, np.uint64(start), u[:m], turns[:m])
+        _split(bits[:m], exponents[:m])
+        _pairs(u[:m], exponents[:m], turns[:m], z[start : start + m], z[half + start : half + start + m])
+
+
+@cache
+def _loop() -> Callable[[Any, Array, Array, Array, Array, Array], None]:
+    return compiled(_normals, [mixed, turned, log_of, _uniforms, _split, _pairs], fast=True)
+
+
+def standard_normals(shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    """Independent standard normal numbers on the CPU, of a seed drawn from the generator; computed in float64 whatever their
+    type, so that both types have the same numbers.
+
+    With pairs i, cos and sin parts in the first and in the second half of memory: z = √(−2 log u_i) (cos, sin)(2π(v_i − ½)).
+
+    Raises:
+        ImportError: numba is not installed.
+
+    Source: Box & Muller (1958).
+    """
+    seed = np.uint64(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+    n = math.prod(shape)
+    z = torch.empty(n + n % 2, dtype=dtype)
+    u, exponents, turns = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    _loop()(seed, z.numpy(), u, u.view(np.int64), exponents, turns)
+    return z[:n].view(shape)

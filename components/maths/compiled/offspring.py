@@ -1,0 +1,99 @@
+"""Systematic resampling, and particles as often as they have offspring, compiled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.maths.compiled.loops import Array, compiled
+
+
+def _count(weights: Array, u: Array, counts: Array) -> None:
+    systems, n = weights.shape
+    edges = np.empty(n)
+    for r in range(systems):
+        total = 0.0
+        for i in range(n):
+            total += weights[r, i]
+            edges[i] = total
+        scale = n / total
+        for i in range(n):  # how many points lie below
+            below = min(n, np.int64(math.ceil(edges[i] * scale - u[r])))
+            counts[r, i] = n if edges[i] == total else below  # where no weight is left, whatever the rounding
+        for i in range(n - 1, 0, -1):
+            counts[r, i] -= counts[r, i - 1]
+
+
+def _repeat(values: Array, counts: Array, repeated: Array) -> None:
+    systems, n = counts.shape
+    for r in range(systems):
+        place = r * n
+        for i in range(n):
+            value, end = values[r, i], place + counts[r, i]
+            repeated[place] = repeated[place + 1] = value  # without a branch: what is too much is written over
+            place += 2
+            while place < end:
+                repeated[place] = value
+                place += 1
+            place = end
+
+
+def _take(columns: Array, rows: Array, taken: Array) -> None:
+    systems, size, n = columns.shape
+    for r in range(systems):
+        for d in range(size):
+            for i in range(n):
+                taken[r, d, i] = columns[r, d, rows[r * n + i] - r * n]
+
+
+@cache
+def _counting() -> Callable[[Array, Array, Array], None]:
+    return compiled(_count)
+
+
+@cache
+def _repeating() -> Callable[[Array, Array, Array], None]:
+    return compiled(_repeat)
+
+
+@cache
+def _taking() -> Callable[[Array, Array, Array], None]:
+    return compiled(_take)
+
+
+def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
+    """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the CPU; [R, N] long.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    counts = torch.empty(weights.shape, dtype=torch.int64)
+    _counting()(weights.detach().numpy(), u.numpy(), counts.numpy())
+    return counts
+
+
+def repeated(values: Tensor, counts: Tensor) -> Tensor:
+    """The values [R, N], each as often in its row as its count says, N in every row; [R, N].
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    room = values.new_empty(counts.numel() + 2)
+    _repeating()(values.detach().numpy(), counts.numpy(), room.numpy())
+    return room[:-2].view_as(counts)
+
+
+def taken(columns: Tensor, rows: Tensor) -> Tensor:
+    """Columns [R, dx, N] of row numbers [R·N] of the particles, each in its own system; [R, dx, N].
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    found = torch.empty_like(columns)
+    _taking()(columns.numpy(), rows.numpy(), found.numpy())
+    return found

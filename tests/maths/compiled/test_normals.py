@@ -1,0 +1,74 @@
+"""Standard normal numbers of the compiled loop: literally, and by their law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from components.maths.compiled import functions, loops
+from components.maths.compiled.normals import BLOCK, standard_normals
+from components.maths.standard_normal import standard_normal
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
+MASK = 2**64 - 1
+
+
+def split_mix(z: int) -> int:
+    """SplitMix64's hash of a counter, in whole numbers of any size."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def test_split_mix_is_the_published_one():
+    """The first numbers of seed 1234567 of the reference implementation, which goes on before it hashes."""
+    published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    golden = 0x9E3779B97F4A7C15
+    assert [split_mix((1234567 + k * golden) & MASK) for k in (1, 2, 3)] == published
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 2 * BLOCK + 5])
+def test_numbers_are_box_and_mullers_of_the_hashed_counter(n):
+    generator = torch.Generator().manual_seed(3)
+    seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+    z = standard_normals((n,), generator.manual_seed(3), torch.float64)
+    half, expected = (n + 1) // 2, np.empty(n + 1)
+    for i in range(half):
+        u, v = (split_mix((seed + (2 * i + k) * 0x9E3779B97F4A7C15) & MASK) >> 11 for k in (0, 1))
+        radius, angle = math.sqrt(-2 * math.log((u + 1) / 2**53)), 2 * math.pi * (v / 2**53 - 0.5)
+        expected[i], expected[half + i] = radius * math.cos(angle), radius * math.sin(angle)
+    assert np.allclose(z.numpy(), expected[:n], rtol=0, atol=1e-11)
+
+
+def test_law_is_standard_normal_and_calls_are_independent():
+    generator, n = torch.Generator().manual_seed(0), 400_000
+    z, later = (standard_normals((n,), generator, torch.float64).numpy() for _ in range(2))
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((z**power).mean() - moment) < 4.5 * math.sqrt(variance / n), power
+    halves = z[: n // 2], z[n // 2 :]  # cosines and sines of the same pairs
+    for a, b in ((z, later), (z[1:], z[:-1]), (z[2:], z[:-2]), halves, (halves[0] ** 2, halves[1] ** 2)):
+        assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(len(a))
+    assert np.mean(np.abs(z) > 4) == pytest.approx(2 * stats.norm.sf(4), rel=0.6)
+
+
+def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():
+    generator = torch.Generator().manual_seed(5)
+    exact = standard_normal((4, 33), generator, torch.zeros(1, dtype=torch.float64))
+    rough = standard_normal((4, 33), generator.manual_seed(5), torch.zeros(1, dtype=torch.float32))
+    assert exact.shape == (4, 33)
+    assert torch.equal(exact.float(), rough)
+
+
+def test_functions_are_those_of_the_library():
+    for v in np.linspace(-math.pi / 4, math.pi / 4, 101):
+        assert np.allclose(functions.turned(v), (math.sin(4 * v), math.cos(4 * v)), rtol=0, atol=1e-12)
+    for u in np.linspace(-40, 40, 101):
+        assert np.allclose(functions.sin_cos(u), (math.sin(u), math.cos(u)), rtol=0, atol=1e-12)
+    for value in (2.0**-53, 1e-9, 0.3, 0.9999, 1 - 2**-53, 1.0, 5.0):
+        m, e = math.frexp(value)
+        assert functions.log_of(2 * m, e - 1) == pytest.approx(math.log(value), rel=1e-14, abs=0)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.maths import resampling
+from components.maths.compiled import loops
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
+
+
+def sparse_weights(r: int, n: int) -> torch.Tensor:
+    """Some zero, the last ones among them, most nearly so."""
+    g = torch.Generator().manual_seed(n)
+    w = torch.rand(r, n, generator=g, dtype=torch.float64) ** 8 * (torch.rand(r, n, generator=g) < 0.7)
+    w[:, 0] += 1e-3
+    w[:, n - n // 10 :] = 0
+    return w
+
+
+@pytest.mark.parametrize("n", [1, 7, 200, 3000])
+def test_counts_and_ancestors_are_those_of_tensors(n, monkeypatch):
+    w, u = sparse_weights(6, n), torch.rand(6, dtype=torch.float64)
+    counts, drawn = resampling.systematic_counts(w, u), {}
+    for fast in (True, False):
+        monkeypatch.setattr(resampling.loops, "serve", lambda x, fast=fast: fast)
+        for scheme in ("systematic", "stratified"):
+            drawn[fast, scheme] = resampling.ancestors(scheme, w, torch.Generator().manual_seed(1))
+    assert torch.equal(counts, resampling.systematic_counts(w, u))
+    for scheme in ("systematic", "stratified"):
+        assert torch.equal(drawn[True, scheme], drawn[False, scheme])
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
+def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
+    monkeypatch.setattr(resampling.loops, "serve", lambda x: fast)
+    w = sparse_weights(6, 1000)
+    counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=torch.float64))
+    assert (counts.sum(1) == 1000).all()
+    assert (counts[w == 0] == 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_particles_are_repeated_however_they_lie_in_memory(size):
+    g = torch.Generator().manual_seed(0)
+    rows = torch.randn(5, 40, size, generator=g)
+    columns = rows.transpose(1, 2).contiguous().transpose(1, 2)
+    counts = resampling.offspring("systematic", sparse_weights(5, 40), g)
+    expected = torch.stack([x.repeat_interleave(k, 0) for x, k in zip(rows, counts, strict=True)])
+    assert torch.equal(resampling.resampled(rows, counts), expected)
+    assert torch.equal(resampling.resampled(columns, counts), expected)
+    assert resampling.resampled(columns, counts).stride() == columns.stride()

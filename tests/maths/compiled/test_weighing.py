@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.maths.compiled import loops, weighing
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
+TYPES = [torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("spread", [0.1, 30.0, 600.0])
+def test_weights_are_exponentials(dtype, spread):
+    log_w = 50 - spread * torch.rand(7, 1001, generator=torch.Generator().manual_seed(0)).to(dtype)
+    w, highest, sums = weighing.weights(log_w)
+    z = log_w.double() - log_w.double().amax(1, keepdim=True)
+    assert torch.equal(highest, log_w.double().amax(1))
+    assert torch.allclose(w, z.exp(), rtol=1e-13, atol=0)
+    assert torch.allclose(sums[:, 0], z.exp().sum(1), rtol=1e-13, atol=0)
+    assert torch.allclose(sums[:, 1], (2 * z).exp().sum(1), rtol=1e-13, atol=0)
+
+
+def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
+    log_w = torch.zeros(5, 20, dtype=torch.float64)
+    log_w[0, 3] = -math.inf
+    log_w[1, 3] = -709.0
+    log_w[2, 3] = math.nan
+    log_w[3] = -math.inf
+    log_w[4, 3] = math.inf
+    w, highest, sums = weighing.weights(log_w)
+    log_sum = highest + sums[:, 0].log()
+    assert w[0, 3] == w[1, 3] == 0
+    assert torch.allclose(log_sum[:2].exp(), torch.tensor(19.0).double())
+    assert not log_sum[2:].isfinite().any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [1, 4])
+def test_moments_are_those_of_weighted_particles(dtype, size):
+    g = torch.Generator().manual_seed(1)
+    x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=torch.float64)).to(dtype)
+    w, _, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=torch.float64))
+    mean, variance = weighing.moments(x, w, sums)
+    p = (w / w.sum(1, keepdim=True)).unsqueeze(2)
+    exact = (p * x.double()).sum(1)
+    assert mean.dtype == dtype
+    assert torch.allclose(mean.double(), exact, rtol=1e-7 if dtype == torch.float32 else 1e-14)
+    assert torch.allclose(variance.double(), (p * (x.double() - exact.unsqueeze(1)).square()).sum(1), rtol=1e-6, atol=0)
