@@ -43,7 +43,10 @@ def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
     return float((gap / error.clamp_min(1e-12))[gap > 1e-9].max())
 
 
-def test_counts_are_those_of_the_literal_points():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr("components.maths.resampling.loops.serve", lambda x: False)
     w = weights(5, 13)
     u = torch.rand(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     fast = systematic_counts(w, u)

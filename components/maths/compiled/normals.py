@@ -16,9 +16,8 @@ from components.maths.compiled.loops import Array, compiled
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: what the counter goes on by
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-ONE, TWO, S11, S27, S30, S31 = (
-    np.uint64(k) for k in (1, 2, 11, 27, 30, 31)
-)  # of a signed number numba would make a float
+# Of a signed number and one of these numba would make a float.
+TWO, S11, S27, S30, S31 = (np.uint64(k) for k in (2, 11, 27, 30, 31))
 STEP = 2.0**-53
 BLOCK = 1024  # pairs at a time, whose numbers stay in the nearest memory
 
