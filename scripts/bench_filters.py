@@ -1,12 +1,14 @@
-"""The bootstrap filter of stochastic volatility against the package particles, and replicates at once against one by one.
+"""Bootstrap filters of stochastic volatility and of terrain navigation against the package particles, and replicates at once
+against one by one.
 
     python scripts/bench_filters.py                          # one JSON line
     python scripts/bench_filters.py --particles 100000 --repeats 3
     python scripts/bench_filters.py --costs                  # a CSV: seconds against N, T and R, no peer
 
-Both filters resample systematically at every step; ours also writes down means, variances and quantiles, which the peer
-does not.  Log evidences are asserted to agree within Monte-Carlo error before a number is printed.  Runs are interleaved,
-seconds are of the process's own CPU, on one thread; the ratio is the median of those of runs next to each other.  The peer
+All filters resample systematically at every step; ours also write down means, variances and quantiles, which the peer's
+do not.  The flight's peer has one replicate, of which ours has 50 at once: seconds are of one.  Log evidences are asserted to
+agree within Monte-Carlo error before a number is printed.  Runs are interleaved, seconds are of the process's own CPU, on one
+thread; the ratio is the median of those of runs next to each other.  The peer
 asks for an older numpy than ours and must not be installed beside it, which would take numpy down with it:
 pip install --no-deps --target FOLDER particles, and FOLDER on PYTHONPATH.
 """
@@ -21,6 +23,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -32,14 +35,19 @@ from torch import Tensor
 
 import conf
 from components import registry
+from components.contracts.capabilities import StateSpace
+from components.contracts.roles import Setting
+from components.maths.compiled.elevation_map import PER_METRE, hills, multiples, peaks
 from components.models.state_space.stochastic_volatility import VolatilityModule
+from components.models.state_space.tan import TerrainModule
 from components.problems.sequence import Sequence
 from runner.run.memory import keep_freed_memory
 from runner.run.rng import Streams
 
-GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0}
+GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0, "terrain, 50 replicates at once": 3.0}
 MU, PHI, SIGMA = -1.0, 0.95, 0.3
 REPLICATES, EACH = 100, 1000
+FLIGHTS, ON_A_FLIGHT = 50, 3000
 
 
 def component(role: str, name: str, **keys: Any) -> Any:
@@ -58,18 +66,15 @@ def returns(times: int) -> np.ndarray:
     return np.array(seen)
 
 
-def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> Callable[[], Tensor]:
+def filtered(model: StateSpace, problem: Sequence, particles: int) -> Callable[[], Tensor]:
     """A run of all replicates, which hands back their log evidences [R]."""
-    observations = torch.from_numpy(y).to(dtype).view(1, -1, 1).expand(replicates, -1, -1).contiguous()
-    problem = Sequence("volatility", None, observations, None, ["x"])
-    model = VolatilityModule(MU, PHI, SIGMA, observations)
     inference = component("inference", "bootstrap_filter", particles=particles)
     seeds = iter(range(10**9))
 
     def run() -> Tensor:
         rng = Streams(next(seeds))
         state = inference.init(model, problem, rng)
-        for _, batch in problem.batches("observation", rng, 0, len(y)):
+        for _, batch in problem.batches("observation", rng, 0, problem.observations.shape[1]):
             state, _ = inference.step(state, batch, rng)
         found: Tensor = inference.posterior(state).log_normaliser
         return found
@@ -77,23 +82,82 @@ def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> 
     return run
 
 
-def theirs(y: np.ndarray, particles: int) -> Callable[[], Tensor]:
-    """The same by the peer."""
+def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> Callable[[], Tensor]:
+    """Runs of stochastic volatility, all on the same returns y [T]."""
+    observations = torch.from_numpy(y).to(dtype).view(1, -1, 1).expand(replicates, -1, -1).contiguous()
+    problem = Sequence("volatility", None, observations, None, ["x"])
+    return filtered(VolatilityModule(MU, PHI, SIGMA, observations), problem, particles)
+
+
+def peer() -> tuple[Any, Any, Any]:
+    """The package particles, its state-space models and its distributions."""
     try:
-        peer = importlib.import_module("particles")
-        models = importlib.import_module("particles.state_space_models")
+        return tuple(
+            importlib.import_module(f"particles{part}") for part in ("", ".state_space_models", ".distributions")
+        )
     except ImportError as missing:
         sys.exit(
             f"this benchmark compares with particles ({missing}); how to install it stands at the top of this file"
         )
-    law = models.Bootstrap(ssm=models.StochVol(mu=MU, rho=PHI, sigma=SIGMA), data=y)
+
+
+def theirs(law: Any, y: list[Any], particles: int) -> Callable[[], Tensor]:
+    """A run of the peer's bootstrap filter of one of its state-space models."""
+    particles_, models, _ = peer()
+    weighed = models.Bootstrap(ssm=law, data=y)
 
     def run() -> Tensor:
-        smc = peer.SMC(fk=law, N=particles, resampling="systematic", ESSrmin=1.0)
+        smc = particles_.SMC(fk=weighed, N=particles, resampling="systematic", ESSrmin=1.0)
         smc.run()
         return torch.tensor([float(smc.logLt)])
 
     return run
+
+
+def volatility(y: np.ndarray, particles: int) -> Callable[[], Tensor]:
+    return theirs(peer()[1].StochVol(mu=MU, rho=PHI, sigma=SIGMA), list(y), particles)
+
+
+def terrain(times: int) -> dict[str, Callable[[], Tensor]]:
+    """Aircraft over the released map, 50 at once by ours, the first of them by the peer."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float32, FLIGHTS, offline=True)
+    problem = component("dataset", "tan", n_steps=times).load(Streams(0), setting)
+    problem.observations[:] = problem.observations[
+        0
+    ].clone()  # the same flight, of which the evidence can be held beside
+    module = TerrainModule(problem.system, compiled=True)
+    _, models, laws = peer()
+    east, north = module.takeoff
+    start, sd, motion = (v.double().numpy() for v in (module.m0, module.prior_sd, module.motion_sd))
+
+    class Flight(models.StateSpaceModel):  # type: ignore[misc, name-defined]
+        """The same laws in the peer's words, on arrays [N, 6]."""
+
+        def PX0(self) -> Any:
+            first = start.copy()
+            first[:3] += module.delta * first[3:]  # it weighs its first particles, ours move before they are weighed
+            spread = np.sqrt(sd**2 + motion**2)
+            spread[:3] = np.sqrt(spread[:3] ** 2 + (module.delta * sd[3:]) ** 2)
+            return laws.IndepProd(*[laws.Normal(loc=m, scale=s) for m, s in zip(first, spread, strict=True)])
+
+        def PX(self, t: int, before: np.ndarray) -> Any:
+            mean = before.copy()
+            mean[:, :3] += module.delta * before[:, 3:]
+            return laws.IndepProd(*[laws.Normal(loc=mean[:, d], scale=motion[d]) for d in range(6)])
+
+        def PY(self, t: int, before: np.ndarray, x: np.ndarray) -> Any:
+            c, d = PER_METRE * x[:, 0], PER_METRE * x[:, 1]
+            near, middle = np.exp(-c * c - (d + 1) ** 2), np.exp(-c * c - d * d)
+            third = np.exp(-((c + 1) ** 2) + d * d)
+            height = x[:, 2] - peaks(c, d, near, middle, third) - hills(*multiples(np.sin(c), np.cos(c)))
+            distance = np.sqrt((x[:, 0] - east) ** 2 + (x[:, 1] - north) ** 2)
+            return laws.IndepProd(*[laws.Normal(loc=h, scale=module.noise_sd) for h in (height, distance)])
+
+    y = [row[None] for row in problem.observations[0].double().numpy()]
+    return {
+        "particles": theirs(Flight(), y, ON_A_FLIGHT),
+        "50 at once": filtered(module, problem, ON_A_FLIGHT),
+    }
 
 
 def clocked(run: Callable[[], Tensor]) -> tuple[float, Tensor]:
@@ -150,7 +214,7 @@ def main() -> None:
         return
     y, ratios, goals = returns(arguments.times), {}, {}
     for n in arguments.particles:
-        ways = {"particles": theirs(y, n)}
+        ways = {"particles": volatility(y, n)}
         for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
             ways[name] = ours(y, n, 1, dtype)
         spent = interleaved(ways, arguments.repeats)
@@ -167,6 +231,9 @@ def main() -> None:
     )
     ratios["100 replicates at once"] = ratio(spent["one by one"], spent["at once"])
     goals["100 replicates at once"] = GOALS["100 replicates at once"]
+    spent = interleaved(terrain(arguments.times), arguments.repeats)
+    ratios["terrain, 50 replicates at once"] = ratio(spent["particles"], [s / FLIGHTS for s in spent["50 at once"]])
+    goals["terrain, 50 replicates at once"] = GOALS["terrain, 50 replicates at once"]
     print(json.dumps({"benchmark": "filters", "peer": "particles", "ratios": ratios, "goals": goals}))
 
 

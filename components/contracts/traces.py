@@ -37,7 +37,7 @@ class Trace:
             grown = row.new_empty(max(2 * n, 1), *row.shape)
             grown[:n] = room[:n]
             room = self._room = grown
-        room[n] = row.detach()
+        room.select(0, n).copy_(row.detach())
         self._n = n + 1
 
     @property

@@ -20,16 +20,17 @@ def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
     last = by_sample.shape[-1] - 1
     places = [p * last for p in probabilities]
     lows = [math.floor(place) for place in places]
-    ranks = sorted({rank for low in lows for rank in (low, min(low + 1, last))})
+    ranks = [rank for low in lows for rank in (low, min(low + 1, last))]
     if by_sample.device.type == "cpu":
         # numpy sorts values with vector instructions: 1 ms where torch takes 23 ms on [100, 4, 1000].
         values = by_sample.detach().numpy().reshape(-1, last + 1)
         found = order_statistics(values, ranks) if loops.available() else _order_statistics(values, ranks)
-        ordered = torch.from_numpy(found).view(*by_sample.shape[:2], -1)
+        ordered = torch.from_numpy(found)
     else:
         ordered = by_sample.sort(-1).values[..., ranks]
-    at = {rank: ordered[..., j] for j, rank in enumerate(ranks)}
-    return [torch.lerp(at[low], at[min(low + 1, last)], place - low) for place, low in zip(places, lows, strict=True)]
+    neighbours = ordered.view(*by_sample.shape[:2], len(lows), 2)
+    parts = neighbours.new_tensor([place - low for place, low in zip(places, lows, strict=True)])
+    return list(torch.lerp(neighbours[..., 0], neighbours[..., 1], parts).unbind(-1))
 
 
 def _order_statistics(values: np.ndarray, ranks: list[int]) -> np.ndarray:

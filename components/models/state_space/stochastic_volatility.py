@@ -36,11 +36,11 @@ class VolatilityModule(nn.Module):
         return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return self.mu + self.phi * (x - self.mu)
+        return torch.lerp(self.mu, x, self.phi)  # μ + φ(x − μ)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = standard_normal(x.shape, generator, x)
-        return self.transition_mean(x, t) + self.sigma * z  # [R, N, 1]
+        return torch.addcmul(self.transition_mean(x, t), self.sigma, z)  # [R, N, 1]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
@@ -52,7 +52,7 @@ class VolatilityModule(nn.Module):
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
         """log N(y | 0, exp(x)) = −½(y² exp(−x) + x + log 2π); y [R, 1], x [R, N, 1] -> [R, N]."""
         x = x.squeeze(-1)
-        return -0.5 * (y.square() * torch.exp(-x) + x + math.log(2 * math.pi))
+        return torch.addcmul(x, y.square(), x.neg().exp_()).add_(math.log(2 * math.pi)).mul_(-0.5)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
         """log ∫ N(y | 0, exp(x))^a dy = ½(1 − a)(log 2π + x) − ½ log a: it depends on x, whose scale varies; [R, N]."""
