@@ -48,7 +48,7 @@ def compiled(
 
     folder = _kept()
     if folder is not None:
-        config.CACHE_DIR = str(folder)
+        vars(config)["CACHE_DIR"] = str(folder)  # of which its types know nothing
     # Not that numbers are finite: what is infinite or not a number must stay so.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     for part in parts:
