@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.maths.resampling import effective_sample_size
+from components.maths.particles.resampling import effective_sample_size
 from components.trouble import Shortfall
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance

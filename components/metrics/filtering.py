@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.maths.resampling import effective_sample_size
+from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_DRAWS, bulk_ess, split_rhat
 
 

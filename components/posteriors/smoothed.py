@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import Signal
-from components.maths.order_statistics import quantiles
+from components.maths.particles.order_statistics import quantiles
 from components.posteriors.draws import Draws
 
 

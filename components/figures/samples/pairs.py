@@ -9,7 +9,7 @@ import torch
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import KnownMoments, parameters, part
 from components.figures.style import PALETTE, new_figure
-from components.maths.resampling import systematic_counts
+from components.maths.particles.resampling import systematic_counts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

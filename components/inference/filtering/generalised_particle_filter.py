@@ -23,8 +23,8 @@ from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, weighing
-from components.maths.order_statistics import quantiles
-from components.maths.resampling import Scheme, offspring, resampled
+from components.maths.particles.order_statistics import quantiles
+from components.maths.particles.resampling import Scheme, offspring, resampled
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
 from components.trouble import NumericalTrouble

@@ -29,7 +29,7 @@ from components.inference.filtering.generalised_particle_filter import (
     stand_in,
     unless_missing,
 )
-from components.maths.standard_normal import standard_normal
+from components.maths.particles.standard_normal import standard_normal
 
 Guide = Literal["optimal", "linearised"]
 ASKS: dict[Guide, tuple[str, ...]] = {

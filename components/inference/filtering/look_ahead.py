@@ -32,7 +32,7 @@ from components.inference.filtering.generalised_particle_filter import (
     unless_missing,
 )
 from components.inference.filtering.particle_filter import ParticleFilter
-from components.maths.resampling import ancestors, taken
+from components.maths.particles.resampling import ancestors, taken
 
 
 class Foreseeable(StateSpace, TransitionMean, Protocol):

@@ -11,7 +11,7 @@ from components.contracts.roles import Inference, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, M, Resampling, start
-from components.maths.resampling import Scheme
+from components.maths.particles.resampling import Scheme
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 

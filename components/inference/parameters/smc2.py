@@ -22,8 +22,8 @@ from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.inference.parameters.passes import folded, passing
-from components.maths.order_statistics import quantiles
-from components.maths.resampling import ancestors, effective_sample_size
+from components.maths.particles.order_statistics import quantiles
+from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
 from components.posteriors.filtered import Filtering, LearnedSeries
 from components.problems.sequence import Sequence

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
 from components.inference.smoothing.transitions import backward_kernel, pairs
-from components.maths.backward_draws import distinct, inverse_cdf
+from components.maths.particles.backward_draws import distinct, inverse_cdf
 from components.registry import register
 
 

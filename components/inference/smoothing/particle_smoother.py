@@ -21,8 +21,8 @@ from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.inference.filtering.particle_filter import HoldsFilter
 from components.inference.smoothing.transitions import Smoothable
-from components.maths.order_statistics import quantiles
-from components.maths.resampling import ancestors
+from components.maths.particles.order_statistics import quantiles
+from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import factor
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence

@@ -20,7 +20,7 @@ from components.inference.filtering.generalised_particle_filter import stand_in,
 from components.inference.filtering.losses import log_beta_likelihood, log_likelihood
 from components.inference.smoothing.particle_smoother import Cloud, ForwardParticles, ParticleSmoother
 from components.inference.smoothing.transitions import Smoothable, pairs
-from components.maths.resampling import ancestors
+from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import factor, log_normal
 from components.registry import register
 

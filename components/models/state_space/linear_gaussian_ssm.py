@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.standard_normal import standard_normal
+from components.maths.particles.standard_normal import standard_normal
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble

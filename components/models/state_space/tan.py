@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, terrain
 from components.maths.compiled.elevation_map import elevation
-from components.maths.standard_normal import standard_normal
+from components.maths.particles.standard_normal import standard_normal
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit

@@ -12,7 +12,7 @@ from configured import component
 from known_targets import z_score
 from small_sequences import run, sequence, system
 
-from components.maths.resampling import ancestors
+from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
 from runner.run.rng import Streams

@@ -11,7 +11,7 @@ from scipy import stats
 
 from components.maths.compiled import functions, loops
 from components.maths.compiled.normals import BLOCK, standard_normals
-from components.maths.standard_normal import standard_normal
+from components.maths.particles.standard_normal import standard_normal
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 MASK = 2**64 - 1

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths import resampling
 from components.maths.compiled import loops
+from components.maths.particles import resampling
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 

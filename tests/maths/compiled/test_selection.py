@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from components.maths import order_statistics as module
 from components.maths.compiled import loops
 from components.maths.compiled.selection import order_statistics
-from components.maths.order_statistics import quantiles
+from components.maths.particles import order_statistics as module
+from components.maths.particles.order_statistics import quantiles
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 LAWS = {

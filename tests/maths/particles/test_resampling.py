@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from components.maths.order_statistics import quantiles
-from components.maths.resampling import (
+from components.maths.particles.order_statistics import quantiles
+from components.maths.particles.resampling import (
     Scheme,
     ancestors,
     effective_sample_size,
@@ -46,7 +46,7 @@ def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr("components.maths.resampling.loops.serve", lambda x: False)
+        monkeypatch.setattr("components.maths.particles.resampling.loops.serve", lambda x: False)
     w = weights(5, 13)
     u = torch.rand(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     fast = systematic_counts(w, u)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths.backward_draws import distinct, inverse_cdf
+from components.maths.particles.backward_draws import distinct, inverse_cdf
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 9, 50])
