@@ -1,1 +1,1 @@
-"""What has a compiled loop: the elevation map, a search in order; where numba is installed, the same numbers sooner."""
+"""What has a compiled loop: weights, resampling, quantiles, normal numbers, the elevation map; where numba is installed, sooner."""
