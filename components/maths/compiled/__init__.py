@@ -1,1 +1,1 @@
-"""What has a compiled loop: weights, resampling, quantiles, normal numbers, the elevation map; where numba is installed, sooner."""
+"""What has a compiled loop: weights, resampling, quantiles, normal numbers, an elevation map; sooner where numba is installed."""
