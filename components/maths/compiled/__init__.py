@@ -1,1 +1,1 @@
-"""What has a compiled loop: weights, resampling, quantiles, normal numbers, an elevation map; sooner where numba is installed."""
+"""What has a compiled loop: weights, resampling, quantiles, normal numbers, a map; sooner where numba is installed."""
