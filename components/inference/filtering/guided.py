@@ -92,16 +92,18 @@ def linearised(model: AdditiveGaussian, seen: Observation, before: Tensor, gener
     Exact, and then the optimal proposal, where h is linear."""
     m = model.transition_mean(before, seen.t)  # [R, N, dx]
     h, J = _value_and_jacobian(model, m, seen.t)  # [R, N, dy], [R, N, dy, dx]
-    S = J @ model.Q @ J.mT + model.Sigma  # [R, N, dy, dy]
-    K = torch.linalg.solve(S, J @ model.Q).mT  # [R, N, dx, dy]
+    # Of each replicate they are those of all its particles.
+    Q, Sigma = (matrix if matrix.dim() == 2 else matrix.unsqueeze(1) for matrix in (model.Q, model.Sigma))
+    S = J @ Q @ J.mT + Sigma  # [R, N, dy, dy]
+    K = torch.linalg.solve(S, J @ Q).mT  # [R, N, dx, dy]
     keep = torch.eye(m.shape[-1]).to(m) - K @ J
-    L = torch.linalg.cholesky(keep @ model.Q @ keep.mT + K @ model.Sigma @ K.mT)  # [R, N, dx, dx]
+    L = torch.linalg.cholesky(keep @ Q @ keep.mT + K @ Sigma @ K.mT)  # [R, N, dx, dx]
     z = standard_normal(m.shape, generator, m)
     x = m + (K @ (seen.y.unsqueeze(-2) - h).unsqueeze(-1) + L @ z.unsqueeze(-1)).squeeze(-1)
     log_q = -0.5 * z.square().sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     L_Q = torch.linalg.cholesky(model.Q)
     whitened = torch.linalg.solve_triangular(L_Q, (x - m).mT, upper=False)  # [R, dx, N]
-    log_f = -0.5 * whitened.square().sum(-2) - L_Q.diagonal().log().sum()
+    log_f = -0.5 * whitened.square().sum(-2) - L_Q.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
     return Guided(x, log_f - log_q)  # both without ½ dx log 2π
 
 

@@ -335,3 +335,17 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
     for k in range(3):
         torch.testing.assert_close(together[k : k + 1], weighed(slice(k, k + 1)))
     assert (together[0] != together[1]).all()
+
+
+def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
+    """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set too."""
+    problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
+    law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
+    built = component("model", "lgssm", unknown=NoiseScales(observation_sd=law, state_sd=law)).build(problem, rng)
+    at = built.at(torch.tensor([[-0.5, 0.3], [0.0, -1.0], [0.9, 0.5]], dtype=torch.float64))
+    g = torch.Generator().manual_seed(1)
+    before = problem.states[:, 3:4] + torch.randn(3, 7, 4, dtype=torch.float64, generator=g)
+    batch = Observation(5, problem.observations[:, 4])
+    a, b = (proposed(at, batch, before, Streams(4), guide) for guide in ("optimal", "linearised"))
+    torch.testing.assert_close(a.x, b.x)
+    torch.testing.assert_close(a.log_ratio, b.log_ratio)
