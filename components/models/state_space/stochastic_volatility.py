@@ -36,7 +36,7 @@ class VolatilityModule(nn.Module):
         return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return torch.lerp(self.mu, x, self.phi)  # μ + φ(x − μ)
+        return torch.addcmul(self.mu - self.phi * self.mu, self.phi, x)  # μ + φ(x − μ)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = standard_normal(x.shape, generator, x)
