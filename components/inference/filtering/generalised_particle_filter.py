@@ -169,7 +169,7 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
         w = (log_w - highest.unsqueeze(1)).exp()
         sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
     log_sum = highest + sums[:, 0].log()
-    if torch.isfinite(log_sum).all():
+    if (log_sum - log_sum == 0).all():  # finite: what is not differs from itself
         return Weights(w, sums, log_sum)
     lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
