@@ -14,7 +14,7 @@ from components.maths.compiled.loops import Array, compiled
 
 
 def _cumulate(weights: Array, edges: Array) -> float:
-    """Cumulated sums of a row, in quarters side by side: one addition waits for the last, four sums do not wait for each other."""
+    """Cumulated sums of a row, four quarters at once: an addition waits for the last, four sums not for each other."""
     quarter = len(weights) // 4
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     for i in range(quarter):
