@@ -29,7 +29,7 @@ from components.inference.filtering.generalised_particle_filter import (
     stand_in,
     unless_missing,
 )
-from components.maths.particles.standard_normal import standard_normal
+from components.maths.particles.draws import standard_normal_like
 
 Guide = Literal["optimal", "linearised"]
 ASKS: dict[Guide, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ def linearised(model: AdditiveGaussian, seen: Observation, before: Tensor, gener
     K = torch.linalg.solve(S, J @ Q).mT  # [R, N, dx, dy]
     keep = torch.eye(m.shape[-1]).to(m) - K @ J
     L = torch.linalg.cholesky(keep @ Q @ keep.mT + K @ Sigma @ K.mT)  # [R, N, dx, dx]
-    z = standard_normal(m.shape, generator, m)
+    z = standard_normal_like(m, generator)
     x = m + (K @ (seen.y.unsqueeze(-2) - h).unsqueeze(-1) + L @ z.unsqueeze(-1)).squeeze(-1)
     log_q = -0.5 * z.square().sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     L_Q = torch.linalg.cholesky(model.Q)

@@ -12,12 +12,18 @@ from components.maths.compiled.loops import Array, compiled
 
 
 def _below(points: Array, edges: Array, found: Array) -> None:
+    """Either the next point or the next edge is passed, without a branch."""
+    many, n = points.shape[1], edges.shape[1]
     for r in range(len(points)):
-        i = 0
-        for n in range(edges.shape[1]):
-            while i < points.shape[1] and points[r, i] < edges[r, n]:
-                i += 1
-            found[r, n] = i
+        i, j = 0, 0
+        while i < many and j < n:
+            found[r, j] = i
+            less = points[r, i] < edges[r, j]
+            i += less
+            j += 1 - less
+        while j < n:
+            found[r, j] = i
+            j += 1
 
 
 @cache

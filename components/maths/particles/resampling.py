@@ -13,6 +13,7 @@ from torch import Tensor
 from components.maths.compiled import loops
 from components.maths.compiled import offspring as compiled
 from components.maths.compiled.search import points_below
+from components.maths.particles.draws import uniform
 
 Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
 
@@ -55,20 +56,16 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
     r, n = weights.shape
     match scheme:
         case "systematic":
-            return systematic_counts(weights, _uniform((r,), generator))
+            return systematic_counts(weights, uniform((r,), generator))
         case "stratified":
-            return stratified_counts(weights, _uniform((r, n), generator))
+            return stratified_counts(weights, uniform((r, n), generator))
         case "multinomial":
             points = torch.full((r,), n, device=weights.device)
-            return multinomial_counts(weights, points, _uniform((r, n + 1), generator))
+            return multinomial_counts(weights, points, uniform((r, n + 1), generator))
         case "residual":
-            return residual_counts(weights, _uniform((r, n + 1), generator))
+            return residual_counts(weights, uniform((r, n + 1), generator))
         case "ssp":
-            return ssp_counts(weights, _uniform((r, n), generator))
-
-
-def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
+            return ssp_counts(weights, uniform((r, n), generator))
 
 
 def _cumulated(weights: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.particles.standard_normal import standard_normal
+from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
@@ -53,7 +53,8 @@ class LinearGaussianModule(nn.Module):
     """``StateSpace``, ``LinearGaussian``, ``AdditiveGaussian`` and the rest of what a linear Gaussian system can be asked.
 
     The locally optimal proposal is N(m, P) with K = Q Hᵀ (H Q Hᵀ + Σ)⁻¹, m = A x + K(y − H A x), P = (I − K H) Q; the
-    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ).  Q and Σ are those of all replicates, or [R, d, d] of each."""
+    predictive likelihood is N(y | H A x, H Q Hᵀ + Σ).  Q and Σ are those of all replicates, or [R, d, d] of each.  Particles
+    are moved and seen coordinate by coordinate in memory: products of few numbers are slow side by side."""
 
     A: Tensor
     Q: Tensor
@@ -99,18 +100,16 @@ class LinearGaussianModule(nn.Module):
         return self.m0 + z.to(self.m0.device) @ self.L_P0.T  # [R, N, dx]
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = standard_normal(x.shape, generator, x)
-        return x @ self.A.T + z @ self.L_Q.mT  # eq. (6.16)  # [R, N, dx]
+        return (self.A @ x.mT + self.L_Q @ standard_normal_like(x, generator).mT).mT  # eq. (6.16)  # [R, N, dx]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return x @ self.A.T  # [R, N, dx]
+        return (self.A @ x.mT).mT  # [R, N, dx]
 
     def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
         return log_normal(x - x_prev @ self.A.T, self.L_Q)  # [R, N]
 
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor:
-        z = standard_normal(x_prev.shape, generator, x_prev)
-        return self._expected(y, x_prev) + z @ self.L_P.mT  # [R, N, dx]
+        return self._expected(y, x_prev) + (self.L_P @ standard_normal_like(x_prev, generator).mT).mT  # [R, N, dx]
 
     def log_proposal(self, x: Tensor, y: Tensor, x_prev: Tensor, t: int) -> Tensor:
         return log_normal(x - self._expected(y, x_prev), self.L_P)  # [R, N]
@@ -123,12 +122,12 @@ class LinearGaussianModule(nn.Module):
         return prior + (y.unsqueeze(-2) - prior @ self.H.T) @ self.gain.mT  # E[x_t | x_{t−1}, y_t]  # [R, N, dx]
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor:
-        return x @ self.H.T  # [R, N, dy]
+        return (self.H @ x.mT).mT  # [R, N, dy]
 
     def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
-        whitened = y.unsqueeze(-2) @ self.whiten.mT - x @ (self.whiten @ self.H).mT  # [R, N, dy]
+        whitened = self.whiten @ y.unsqueeze(-1) - (self.whiten @ self.H) @ x.mT  # [R, dy, N]
         constant = self.log_det + y.shape[-1] * math.log(2 * math.pi)
-        return -0.5 * (whitened.square().sum(-1) + constant)  # eq. (6.17)  # [R, N]
+        return -0.5 * (whitened.square().sum(-2) + constant)  # eq. (6.17)  # [R, N]
 
     def log_observation_bound(self, t: int) -> float:
         """log sup N(y | Hx, Σ) = −½(dy log 2π + log |Σ|)."""

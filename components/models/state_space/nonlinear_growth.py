@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.particles.standard_normal import standard_normal
+from components.maths.particles.draws import standard_normal
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.sequence import Sequence
 from components.registry import register

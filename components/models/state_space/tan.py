@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.compiled import loops, terrain
 from components.maths.compiled.elevation_map import elevation
-from components.maths.particles.standard_normal import standard_normal
+from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import Misfit
@@ -59,7 +59,7 @@ class TerrainModule(nn.Module):
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         # Coordinate by coordinate in memory: vector instructions are slow on six numbers.
-        z = standard_normal((*x.shape[:-2], 6, x.shape[-2]), generator, x).transpose(-2, -1)
+        z = standard_normal_like(x, generator)
         z.mul_(self.motion_sd).add_(x)  # in place: nothing else holds z
         z[..., :3].add_(x[..., 3:], alpha=self.delta)
         return z  # eq. (6.16)  # [R, N, 6]

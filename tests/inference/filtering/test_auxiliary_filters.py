@@ -123,7 +123,7 @@ def test_selected_predictions_have_seen_what_they_predict():
     exact = run(component("inference", "kalman"), model, problem, Streams(0)).predicted
     errors = {}
     for predictions in ("honest", "selected"):
-        inference = component("inference", "auxiliary_filter", particles=2000, stabiliser=0.0, predictions=predictions)
+        inference = component("inference", "auxiliary_filter", particles=2000, stabiliser=0.05, predictions=predictions)
         got = run(inference, model, problem, Streams(2)).predicted
         errors[predictions] = (got - problem.observations).abs().mean()
         assert (z_score(got, exact[0]).abs().max() < 4.5) == (predictions == "honest")

@@ -190,7 +190,7 @@ def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
     problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
     model = component("model", "matern_sde").build(problem, rng)
     exact = problem.score(run(component("inference", "rts_smoother"), model, problem, Streams(0)), rng)["nmse"].mean()
-    inference = smoother("ffbsi", 1000)
+    inference = smoother("ffbsi", 3000).model_copy(update={"trajectories": 300})
     got = problem.score(run(inference, model, problem, Streams(1)), rng)["nmse"].mean()
     assert abs(float(got / exact) - 1) < 0.05
 

@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 
 from components.maths.compiled import functions, loops
-from components.maths.compiled.normals import BLOCK, standard_normals
-from components.maths.particles.standard_normal import standard_normal
+from components.maths.compiled.normals import BLOCK, standard_normals, uniforms
+from components.maths.particles.draws import standard_normal
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 MASK = 2**64 - 1
@@ -54,6 +54,15 @@ def test_law_is_standard_normal_and_calls_are_independent():
     for a, b in ((z, later), (z[1:], z[:-1]), (z[2:], z[:-2]), halves, (halves[0] ** 2, halves[1] ** 2)):
         assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(len(a))
     assert np.mean(np.abs(z) > 4) == pytest.approx(2 * stats.norm.sf(4), rel=0.6)
+
+
+def test_uniforms_are_the_hashed_counter():
+    generator = torch.Generator().manual_seed(4)
+    seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+    u = uniforms((3, 5), generator.manual_seed(4))
+    expected = [(split_mix((seed + i * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53 for i in range(15)]
+    assert u.flatten().tolist() == expected
+    assert stats.kstest(uniforms((100_000,), generator).numpy(), "uniform").pvalue > 1e-3
 
 
 def test_both_types_have_the_same_numbers_and_a_generator_repeats_itself():

@@ -1,0 +1,30 @@
+"""Uniform and standard normal numbers for many particles.
+
+On the CPU and with numba they are compiled ones, else torch's: other numbers of the same law."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.maths.compiled import loops
+from components.maths.compiled.normals import standard_normals, uniforms
+
+
+def standard_normal(shape: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Independent standard normal numbers where ``like`` lies and of its type."""
+    if generator.device.type == "cpu" and loops.serve(like):
+        return standard_normals(tuple(shape), generator, like.dtype)
+    return torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+
+
+def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
+    """One for each number of particles x [..., N, dx], coordinate by coordinate in memory."""
+    return standard_normal((*x.shape[:-2], x.shape[-1], x.shape[-2]), generator, x).mT
+
+
+def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Independent numbers in [0, 1) where the generator lies, in float64."""
+    if generator.device.type == "cpu" and loops.available():
+        return uniforms(shape, generator)
+    return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
