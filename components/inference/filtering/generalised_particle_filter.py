@@ -124,7 +124,9 @@ def settle(
     log_normaliser = weights.log_sum
     log_w = log_w.to(x) - log_normaliser.to(x).unsqueeze(1)
 
-    counts = offspring(resampling.scheme, weights.w, rng.noise)  # Resample  # [R, N]
+    # What is resampled for its quantiles alone needs no independence.
+    scheme = "systematic" if resampling.below == 0 else resampling.scheme
+    counts = offspring(scheme, weights.w, rng.noise)  # Resample  # [R, N]
     drawn = resampled(x, counts)
     lower, upper = quantiles(drawn, (0.05, 0.95))  # [R, dx]
     equal = torch.full_like(log_w, -math.log(n))
