@@ -160,6 +160,9 @@ class Inference(Component, Generic[M, P, B, S]):
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``
     mixes: ClassVar[bool] = True  # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
 
+    # Capabilities of the module that it makes of the model: what gradients inside it ask.  Empty: the module is the model.
+    makes: ClassVar[frozenset[str]] = frozenset()
+
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
         return {}

@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import Elbo, Network
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
-from components.posteriors.draws import hold
+from components.posteriors.draws import Draws, hold
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,11 @@ class VariationalPosterior:
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n samples of f behind each prediction: new ones, or always the same without a generator."""
         return hold(replace(self, n_predict=n), generator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianPosterior(Draws):
+    """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any others."""
+
+    q_mean: Tensor  # m [P]
+    q_covariance: Tensor  # Σ [P, P]

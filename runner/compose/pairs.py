@@ -67,7 +67,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         inference, "inference"
     ):  # first: what an estimator asks, the method that holds it asks too
         if isinstance(part, Gradient):
-            check_gradient(part, path, model)
+            check_gradient(part, path, model, inference)
     if unknown := model.assumed() - dataset.simulates:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
         raise ConfigError(
@@ -169,18 +169,19 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
             raise ConfigError(f"{path}: {error}") from None
 
 
-def check_gradient(gradient: Gradient, where: str, model: Model) -> None:
-    """Refuses an estimator of gradients that asks more of a model than it offers.
+def check_gradient(gradient: Gradient, where: str, model: Model, inference: Inference) -> None:
+    """Refuses an estimator of gradients that asks more than the model offers, or than the module that an inference method
+    makes of it has.
 
     Raises:
         ConfigError: naming what is lacking, and the estimators that would work.
     """
-    offered = model.offered()
+    offered = inference.makes or model.offered()
     if lacking := gradient.needs - offered:
         names = _listed(_fitting(Gradient, lambda g: g.needs <= offered))
+        who = f"the q(θ) of inference={inference.name}" if inference.makes else f"model={model.name}"
         raise ConfigError(
-            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which model={model.name} lacks; "
-            f"gradients that fit it: {names}"
+            f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks; gradients that fit it: {names}"
         )
 
 

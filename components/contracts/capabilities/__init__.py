@@ -8,6 +8,7 @@ from __future__ import annotations
 from components.contracts.capabilities.densities import (
     ClosedFormScore,
     Conditionals,
+    GaussianPrior,
     LogJoint,
     OwnInputs,
     ThetaPredictive,
@@ -51,6 +52,7 @@ from components.contracts.games import NumberedStates
 CAPABILITIES: dict[str, type] = {
     "log_joint": LogJoint,
     "theta_predictive": ThetaPredictive,
+    "gaussian_prior": GaussianPrior,
     "warm_start": WarmStart,
     "training_start": TrainingStart,
     "closed_form_score": ClosedFormScore,

@@ -47,6 +47,13 @@ class ThetaPredictive(Protocol):
 
 
 @runtime_checkable
+class GaussianPrior(Protocol):
+    """A log joint whose prior may be N(0, diag s²) over θ, from which divergences are known in closed form."""
+
+    def gaussian_prior(self) -> Tensor | None: ...  # s [P]; None: as configured, it is another
+
+
+@runtime_checkable
 class WarmStart(Protocol):
     """Where chains begin when draws from the prior are not the place."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import LogRatio
@@ -13,23 +11,16 @@ from components.contracts.problems import Kind, RowBatch
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, optimizer_of
-from components.maths.optimizers import Optimizer
+from components.inference.variational.ascent import Fitting, ascend
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-
-@dataclass
-class Fitting:
-    """A model in training, its optimizer, and what the estimator of its gradient has learnt."""
-
-    module: LogRatio[RowBatch]
-    optimizer: Optimizer
-    gradient: Any  # the state of the estimator
+FittingOfRows = Fitting[LogRatio[RowBatch]]
 
 
 @register("inference", "vi")
-class VI(Inference[LogRatio[RowBatch], Unlabelled, RowBatch, Fitting]):
+class VI(Inference[LogRatio[RowBatch], Unlabelled, RowBatch, FittingOfRows]):
     """Variational inference: ascent of a lower bound on log p(x), model and guide at once (Adam or gradient ascent).
 
         φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ Σ_n E_q(z|x_n)[log p(x_n, z) − log q(z|x_n)]
@@ -54,18 +45,12 @@ class VI(Inference[LogRatio[RowBatch], Unlabelled, RowBatch, Fitting]):
     def needed(self, kind: Kind) -> frozenset[str]:
         return super().needed(kind) | self.gradient.needs
 
-    def init(self, model: LogRatio[RowBatch], problem: Unlabelled, rng: Rng) -> Fitting:
+    def init(self, model: LogRatio[RowBatch], problem: Unlabelled, rng: Rng) -> FittingOfRows:
         optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
         return Fitting(model, optimizer, self.gradient.init(model, rng))
 
-    def step(self, state: Fitting, batch: RowBatch, rng: Rng) -> tuple[Fitting, Info]:
-        gradients, terms, estimator = self.gradient.estimate(state.module, batch, rng, state.gradient)
-        n = batch.scale * batch.n_rows
-        for parameter, gradient in zip(state.module.parameters(), gradients, strict=True):
-            parameter.grad = None if gradient is None else gradient / -n  # optimizers descend
-        norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None]) / n
-        state.optimizer.step()
-        return Fitting(state.module, state.optimizer, estimator), terms | {"grad_norm": norm}
+    def step(self, state: FittingOfRows, batch: RowBatch, rng: Rng) -> tuple[FittingOfRows, Info]:
+        return ascend(state, self.gradient, batch, rng)
 
-    def posterior(self, state: Fitting) -> LatentPosterior:
+    def posterior(self, state: FittingOfRows) -> LatentPosterior:
         return LatentPosterior(state.module)

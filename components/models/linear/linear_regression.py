@@ -81,6 +81,10 @@ class LinearRegressionModule(nn.Module):
             value = value + a * math.log(b) - math.lgamma(a) - a * log_noise - b * (-log_noise).exp()
         return value.squeeze(1)
 
+    def gaussian_prior(self) -> Tensor | None:
+        """s = σ λ^−½ where σ² is known."""
+        return None if isinstance(self.noise, tuple) else (self.noise / self.penalty).sqrt()
+
     def predictive(self, theta: Tensor, x: Tensor) -> GaussianMixture:
         """N(β_k x, σ_k²), k = 1 … K."""
         beta, log_noise = self.split(theta)
@@ -138,7 +142,9 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "conditionals", "conjugate"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
+    )
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None

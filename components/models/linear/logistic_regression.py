@@ -69,6 +69,9 @@ class LogisticRegressionModule(nn.Module):
         value = torch.where(self.heavy, -z.abs(), value) if self.prior == "laplace" else value
         return value.sum(1) + self.constant
 
+    def gaussian_prior(self) -> Tensor | None:
+        return self.scales if self.prior == "gaussian" else None
+
     def labelled_rows(self, batch: Batch) -> Tensor:
         """Design matrix [B, D], zero where the label is missing; for two classes times ±1, so that p(y | x) = σ(± xᵀβ)."""
         X, label, seen = design(batch.x, self.intercept), batch.y[:, :1], batch.mask[:, :1]
@@ -134,7 +137,7 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "theta_predictive", "training_start", "closed_form_score"}
+        {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}
     )
 
     prior: Literal["gaussian", "laplace"]

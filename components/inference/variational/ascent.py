@@ -1,0 +1,40 @@
+"""What variational methods share that hold an estimator of the gradient of their bound: one step up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient, Info
+from components.contracts.streams import Rng
+from components.maths.optimizers import Optimizer
+
+M = TypeVar("M", bound=Trainable)
+
+
+@dataclass
+class Fitting(Generic[M]):
+    """A module in training, its optimizer, and what the estimator of its gradient has learnt."""
+
+    module: M
+    optimizer: Optimizer
+    gradient: Any  # the state of the estimator
+
+
+F = TypeVar("F", bound=Fitting[Any])
+
+
+def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F, Info]:
+    """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the terms of the bound for the
+    whole data set in nats and the norm of ĝ / N."""
+    gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
+    n = batch.scale * batch.n_rows
+    for parameter, gradient in zip(state.module.parameters(), gradients, strict=True):
+        parameter.grad = None if gradient is None else gradient / -n  # optimizers descend
+    norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None]) / n
+    state.optimizer.step()
+    return replace(state, gradient=learnt), terms | {"grad_norm": norm}

@@ -1,0 +1,98 @@
+"""Gaussian variational inference of the parameters of any log joint, by any estimator of the gradient of its bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import RowBatch, Rows
+from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.variational.ascent import Fitting, ascend
+from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
+from components.posteriors.variational import GaussianPosterior
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+CHAINS = 2  # of independent draws: what diagnostics of draws ask for
+
+
+@dataclass
+class GaussianFitting(Fitting[GlobalGaussian]):
+    """q(θ) in training."""
+
+    base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
+    model: LogJoint = rebuilt()
+
+
+@register("inference", "gaussian_vi")
+class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
+    """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam or gradient ascent).
+
+        L(φ) = Σ_n E_q[log p(y_n | θ)] − KL(q(θ) ‖ p(θ)),   q(θ) = N(m, L Lᵀ),   φ ← φ + lr · Adam(ĝ / N),  E[ĝ] = ∇_φ L
+
+    ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log L_pp among φ; θ [P].  KL is
+    in closed form where the model says that its prior is Gaussian, otherwise in part by the draws.  A density is its own
+    log p(θ), without rows (N = 1).  ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it.
+    The posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it.  Info: the terms of the bound for the
+    whole data set in nats (``elbo``), and the norm of ĝ / N.
+
+    Raises:
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        Misfit: a pathwise gradient of a log joint that cannot be differentiated.
+
+    Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
+    makes: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio"})
+
+    gradient: Gradient
+    n_samples: PositiveInt
+    covariance: Literal["diagonal", "full"]
+    noise: Noise
+    start: Literal["zero", "drawn"]
+    initial_std: PositiveFloat
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    draws: PositiveInt
+
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
+        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+        mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
+        q = GlobalGaussian(JointByRows(model), mean, self.initial_std, self.covariance == "full", self.noise)
+        base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
+        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model)
+
+    def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
+        rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch
+        state, info = ascend(state, self.gradient, rows, rng)
+        if not torch.isfinite(info["grad_norm"]):
+            raise NumericalTrouble(
+                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
+            )
+        return state, info
+
+    def posterior(self, state: GaussianFitting) -> GaussianPosterior:
+        with torch.no_grad():
+            q, model = state.module, state.model
+            draws = q.transform(state.base)  # [2, N, P]
+            mean, covariance = q.mean.clone(), q.covariance
+        return GaussianPosterior(
+            draws, mean.expand(CHAINS, -1), list(model.names), model, q_mean=mean, q_covariance=covariance
+        )

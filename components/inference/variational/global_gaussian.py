@@ -1,0 +1,149 @@
+"""A Gaussian q(θ) over the parameters of any log joint, as gradients of its bound see it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import GaussianPrior, LogJoint
+from components.contracts.problems import Batch, RowBatch
+from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
+
+Noise = Literal["shared", "rows"]
+
+
+@dataclass(frozen=True)
+class JointByRows:
+    """The log joint that q(θ) is fitted to: held here, so that its parameters are not among those of q."""
+
+    model: LogJoint
+
+    @property
+    def prior_std(self) -> Tensor | None:
+        """s [P] where the prior is N(0, diag s²)."""
+        return self.model.gaussian_prior() if isinstance(self.model, GaussianPrior) else None
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """[S, B, P] -> [S, B]."""
+        return self.model.log_prior(theta.flatten(0, 1)).unflatten(0, theta.shape[:2])
+
+    def log_likelihood(self, theta: Tensor, batch: RowBatch) -> Tensor:
+        """log p(y_b | θ_sb) [S, B] of θ [S, B, P], or of one θ for all rows [S, 1, P]; 0 of a density, which has no data.
+
+        Where rows have a θ each the model is asked for all B² pairs, of which B are read."""
+        if not isinstance(batch, Batch):
+            return theta.new_zeros(len(theta), batch.n_rows)
+        if theta.shape[1] == 1:
+            return self.model.log_likelihood(theta[:, 0], batch)
+        pairs = self.model.log_likelihood(theta.flatten(0, 1), batch)  # [S·B, B]
+        return pairs.unflatten(0, theta.shape[:2]).diagonal(dim1=1, dim2=2)
+
+
+class GlobalGaussian(nn.Module):
+    """q(θ) = N(m, L Lᵀ), L lower triangular with positive diagonal, or diagonal.
+
+    Parameters: m [P], log diag L [P] and, of a full covariance, what lies below the diagonal row by row [P(P − 1)/2].
+
+    θ is of all rows: every row b has the share ℓ_b = log p(y_b | θ) + (log p(θ) − log q(θ))/N of the bound, so that N/B Σ_b ℓ_b
+    estimates it (a density is one row without data).  Its noise [S, B, P] is either one draw expanded over the rows
+    (``shared``: stride 0, and evaluated once), or a draw for every row (``rows``), whose contributions are then independent.
+    Both have the same mean: E of ℓ_b knows nothing of the other rows."""
+
+    lower: nn.Parameter | None
+
+    def __init__(self, target: JointByRows, mean: Tensor, std: float, full: bool, noise: Noise):
+        super().__init__()
+        self.target, self.noise = target, noise
+        self.mean = nn.Parameter(mean.clone())
+        self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
+        P = len(mean)
+        self.lower = nn.Parameter(mean.new_zeros(P * (P - 1) // 2)) if full else None
+
+    @property
+    def scale_tril(self) -> Tensor:
+        """L [P, P]."""
+        L, P = self.log_std.exp().diag(), len(self.mean)
+        if self.lower is None:
+            return L
+        row, column = torch.tril_indices(P, P, -1, device=L.device)
+        return L.index_put((row, column), self.lower)
+
+    @property
+    def covariance(self) -> Tensor:
+        return self.scale_tril @ self.scale_tril.T
+
+    @property
+    def entropy(self) -> Tensor:
+        """H(q) = Σ log L_pp + P/2 (1 + log 2π) []."""
+        return self.log_std.sum() + 0.5 * len(self.mean) * (1 + math.log(2 * math.pi))
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        """log q(θ), [..., P] -> [...]."""
+        centred = theta - self.mean
+        if self.lower is None:
+            z = centred / self.log_std.exp()
+        else:
+            flat = torch.linalg.solve_triangular(self.scale_tril, centred.flatten(0, -2).T, upper=False)
+            z = flat.T.reshape(theta.shape)
+        return -0.5 * z.square().sum(-1) - self.log_std.sum() - 0.5 * len(self.mean) * math.log(2 * math.pi)
+
+    def transform(self, noise: Tensor) -> Tensor:
+        """θ = m + L ε of noise ε [..., P]."""
+        if self.lower is None:
+            return self.mean + self.log_std.exp() * noise
+        return self.mean + noise @ self.scale_tril.T
+
+    @staticmethod
+    def distinct(rows: Tensor) -> Tensor:
+        """[S, B, P] -> [S, 1, P] where one draw was expanded over all rows."""
+        return rows[:, :1] if rows.stride(1) == 0 else rows
+
+    # ---- Pathwise ----------------------------------------------------------------------------------------------------
+    def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+        """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
+        drawn = batch.n_rows if self.noise == "rows" else 1
+        shape = (n_samples, drawn, len(self.mean))
+        noise = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=generator.device)
+        return noise.to(self.mean.device).expand(-1, batch.n_rows, -1)
+
+    def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
+        """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise with the row's share of
+        log p(θ_sb) + H(q)."""
+        theta = self.transform(self.distinct(noise))
+        value = self.target.log_likelihood(theta, batch)
+        if self.target.prior_std is None:
+            value = value + (self.target.log_prior(theta) + self.entropy) / (batch.scale * batch.n_rows)
+        return value
+
+    def kl(self) -> Tensor:
+        """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it all."""
+        s = self.target.prior_std
+        if s is None:
+            return self.mean.new_zeros(())
+        if self.lower is None:
+            return kl_diagonal(self.mean, (2 * self.log_std).exp(), 0.0, s.square())
+        return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
+
+    # ---- LogRatio ----------------------------------------------------------------------------------------------------
+    @torch.no_grad()
+    def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+        """θ ~ q [S, B, P], shared by the rows as the noise is."""
+        theta = self.transform(self.distinct(self.draw_noise(batch, n_samples, generator)))
+        return theta.expand(-1, batch.n_rows, -1)
+
+    def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
+        """The row's share log q(θ_sb)/N [S, B], of which the gradient is that of log q(θ_sb) whole.
+
+        The score function that a row's ℓ_b is multiplied by is that of θ, all of it: ∇E_q ℓ_b = E_q[ℓ_b ∇log q(θ)]."""
+        value = self.log_density(self.distinct(z)).expand(-1, batch.n_rows)
+        return value.detach() / (batch.scale * batch.n_rows) + (value - value.detach())
+
+    def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
+        """log p(y_b | θ_sb) + log p(θ_sb)/N [S, B]."""
+        theta = self.distinct(z)
+        share = self.target.log_prior(theta) / (batch.scale * batch.n_rows)
+        return self.target.log_likelihood(theta, batch) + share
