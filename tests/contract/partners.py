@@ -25,6 +25,7 @@ from runner.mistakes import ConfigError
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
 SMALL: dict[str, dict[str, list[str]]] = {
     "dataset": {
+        "airfoil": ["simulated=true", "n_test=1480"],
         "asymmetric_wiener": ["n_steps=12"],
         "digits": ["n_train=24", "n_test=6"],
         "diabetes": ["n_test=420"],
@@ -41,6 +42,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
             "columns=[pm25]",
             "truth=[network]",
         ],
+        "logistic_synthetic": ["n_train=20", "n_test=10", "n_inputs=3"],
         "london_air": ["hours=24", "simulated=true"],
         "matern_sde": ["n_steps=12"],
         "mnist": ["n_train=24", "n_test=6"],
@@ -53,6 +55,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "spambase": ["n_train=60"],
         "stochastic_volatility": ["n_steps=12"],
         "tan": ["n_steps=12"],
+        "titanic": ["n_test=2180"],
         "two_moons": ["n_train=20", "n_test=10"],
         "wiener_velocity": ["n_steps=12"],
     },
@@ -100,6 +103,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "two_filter": ["filter={name: bootstrap_filter, particles: 8}"],
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
+        "gaussian_vi": ["draws=3"],
         "hmc": ["chains=3", "warmup=1", "max_steps=4"],
         "importance_sampling": ["chains=8", "proposal=student_t"],
         "lbfgs": ["n_samples=2", "n_predict=2"],

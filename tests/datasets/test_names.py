@@ -17,6 +17,10 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offlin
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
+        ("airfoil", {"simulated": True}),
+        ("airfoil", {}),
+        ("titanic", {"n_test": 200}),
+        ("logistic_synthetic", {"n_train": 3, "n_test": 3}),
         ("multitask_toy", {"n_train": 2}),
         ("digits", {}),
         ("faims_sim", {"n_df": 4, "n_cv": 16}),

@@ -16,6 +16,7 @@ EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "con
 # One end-to-end run of each family is in the fast set, the others in the slow one.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
+    "cv_logistic",  # a Gaussian over the parameters of a log joint
     "digits_fgsm",  # a security evaluation
     "four_statisticians",  # closed forms
     "friend_or_foe",  # a game in tables

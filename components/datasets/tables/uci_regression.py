@@ -70,9 +70,8 @@ def _read(path: Path) -> Array:
     return numbers(path)
 
 
-def simulated_rows(name: str) -> Array:
+def simulated_rows(name: str, shape: Shape) -> Array:
     """Rows of the shape of a set, [rows, inputs + 1]: a random network of ten tanh units of correlated inputs, and noise."""
-    shape = SHAPES[name]
     rng = np.random.default_rng([*name.encode()])
     x = rng.normal(size=(shape.rows, shape.inputs)) @ rng.normal(size=(shape.inputs, shape.inputs))
     x /= x.std(0)
@@ -151,7 +150,7 @@ class UciRegression(Dataset):
                 stacklevel=1,  # from this file: the runner shows what components warn of
             )
         if self.simulated or why is not None:
-            return simulated_rows(self.set)
+            return simulated_rows(self.set, SHAPES[self.set])
         packed = self._packed(data_dir)
         if packed is None:
             return _read(locate(data_dir, self._text, offline))

@@ -101,7 +101,7 @@ def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
     problem, _ = loaded(replicate=5)
     torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(6, dtype=F64), atol=1e-12, rtol=0)
     torch.testing.assert_close(problem.train.y.std(0, correction=0), torch.ones(1, dtype=F64))
-    rows = simulated_rows("yacht")
+    rows = simulated_rows("yacht", SHAPES["yacht"])
     _, test = split_rows(308, 5)
     back = problem.test.y * problem.y_std + problem.y_mean
     torch.testing.assert_close(back[:, 0], torch.from_numpy(rows[test, 6]))
@@ -112,9 +112,9 @@ def test_standardised_by_the_training_rows_and_replicates_take_their_splits():
 
 
 def test_a_constant_input_is_only_centred(monkeypatch):
-    rows = simulated_rows("yacht")
+    rows = simulated_rows("yacht", SHAPES["yacht"])
     rows[:, 2] = 0.1  # whose mean is not exactly 0.1
-    monkeypatch.setattr(uci_regression, "simulated_rows", lambda _: rows)
+    monkeypatch.setattr(uci_regression, "simulated_rows", lambda *_: rows)
     problem, _ = loaded()
     assert float(problem.train.x[:, 2].abs().max()) < 1e-12
 
@@ -142,7 +142,7 @@ def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
 
 @pytest.mark.parametrize("form", ["txt", "npz"])
 def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
-    rows = simulated_rows("yacht")
+    rows = simulated_rows("yacht", SHAPES["yacht"])
     digest = hashlib.sha256(rows.astype("<f8").tobytes()).hexdigest()
     entry = next(f for f in files.catalogue() if f.path == "uci_bnn/yacht.txt")
     monkeypatch.setattr(files, "catalogue", lambda: (replace(entry, numbers_sha256=digest),))

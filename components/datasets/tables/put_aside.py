@@ -1,0 +1,66 @@
+"""Tables of which some rows, drawn from the seed, are put aside for the test; or none, as studies of gradients have it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import NonNegativeInt
+from torch import Tensor
+
+from components.contracts.problems import Batch
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.figures.supervised.calibration import calibration
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+Aside = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
+
+
+def labelled(
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    *,
+    target: Literal["real", "binary"],
+    n_test: int,
+    batch_size: int | None,
+    task: str,
+    rng: Rng,
+    setting: Setting,
+) -> Supervised:
+    """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the training rows.
+
+    Raises Misfit where fewer than two rows would be left to learn from."""
+    if len(x) - n_test < 2:
+        raise Misfit(
+            f"dataset.n_test={n_test}: leaves {max(len(x) - n_test, 0)} of {len(x)} rows to learn from; lower it"
+        )
+    order = torch.randperm(len(x), generator=rng.data) if n_test else torch.arange(len(x))
+    kept = order[n_test:]
+    held = order[:n_test] if n_test else kept
+    x = (x - x[kept].mean(0)) / x[kept].std(0, correction=0)
+    y_mean = y_std = None
+    if target == "real":
+        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+        y = (y - y_mean) / y_std
+        y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
+
+    def rows(chosen: Tensor) -> Batch:
+        labels = y[chosen].to(setting.device, setting.dtype) if target == "real" else y[chosen].to(setting.device)
+        mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
+        return Batch(x[chosen].to(setting.device, setting.dtype), labels, mask, 1.0)
+
+    return Supervised(
+        name,
+        target,
+        rows(kept),
+        rows(held),
+        batch_size,
+        n_classes=1 if target == "real" else 2,
+        task_names=[task],
+        y_mean=y_mean,
+        y_std=y_std,
+        figures=[calibration],
+    )

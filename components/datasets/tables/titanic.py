@@ -1,0 +1,66 @@
+"""Who survived the Titanic."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.tables.put_aside import Aside, labelled
+from components.problems.supervised import Supervised
+from components.registry import register
+
+# Persons by class (first, second, third, crew), sex (male, female), age (adult, child) and fate (died, survived).
+COUNTS = (
+    (((118, 57), (0, 5)), ((4, 140), (0, 1))),
+    (((154, 14), (0, 11)), ((13, 80), (0, 13))),
+    (((387, 75), (35, 13)), ((89, 76), (17, 14))),
+    (((670, 192), (0, 0)), ((3, 20), (0, 0))),
+)
+PERSONS = 2201
+
+
+def persons() -> Tensor:
+    """One row for each person [2201, 4]: class 1 to 4 (crew), age (1 child), sex (1 male), fate (1 survived)."""
+    table = torch.tensor(COUNTS)  # [4, 2, 2, 2]
+    cells = torch.cartesian_prod(*(torch.arange(n) for n in table.shape))  # [32, 4]
+    rows = cells.repeat_interleave(table.flatten(), 0)
+    return torch.stack([1 + rows[:, 0], rows[:, 2], 1 - rows[:, 1], rows[:, 3]], 1)
+
+
+@register("dataset", "titanic")
+class Titanic(Dataset):
+    """Whether each of the 2,201 persons on the Titanic survived, by class, age and sex.
+
+    Built in as the 4 × 2 × 2 × 2 table of counts that it is.  Inputs: class (first 1, second 2, third 3, crew 4), age (child
+    1), sex (male 1), standardised by the training rows; the constant of the thesis' feature vector of length 4 is the model's
+    intercept, for a constant cannot be standardised.  y = 1: survived.  ``n_test`` persons, drawn from the seed, are put aside;
+    0 trains on all and scores the same rows, as the thesis has it.  x [N, 3], y [N, 1].
+
+    Raises Misfit where no row would be left to learn from.
+
+    Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    n_test: Aside
+    batch_size: PositiveInt | None
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        rows = persons()
+        return labelled(
+            self.name,
+            rows[:, :3].double(),
+            rows[:, 3:],
+            target="binary",
+            n_test=self.n_test,
+            batch_size=self.batch_size,
+            task="survived",
+            rng=rng,
+            setting=setting,
+        )

@@ -1,0 +1,134 @@
+"""titanic, airfoil and logistic_synthetic: what their rows are, how they are split and standardised, and how they are named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from small_problems import component
+
+from components.contracts.roles import Setting
+from components.datasets import files
+from components.datasets.tables import airfoil
+from components.datasets.tables.titanic import persons
+from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from runner.run.rng import Streams
+
+F64 = torch.float64
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+    files.why_unavailable.cache_clear()
+    files.forget()
+
+
+def loaded(name, seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
+    setting = Setting(Path(data_dir), torch.device("cpu"), dtype, 1, offline=True)
+    return component("dataset", name, **keys).load(Streams(seed, replicate), setting)
+
+
+# ---- titanic ---------------------------------------------------------------------------------------------------------
+def test_the_persons_are_those_of_the_table():
+    """Dawson (1995): margins of the table, and survivors among women and children of each class."""
+    rows = persons()
+    grade, child, male, survived = rows.T
+    assert rows.shape == (2201, 4)
+    assert torch.bincount(grade)[1:].tolist() == [325, 285, 706, 885]
+    assert [int(v.sum()) for v in (child, male, survived)] == [109, 1731, 711]
+    assert [int(survived[(grade == c) & (male == 0) & (child == 0)].sum()) for c in (1, 2, 3, 4)] == [140, 80, 76, 20]
+    assert [int(((grade == c) & (child == 1) & (survived == 0)).sum()) for c in (1, 2, 3, 4)] == [0, 0, 52, 0]
+    assert int(survived[male == 1].sum()) == 367
+
+
+def test_titanic_is_trained_and_scored_on_all_rows_as_the_thesis_has_it():
+    problem = loaded("titanic")
+    x = problem.train.x
+    assert x.shape == (2201, 3)
+    assert problem.test.x.equal(x)
+    assert problem.train.y.dtype == torch.int64
+    assert float(x.mean(0).abs().max()) < 1e-12
+    assert torch.allclose(x.std(0, correction=0), torch.ones(3, dtype=F64))
+    # the standardised values that the archive of Fernández-Delgado et al. (2014) prints
+    values = [[-1.87, -0.923, 0.0214, 0.965], [-0.228, 4.38], [-1.92, 0.521]]
+    for column, known in zip(x.T, values, strict=True):
+        assert column.unique().tolist() == pytest.approx(known, rel=5e-3)
+    step, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
+    assert (step, len(batch.x), batch.scale) == (1, 10, 220.1)
+
+
+def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
+    one, same, other = (loaded("titanic", seed=s, n_test=201) for s in (0, 0, 1))
+    assert (len(one.train.x), len(one.test.x)) == (2000, 201)
+    assert float(one.train.x.mean(0).abs().max()) < 1e-12
+    assert float(one.test.x.mean(0).abs().max()) > 1e-3
+    assert one.test.x.equal(same.test.x)
+    assert not one.test.y.equal(other.test.y)
+    assert int(one.train.y.sum() + one.test.y.sum()) == 711
+    with pytest.raises(Misfit, match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it"):
+        loaded("titanic", n_test=2200)
+
+
+# ---- airfoil ---------------------------------------------------------------------------------------------------------
+@pytest.mark.skipif(
+    not (REAL / airfoil.FILE).is_file(), reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil"
+)
+def test_the_real_rows():
+    problem = loaded("airfoil", data_dir=REAL)
+    assert problem.name == "airfoil"
+    assert problem.train.x.shape == (1503, 5)
+    for values in (problem.train.x, problem.train.y):
+        assert float(values.mean(0).abs().max()) < 1e-12
+        assert torch.allclose(values.std(0, correction=0), torch.ones(values.shape[1], dtype=F64))
+    assert float(problem.y_std) == pytest.approx(6.897, abs=0.01)  # of the sound pressure, in dB
+    assert [len(column.unique()) for column in problem.train.x.T][2:4] == [6, 4]  # six chords, four speeds
+    assert len(loaded("airfoil", data_dir=REAL, n_test=150).test.x) == 150
+
+
+def test_without_the_file_a_simulation_under_its_own_name_takes_its_place():
+    with pytest.warns(SimulatedData, match="recorded as airfoil-sim"):
+        problem = loaded("airfoil")
+    assert (problem.name, tuple(problem.train.x.shape)) == ("airfoil-sim", (1503, 5))
+    assert problem.train.x.equal(loaded("airfoil", simulated=True).train.x)
+    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+        loaded("airfoil", offline="error")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / airfoil.FILE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"1,2,3,4,5,6\n")
+    with pytest.raises(DamagedFile, match="not the file it should be"):
+        loaded("airfoil", data_dir=tmp_path)
+
+
+# ---- logistic_synthetic ----------------------------------------------------------------------------------------------
+def test_labels_follow_the_true_weights():
+    problem = loaded("logistic_synthetic", n_train=40000, n_inputs=4, weight_std=1.0)
+    x, y = problem.train.x, problem.train.y[:, 0].double()
+    assert float(x.abs().max()) <= 1
+    assert torch.allclose(x.var(0), torch.full((4,), 1 / 3, dtype=F64), atol=0.01)
+    p = torch.sigmoid(x @ problem.truth["weights"] + problem.truth["bias"])
+    residual = (y - p)[:, None] * torch.cat([torch.ones(len(x), 1, dtype=F64), x], 1)  # score of the truth: mean 0
+    z = residual.mean(0) / (residual.std(0) / len(x) ** 0.5)
+    assert float(z.abs().max()) < 3.5
+
+
+def test_weights_have_variance_25_and_the_bias_1():
+    truths = [loaded("logistic_synthetic", seed=s, n_test=1).truth for s in range(200)]
+    weights = torch.cat([t["weights"] for t in truths])
+    bias = torch.cat([t["bias"] for t in truths])
+    assert float(weights.var()) == pytest.approx(25, rel=0.1)
+    assert float(bias.var()) == pytest.approx(1, rel=0.35)
+
+
+def test_training_rows_do_not_depend_on_the_number_of_test_rows_and_replicates_differ():
+    one, two = (loaded("logistic_synthetic", n_test=n) for n in (5, 50))
+    assert (tuple(one.train.x.shape), one.batch_size) == ((100, 20), None)
+    assert one.train.x.equal(two.train.x)
+    assert one.train.y.equal(two.train.y)
+    assert not one.train.x.equal(loaded("logistic_synthetic", replicate=1).train.x)
