@@ -150,13 +150,9 @@ class Weights(NamedTuple):
     """Weights that need not be normalised, in float64, and what they say."""
 
     w: Tensor  # [R, N]
-    sums: Tensor  # of them and of their squares [R, 2]
+    sums: Tensor  # of them and of their squares [R, ≥ 2]
     log_sum: Tensor  # of the weights before they were divided by their greatest [R]
-
-    @property
-    def ess(self) -> Tensor:
-        """Effective sample size, (Σ_n w_n)² / Σ_n w_n² [R]."""
-        return self.sums[:, 0].square() / self.sums[:, 1]
+    ess: Tensor  # effective sample size, (Σ_n w_n)² / Σ_n w_n² [R]
 
 
 def normalisable(log_w: Tensor, batch: Observation) -> Weights:
@@ -164,15 +160,16 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
 
     Raises NumericalTrouble, which names the observation, where their sum is zero or not a number."""
     if loops.serve(log_w) and not log_w.requires_grad:
-        w, highest, sums = weighing.weights(log_w)
+        w, sums = weighing.weights(log_w)
+        log_sum, ess = sums[:, 2], sums[:, 3]
     else:
         log_w = log_w.double()
         highest = log_w.detach().amax(1)
         w = (log_w - highest.unsqueeze(1)).exp()
         sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
-    log_sum = highest + sums[:, 0].log()
+        log_sum, ess = highest + sums[:, 0].log(), sums[:, 0].square() / sums[:, 1]
     if (log_sum - log_sum == 0).all():  # finite: what is not differs from itself
-        return Weights(w, sums, log_sum)
+        return Weights(w, sums, log_sum, ess)
     lost = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[lost[0]].tolist())
     raise NumericalTrouble(

@@ -44,7 +44,7 @@ def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, s
             w[r, i] = v
             total += v
             squares += v * v
-        sums[r, 0], sums[r, 1] = total, squares
+        sums[r, 0], sums[r, 1], sums[r, 2], sums[r, 3] = total, squares, top + math.log(total), total * total / squares
 
 
 def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) -> None:
@@ -71,24 +71,25 @@ def _summarising() -> Callable[[Array, Array, Array, Array, Array], None]:
     return compiled(_summarise, fast=True)
 
 
-def weights(log_w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights divided by the greatest of their row [R, N], the logarithm of that one [R], and the sums of weights and of their
-    squares [R, 2], of log weights [R, N] on the CPU that carry no gradient; float64 whatever theirs is.
+def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights divided by the greatest of their row [R, N]; and their sum, the sum of their squares, the logarithm of the sum of
+    those that were not divided, and the effective sample size [R, 4], of log weights [R, N] on the CPU that carry no gradient.
 
-    What is less than e^−708 of the greatest is 0.  A row of which one is not a number, or all are −∞, has sums that are none.
+    In float64 whatever theirs is.  Less than e^−708 of the greatest is 0.  Of a row of which one is not a number, or all
+    are −∞, the logarithm is none.
 
     Raises:
         ImportError: numba is not installed.
     """
-    highest = log_w.amax(1).double()  # [R]
-    w, sums = log_w.new_empty(log_w.shape, dtype=torch.float64), log_w.new_empty(len(log_w), 2, dtype=torch.float64)
+    highest = log_w.amax(1).numpy()  # [R]
+    w, sums = torch.empty(log_w.shape, dtype=torch.float64), torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
-    _weighing()(log_w.numpy(), highest.numpy(), powers, powers.view(np.int64), w.numpy(), sums.numpy())
-    return w, highest, sums
+    _weighing()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
+    return w, sums
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] that weigh w [R, N], of which ``sums`` holds the sum; of x's type.
+    """Mean and variance [R, dx] of particles x [R, N, dx] that weigh w [R, N], whose sum ``sums`` begins with; of x's type.
 
     Taken in float64 about the first particle, in one pass: it is as near to the mean as the particles to one another.
 
@@ -96,7 +97,6 @@ def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
         ImportError: numba is not installed.
     """
     columns = x.transpose(1, 2).contiguous()  # what vector instructions read
-    mean = x.new_empty(len(x), x.shape[2], dtype=torch.float64)
-    variance = torch.empty_like(mean)
+    mean, variance = columns.new_empty(columns.shape[:2]), columns.new_empty(columns.shape[:2])
     _summarising()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
-    return mean.to(x), variance.to(x)
+    return mean, variance

@@ -29,8 +29,8 @@ def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
     else:
         ordered = by_sample.sort(-1).values[..., ranks]
     neighbours = ordered.view(*by_sample.shape[:2], len(lows), 2)
-    parts = neighbours.new_tensor([place - low for place, low in zip(places, lows, strict=True)])
-    return list(torch.lerp(neighbours[..., 0], neighbours[..., 1], parts).unbind(-1))
+    parts = [place - low for place, low in zip(places, lows, strict=True)]
+    return [torch.lerp(*pair.unbind(-1), part) for pair, part in zip(neighbours.unbind(2), parts, strict=True)]
 
 
 def _order_statistics(values: np.ndarray, ranks: list[int]) -> np.ndarray:

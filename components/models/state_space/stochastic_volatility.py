@@ -25,18 +25,20 @@ class VolatilityModule(nn.Module):
     mu: Tensor
     phi: Tensor
     sigma: Tensor
+    intercept: Tensor
 
     def __init__(self, mu: float | Tensor, phi: float | Tensor, sigma: float | Tensor, like: Tensor):
         super().__init__()
         for name, value in (("mu", mu), ("phi", phi), ("sigma", sigma)):
             self.register_buffer(name, torch.as_tensor(value, dtype=like.dtype, device=like.device))
+        self.register_buffer("intercept", (1 - self.phi) * self.mu)
 
     def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         z = standard_normal((*shape, 1), generator, self.mu)
         return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)  # stationary  # [R, N, 1]
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor:
-        return torch.addcmul(self.mu - self.phi * self.mu, self.phi, x)  # μ + φ(x − μ)
+        return torch.addcmul(self.intercept, self.phi, x)  # μ + φ(x − μ)
 
     def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
         z = standard_normal(x.shape, generator, x)

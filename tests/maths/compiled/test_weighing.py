@@ -15,12 +15,13 @@ TYPES = [torch.float32, torch.float64]
 @pytest.mark.parametrize("spread", [0.1, 30.0, 600.0])
 def test_weights_are_exponentials(dtype, spread):
     log_w = 50 - spread * torch.rand(7, 1001, generator=torch.Generator().manual_seed(0)).to(dtype)
-    w, highest, sums = weighing.weights(log_w)
+    w, sums = weighing.weights(log_w)
     z = log_w.double() - log_w.double().amax(1, keepdim=True)
-    assert torch.equal(highest, log_w.double().amax(1))
     assert torch.allclose(w, z.exp(), rtol=1e-13, atol=0)
     assert torch.allclose(sums[:, 0], z.exp().sum(1), rtol=1e-13, atol=0)
     assert torch.allclose(sums[:, 1], (2 * z).exp().sum(1), rtol=1e-13, atol=0)
+    assert torch.allclose(sums[:, 2], log_w.double().logsumexp(1), rtol=1e-13, atol=1e-12)
+    assert torch.allclose(sums[:, 3], 1 / log_w.double().softmax(1).square().sum(1), rtol=1e-12, atol=0)
 
 
 def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
@@ -30,8 +31,8 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
     log_w[2, 3] = math.nan
     log_w[3] = -math.inf
     log_w[4, 3] = math.inf
-    w, highest, sums = weighing.weights(log_w)
-    log_sum = highest + sums[:, 0].log()
+    w, sums = weighing.weights(log_w)
+    log_sum = sums[:, 2]
     assert w[0, 3] == w[1, 3] == 0
     assert torch.allclose(log_sum[:2].exp(), torch.tensor(19.0).double())
     assert not log_sum[2:].isfinite().any()
@@ -42,7 +43,7 @@ def test_what_weighs_nothing_is_zero_and_what_is_no_number_stays_so():
 def test_moments_are_those_of_weighted_particles(dtype, size):
     g = torch.Generator().manual_seed(1)
     x = (1e3 + 0.1 * torch.randn(3, 500, size, generator=g, dtype=torch.float64)).to(dtype)
-    w, _, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=torch.float64))
+    w, sums = weighing.weights(torch.randn(3, 500, generator=g, dtype=torch.float64))
     mean, variance = weighing.moments(x, w, sums)
     p = (w / w.sum(1, keepdim=True)).unsqueeze(2)
     exact = (p * x.double()).sum(1)
