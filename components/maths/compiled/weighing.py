@@ -81,7 +81,7 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         ImportError: numba is not installed.
     """
-    highest = log_w.amax(1).numpy()  # [R]
+    highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
     w, sums = torch.empty(log_w.shape, dtype=torch.float64), torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
     _weighing()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
