@@ -30,7 +30,8 @@ def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
         ordered = by_sample.sort(-1).values[..., ranks]
     neighbours = ordered.view(*by_sample.shape[:2], len(lows), 2)
     parts = [place - low for place, low in zip(places, lows, strict=True)]
-    return [torch.lerp(*pair.unbind(-1), part) for pair, part in zip(neighbours.unbind(2), parts, strict=True)]
+    lower, upper = neighbours.unbind(-1)
+    return [torch.lerp(lower[..., j], upper[..., j], part) for j, part in enumerate(parts)]
 
 
 def _order_statistics(values: np.ndarray, ranks: list[int]) -> np.ndarray:
