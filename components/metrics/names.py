@@ -11,7 +11,9 @@ _DECISIONS = {
     "log_evidence", "expected_loss", "coverage", "penalty", "ridge_risk", "worst_risk", "bayes_risk", "dominates",
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
-    "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90"} | _DRAWS | _DECISIONS,
+    "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "nelbo"}
+    | _DRAWS
+    | _DECISIONS,
     "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,6 +12,9 @@ from components.contracts.capabilities import Elbo, Network
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.posteriors.draws import Draws, hold
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,13 @@ class GaussianPosterior(Draws):
 
     q_mean: Tensor  # m [P]
     q_covariance: Tensor  # Σ [P, P]
+    elbo: (
+        float | None
+    )  # by these draws, a lower bound on the evidence of the training rows in nats; None: there are no rows
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """Minus the bound."""
+        return {} if self.elbo is None else {"nelbo": -self.elbo}
+
+    def figures(self) -> dict[str, Figure]:
+        return {}

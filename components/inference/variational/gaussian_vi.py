@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import RowBatch, Rows
+from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -19,6 +19,7 @@ from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
 from components.posteriors.variational import GaussianPosterior
+from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import NumericalTrouble
 
@@ -31,6 +32,7 @@ class GaussianFitting(Fitting[GlobalGaussian]):
 
     base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
     model: LogJoint = rebuilt()
+    train: Batch | None = rebuilt()  # None: a density
 
 
 @register("inference", "gaussian_vi")
@@ -42,7 +44,8 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log L_pp among φ; θ [P].  KL is
     in closed form where the model says that its prior is Gaussian, otherwise in part by the draws.  A density is its own
     log p(θ), without rows (N = 1).  ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it.
-    The posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it.  Info: the terms of the bound for the
+    The posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it, which predict and estimate −L of the
+    training rows (``nelbo``).  Info: the terms of the bound for the
     whole data set in nats (``elbo``), and the norm of ĝ / N.
 
     Raises:
@@ -54,7 +57,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
@@ -76,8 +79,9 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
         mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
         q = GlobalGaussian(JointByRows(model), mean, self.initial_std, self.covariance == "full", self.noise)
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
+        train = problem.train if isinstance(problem, Supervised) else None
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model)
+        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, train)
 
     def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
         rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch
@@ -92,7 +96,8 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
         with torch.no_grad():
             q, model = state.module, state.model
             draws = q.transform(state.base)  # [2, N, P]
+            elbo = None if state.train is None else float(q.elbo(state.train, state.base.flatten(0, 1)))
             mean, covariance = q.mean.clone(), q.covariance
         return GaussianPosterior(
-            draws, mean.expand(CHAINS, -1), list(model.names), model, q_mean=mean, q_covariance=covariance
+            draws, mean.expand(CHAINS, -1), list(model.names), model, q_mean=mean, q_covariance=covariance, elbo=elbo
         )

@@ -14,6 +14,7 @@ from components.contracts.problems import Batch, RowBatch
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
 
 Noise = Literal["shared", "rows"]
+CHUNK = 100  # rows at once where the bound of all is estimated
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,16 @@ class GlobalGaussian(nn.Module):
         if self.lower is None:
             return kl_diagonal(self.mean, (2 * self.log_std).exp(), 0.0, s.square())
         return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
+
+    @torch.no_grad()
+    def elbo(self, whole: Batch, noise: Tensor) -> Tensor:
+        """The bound of all N rows [] by K draws, ε [K, P]."""
+        value = -self.kl()
+        for start in range(0, whole.n_rows, CHUNK):
+            n = min(CHUNK, whole.n_rows - start)
+            part = whole.part(slice(start, start + n), whole.n_rows / n)
+            value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
+        return value
 
     # ---- LogRatio ----------------------------------------------------------------------------------------------------
     @torch.no_grad()

@@ -16,6 +16,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 from components.contracts.problems import Rows
 from components.contracts.roles import Gradient, Model, Setting
 from components.gradients.pathwise.reparam import Reparam
+from components.inference.variational import global_gaussian
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.models.linear.linear_regression import LinearRegressionModule
 from components.posteriors.variational import GaussianPosterior
@@ -28,7 +29,7 @@ from runner.mistakes import ConfigError
 from runner.run.rng import Streams
 
 F64 = torch.float64
-LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=2.0, intercept_scale=3.0)
+LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
 STEPS = 800
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)
 
@@ -165,6 +166,26 @@ def test_the_bound_of_many_draws_is_the_one_in_closed_form(full, hidden):
     assert exact < float(model.log_evidence(problem.train))
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_the_divergence_from_a_gaussian_prior_is_exact(full):
+    _, model = regression()
+    q = some_q(model, full)
+    prior = MultivariateNormal(torch.zeros_like(q.mean), precision_matrix=model.penalty.diag() / model.noise)
+    assert torch.allclose(q.kl(), kl_divergence(MultivariateNormal(q.mean, q.covariance), prior))
+    assert torch.allclose(q.entropy, MultivariateNormal(q.mean, q.covariance).entropy())
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_the_bound_that_is_scored_is_that_of_all_rows_by_the_draws_of_the_posterior(hidden, monkeypatch):
+    monkeypatch.setattr(global_gaussian, "CHUNK", 10)  # 24 rows: the last part is smaller
+    problem, model = regression()
+    q = some_q(OfUnknownPrior(model) if hidden else model)
+    noise = q.draw_noise(problem.train, 50, Streams(0).noise)
+    with torch.no_grad():
+        expected = q.elbo_rows(problem.train, noise).sum(1).mean() - q.kl()
+    assert torch.allclose(q.elbo(problem.train, noise[:, 0]), expected)
+
+
 def test_a_shared_draw_is_one_for_all_rows_and_rows_have_their_own():
     problem, model = regression()
     shared, own = some_q(model), some_q(model, noise="rows")
@@ -269,7 +290,10 @@ def test_the_posterior_predicts_by_draws_of_q():
     mixture = found.predict(problem.test.x, rng.evaluation)
     X = torch.cat([torch.ones(problem.n, 1, dtype=F64), problem.test.x], 1)
     assert torch.allclose(mixture.mu.mean(0)[:, 0], X @ found.q_mean, atol=0.05)
-    assert {"rmse", "nlpp"} <= set(problem.score(found, rng))
+    scores = problem.score(found, rng)
+    assert {"rmse", "nlpp", "nelbo"} <= set(scores)
+    exact = exact_bound(state.module, regression()[1], problem)
+    assert scores["nelbo"] == pytest.approx(-float(exact.detach()), rel=0.02)
     assert torch.equal(inference.posterior(state).draws, found.draws)  # q alone moves them
 
 
