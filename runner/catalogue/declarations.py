@@ -174,7 +174,9 @@ def words(node: ast.expr, path: Path) -> str:
         if outer in _ROLES:  # Model[Supervised, Network]
             return _WORDS[outer]
         if outer == "Literal":
-            return " | ".join(ast.literal_eval(n) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner)
+            return " | ".join(
+                str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n) for n in inner
+            )
         if outer == "Annotated":
             return _annotated(inner, path)
         if outer == "Optional":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,6 +66,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "cgp": ["n_inducing=4"],
         "cmdgp": ["n_inducing=4", "inner_dim=2"],
         "collapsed_mdgp": ["n_inducing=4"],
+        "dvae": ["units=3"],
         "gp_classifier": ["n_inducing=4"],
         "gpytorch_gp": ["n_inducing=4"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
@@ -164,6 +166,11 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
 }
 
+# Keys of partners that a component cannot do without.
+WITH: dict[tuple[str, str], dict[str, list[str]]] = {
+    ("model", "dvae"): {"inference": ["gradient=disarm"]},  # nothing that needs noise to be differentiable
+}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -175,7 +182,7 @@ class Run:
     def overrides(self) -> list[str]:
         """What a user would type."""
         return [f"{role}={name}" for role, name in self.choice] + [
-            f"{role}.{key}" for role, name in self.choice for key in small(role, name)
+            f"{role}.{key}" for role, name in self.choice for key in [*small(role, name), *asked_of(role, self.choice)]
         ]
 
     def __str__(self) -> str:
@@ -199,6 +206,11 @@ def small(role: str, name: str) -> list[str]:
     return keys
 
 
+def asked_of(role: str, choice: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Overrides of a role's keys without which the others of a choice would not fit it."""
+    return tuple(key for other in choice for key in WITH.get(other, {}).get(role, []))
+
+
 def ordered(role: str) -> list[str]:
     """Names of a role, the cheap ones first."""
     first = [name for name in FIRST[role] if name in registry.names(role)]
@@ -206,17 +218,20 @@ def ordered(role: str) -> list[str]:
 
 
 @cache
-def made(role: str, name: str) -> Component:
-    """A small component by itself, as its YAML and ``small`` have it."""
+def made(role: str, name: str, asked: tuple[str, ...] = ()) -> Component:
+    """A small component by itself, as its YAML and ``small`` have it, and what others ask of it."""
     values: dict = OmegaConf.to_container(OmegaConf.load(CONF / role / f"{name}.yaml"))  # type: ignore[assignment]
-    values |= {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in small(role, name))}
+    values |= {
+        key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in [*small(role, name), *asked])
+    }
     return built(role, filled(role, values, role), role)
 
 
 def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:
     """Whether the four make a run."""
-    parts = [made(role, name) for role, name in zip(CHOSEN, (dataset, model, inference), strict=False)]
+    choice = list(zip(CHOSEN, (dataset, model, inference), strict=False))
     try:
+        parts = [made(role, name, asked_of(role, choice)) for role, name in choice]
         check_pairs(*parts, None if attacker is None else made("attacker", attacker))
     except ConfigError:
         return False

@@ -37,6 +37,7 @@ from components.contracts.capabilities.sequences import (
 )
 from components.contracts.capabilities.variational import (
     ArdWeights,
+    BernoulliLayers,
     Decoder,
     Elbo,
     Hyperparameters,
@@ -68,6 +69,7 @@ CAPABILITIES: dict[str, type] = {
     "pathwise": Pathwise,
     "log_ratio": LogRatio,
     "latent_variable": LatentVariable,
+    "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,
     "network": Network,
     "dropout": Dropout,

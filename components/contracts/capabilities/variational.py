@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -121,6 +121,20 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown]):
     def latent_dim(self) -> int: ...  # D
 
     def encode(self, batch: Shown) -> tuple[Tensor, Tensor]: ...  # m, s [B, D]
+
+
+@runtime_checkable
+class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
+    """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l], of which the guide draws each given the one
+    below: q(z|x) = Π_l Π_d Bernoulli(z_ld | sigmoid(α_ld)), α_1 a function of x, α_l of z_{l−1}.
+
+    ``log_joint`` and ``log_q`` are smooth functions of z that relaxed values in (0, 1) may stand for."""
+
+    @property
+    def n_layers(self) -> int: ...  # L
+
+    # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none is given
+    def logits(self, batch: Shown, below: Sequence[Tensor]) -> Tensor: ...
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""Estimators for binary latent variables in layers, one layer after the other."""

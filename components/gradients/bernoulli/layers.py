@@ -1,0 +1,41 @@
+"""What every estimator of a model with layers of binary variables does: draws, and the way from log odds to parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import BernoulliLayers
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+
+
+def uniform(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
+    """Numbers uniform on [0, 1) of the noise stream."""
+    return torch.rand(shape, generator=rng.noise, dtype=like.dtype, device=like.device)
+
+
+@torch.no_grad()
+def drawn_above(
+    module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], rng: Rng
+) -> tuple[Tensor, ...]:
+    """The layers given, and a draw of all above them from the guide, given what lies below."""
+    z = list(below)
+    while len(z) < module.n_layers:
+        alpha = module.logits(batch, z)
+        z.append((uniform(alpha.shape, alpha, rng) < alpha.sigmoid()).to(alpha))
+    return tuple(z)
+
+
+def with_log_odds(
+    module: BernoulliLayers[RowBatch], bound: Tensor, alphas: Sequence[Tensor], by_alpha: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """Gradients for every parameter: those of ``bound`` [], by way of p, and Σ_l (∂ℒ/∂α_l) ∂α_l/∂φ by way of the guide.
+
+    ``by_alpha`` holds estimates of ∂ℒ/∂α_l, where ℒ is the bound of the whole data set, as ``alphas`` [S, B, D_l]."""
+    surrogate = bound
+    for alpha, gradient in zip(alphas, by_alpha, strict=True):
+        surrogate = surrogate + (gradient.detach() * alpha).sum()
+    return list(torch.autograd.grad(surrogate, list(module.parameters()), allow_unused=True))

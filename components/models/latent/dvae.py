@@ -1,0 +1,125 @@
+"""The discrete variational auto-encoder: layers of binary latent variables, and the guide that infers them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.problems import Rows, Values
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.latent.generative import BernoulliModel
+from components.models.latent.perceptron import Perceptron
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+Prior = Literal["half", "learned"]
+HIDDEN = 2  # layers of units between two neighbours of a nonlinear model (Tucker et al. 2017, section 4)
+
+
+def log_bernoulli(z: Tensor, logits: Tensor) -> Tensor:
+    """Σ_d z_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(z | sigmoid(α)), and at relaxed z its extension."""
+    return (z * logits - F.softplus(logits)).sum(-1)
+
+
+class BinaryAutoEncoder(nn.Module):
+    """p(z_L) Π_l p(z_{l−1}|z_l) with z_0 = x, and q(z|x) = Π_l q(z_l|z_{l−1}): factors of Bernoullis, z_l in {0, 1}^D.
+
+    ``up`` are the networks of p(z_1|z_2), … and ``down`` those of q(z_1|x), q(z_2|z_1), …."""
+
+    prior_logits: Tensor
+
+    def __init__(
+        self, visible: BernoulliModel, up: Sequence[Perceptron], down: Sequence[Perceptron], prior: Tensor, like: Tensor
+    ):
+        super().__init__()
+        self.visible = visible
+        self.up, self.down = nn.ModuleList(up), nn.ModuleList(down)
+        if isinstance(prior, nn.Parameter):
+            self.prior_logits = prior  # [D]
+        else:
+            self.register_buffer("prior_logits", prior)
+        self.row_shape = like.shape[1:]
+        self.to(like)
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.down)
+
+    # ---- q ------------------------------------------------------------------------------------------------------------
+    def logits(self, batch: Rows, below: Sequence[Tensor]) -> Tensor:
+        h = below[-1] if below else batch.x.flatten(1)[None]  # [S, B, D], [1, B, I]
+        alpha: Tensor = self.down[len(below)](h)
+        return alpha
+
+    @torch.no_grad()
+    def sample(self, batch: Rows, n_samples: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        z: list[Tensor] = []
+        for _ in self.down:
+            p = self.logits(batch, z).sigmoid()
+            z.append(torch.bernoulli(p.expand(n_samples, -1, -1), generator=generator))
+        return tuple(z)
+
+    def log_q(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
+        parts = [log_bernoulli(layer, self.logits(batch, z[:at])) for at, layer in enumerate(z)]
+        return torch.stack(parts).sum(0)  # [S, B]
+
+    # ---- p ------------------------------------------------------------------------------------------------------------
+    def log_joint(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
+        total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(batch.x.flatten(1), z[0])
+        for network, below, above in zip(self.up, z[:-1], z[1:], strict=True):
+            total = total + log_bernoulli(below, network(above))
+        return total  # [S, B]
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.visible.mean(z).unflatten(-1, self.row_shape)  # z_1 [..., D] -> [..., …]
+
+    @torch.no_grad()
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
+        """z_1 ~ p(z_1) [n, D], from the top down."""
+        z = torch.bernoulli(self.prior_logits.sigmoid().expand(n, -1), generator=generator)
+        for network in reversed(self.up):
+            z = torch.bernoulli(network(z).sigmoid(), generator=generator)
+        return z
+
+
+@register("model", "dvae")
+class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
+    """Discrete variational auto-encoder: binary rows x from one or two layers of binary latent variables z.
+
+        p(z_2) p(z_1|z_2) p(x|z_1),   q(z_1|x) q(z_2|z_1)
+
+    Each factor is a product of Bernoullis, its log odds an affine map of the values given (linear) or a perceptron with two
+    hidden layers of as many tanh units (nonlinear).  p(z_2) has probabilities ½ or learns them from there.  The log odds of x
+    start near those of the mean training row.  x [B, …], z_l [S, B, units].
+
+    Source: Maddison, Mnih and Teh (2017), section 5; Tucker et al. (2017), section 4; Boustati (2021), appendix C.3.2, whose
+    code has the arrow between z_1 and z_2 of p the other way round, where z_2 does nothing."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[Values] | None] = frozenset({"binary"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_ratio", "bernoulli_layers", "decoder"})
+
+    layers: Literal[1, 2]
+    architecture: Literal["linear", "nonlinear"]
+    units: PositiveInt
+    prior: Prior
+
+    def build(self, problem: Unlabelled, rng: Rng) -> BinaryAutoEncoder:
+        assert isinstance(problem.train, Rows)
+        rows = problem.train.x.flatten(1)
+        sizes = [rows.shape[1]] + self.layers * [self.units]  # of x, z_1, z_2
+        hidden = HIDDEN * [self.units] if self.architecture == "nonlinear" else []
+        down, up = [], []
+        for below, above in itertools.pairwise(sizes):
+            up.append(Perceptron([above, *hidden, below], "tanh", rng))
+            down.append(Perceptron([below, *hidden, above], "tanh", rng))
+        half = torch.zeros(self.units)
+        prior = nn.Parameter(half) if self.prior == "learned" else half
+        return BinaryAutoEncoder(BernoulliModel(up[0], rows.cpu()), up[1:], down, prior, problem.train.x)

@@ -1,0 +1,101 @@
+"""Discrete variational auto-encoders: densities that sum to one, a bound that is one, and the capabilities it offers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from small_bernoulli import binary_rows, enumerated_elbo, every_z, small_dvae
+
+from components.contracts.capabilities import CAPABILITIES, missing
+from components.contracts.problems import Rows
+from components.posteriors.latent import LatentPosterior
+from runner.catalogue.list_and_show import main as catalogue
+from runner.run.rng import Streams
+
+LAYERS = pytest.mark.parametrize("layers", [1, 2])
+ARCHITECTURES = pytest.mark.parametrize("architecture", ["linear", "nonlinear"])
+
+
+@LAYERS
+@ARCHITECTURES
+def test_densities_sum_to_one(layers, architecture):
+    problem = binary_rows(n=2)
+    module = small_dvae(problem, layers, architecture=architecture)
+    z = tuple(layer.expand(-1, 2, -1) for layer in every_z(layers))
+    torch.testing.assert_close(module.log_q(problem.train, z).exp().sum(0), torch.ones(2).double())
+    x = torch.cartesian_prod(*4 * [torch.tensor([0.0, 1.0]).double()])  # all 16 rows
+    z = tuple(layer.expand(-1, 16, -1) for layer in every_z(layers))
+    torch.testing.assert_close(module.log_joint(Rows(x, 1.0), z).exp().sum(), torch.ones(()).double())
+
+
+def test_the_factors_are_those_of_the_formula():
+    """log p(z_2) + log p(z_1|z_2) + log p(x|z_1) and log q(z_1|x) + log q(z_2|z_1), by torch's distributions."""
+    problem = binary_rows(n=5)
+    module, x = small_dvae(problem), problem.train.x
+    z1, z2 = module.sample(problem.train, 7, Streams(0).noise)
+    coin = lambda logits, value: torch.distributions.Bernoulli(logits=logits).log_prob(value).sum(-1)  # noqa: E731
+    joint = coin(module.prior_logits, z2) + coin(module.up[0](z2), z1) + coin(module.visible.network(z1), x)
+    guide = coin(module.down[0](x), z1) + coin(module.down[1](z1), z2)
+    torch.testing.assert_close(module.log_joint(problem.train, (z1, z2)), joint)
+    torch.testing.assert_close(module.log_q(problem.train, (z1, z2)), guide)
+    assert z1.shape == z2.shape == (7, 5, 3)
+
+
+@LAYERS
+def test_the_bound_of_draws_is_the_enumerated_one_and_below_the_likelihood(layers):
+    problem = binary_rows(n=4)
+    module = small_dvae(problem, layers)
+    with torch.no_grad():
+        w = LatentPosterior(module).log_weights(problem.train, 20_000, Streams(0).noise).sum(1)
+        exact = float(enumerated_elbo(module, problem.train))
+        z = tuple(layer.expand(-1, 4, -1) for layer in every_z(layers))
+        evidence = float(module.log_joint(problem.train, z).logsumexp(0).sum())
+    assert abs(float(w.mean()) - exact) < 4 * float(w.std()) / 20_000**0.5
+    assert exact < evidence - 0.1
+
+
+def test_draws_from_the_prior_have_the_mean_of_the_model():
+    module = small_dvae(binary_rows())
+    z = module.sample_latent(40_000, Streams(0).noise)
+    z2 = torch.cartesian_prod(*3 * [torch.tensor([0.0, 1.0]).double()])
+    weight = (z2 * module.prior_logits - torch.nn.functional.softplus(module.prior_logits)).sum(-1).exp()
+    exact = (weight[:, None] * module.up[0](z2).sigmoid()).sum(0)
+    assert bool(((z.mean(0) - exact).abs() < 4 * z.std(0) / 200).all())
+    assert module.decode(z).shape == (40_000, 4)
+
+
+def test_relaxed_values_are_taken():
+    problem = binary_rows(n=2)
+    module = small_dvae(problem)
+    z = tuple(torch.full((3, 2, 3), 0.4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    slopes = torch.autograd.grad((module.log_joint(problem.train, z) - module.log_q(problem.train, z)).sum(), z)
+    assert all(bool(slope.abs().min() > 0) for slope in slopes)
+
+
+@LAYERS
+@ARCHITECTURES
+@pytest.mark.parametrize("prior", ["half", "learned"])
+def test_it_offers_what_it_says_and_touches_no_global_generator(layers, architecture, prior):
+    problem = binary_rows(n=30)
+    model = component("model", "dvae", layers=layers, architecture=architecture, units=5, prior=prior)
+    before = torch.random.get_rng_state()
+    module = model.build(problem, Streams(0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert missing(module, model.offered()) == []
+    assert model.offers <= set(CAPABILITIES)
+    assert module.n_layers == layers
+    assert torch.equal(module.prior_logits, torch.zeros(5).double())
+    assert ("prior_logits" in dict(module.named_parameters())) == (prior == "learned")
+    assert all(p.dtype == torch.float64 for p in module.parameters())
+    names = [name for name, _ in module.named_parameters()]
+    assert len(names) == 4 * layers * (3 if architecture == "nonlinear" else 1) + (prior == "learned")
+    (last,) = [network.layers[-1].bias for network in [module.visible.network]]
+    torch.testing.assert_close(last.sigmoid(), problem.train.x.mean(0).clamp(1e-3, 1 - 1e-3))
+    other = model.build(problem, Streams(0))
+    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), other.parameters(), strict=True))
+
+
+def test_the_catalogue_shows_numbers_to_choose_from(capsys):
+    assert catalogue(["show", "model/dvae"]) == 0
+    assert "1 | 2" in capsys.readouterr().out

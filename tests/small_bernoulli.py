@@ -1,0 +1,86 @@
+"""A two-layer Bernoulli model of 3 + 3 binary variables: its bound and gradients by enumeration, and draws of estimators."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from configured import component
+from torch import Tensor
+
+from components.contracts.problems import Rows
+from components.models.latent.dvae import BinaryAutoEncoder
+from components.problems.unlabelled import Unlabelled
+from runner.run.rng import Streams
+
+UNITS, VALUES = 3, 4
+
+
+def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
+    """Binary rows; held out are the same again."""
+    x = torch.bernoulli(
+        torch.full((n, values), 0.5, dtype=torch.float64), generator=torch.Generator().manual_seed(seed)
+    )
+    return Unlabelled("coins", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
+
+
+def small_dvae(problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any) -> BinaryAutoEncoder:
+    """A model of 3 variables in each layer whose guide is far from the posterior: every parameter from N(0, 0.8²)."""
+    keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
+    module = component("model", "dvae", **keys).build(problem, Streams(seed))
+    g = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.8 * torch.randn(parameter.shape, generator=g, dtype=torch.float64))
+    return module
+
+
+def every_z(layers: int = 2, units: int = UNITS) -> tuple[Tensor, ...]:
+    """All values of z, layer by layer: [2^(layers · units), 1, units] each."""
+    values = torch.tensor(list(itertools.product([0.0, 1.0], repeat=layers * units)), dtype=torch.float64)
+    return values[:, None].split(units, -1)
+
+
+def enumerated_elbo(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
+    """Σ_b Σ_z q(z|x_b) (log p(x_b, z) − log q(z|x_b)) · scale, differentiable in every parameter."""
+    z = tuple(layer.expand(-1, batch.n_rows, -1) for layer in every_z(module.n_layers))
+    log_q = module.log_q(batch, z)
+    return batch.scale * (log_q.exp() * (module.log_joint(batch, z) - log_q)).sum()
+
+
+def enumerated_gradient(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
+    """Of the enumerated bound by every parameter, in one vector [P]."""
+    return flat(torch.autograd.grad(enumerated_elbo(module, batch), list(module.parameters())))
+
+
+def flat(gradients: Any) -> Tensor:
+    return torch.cat([g.flatten() for g in gradients])
+
+
+def replicated(batch: Rows, times: int) -> Rows:
+    """The rows again and again, so that one estimate is the mean of ``times`` independent ones."""
+    return Rows(batch.x.repeat(times, 1), batch.scale / times)
+
+
+def z_scores(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int, groups: int = 100) -> Tensor:
+    """(mean − enumerated gradient) / standard error by parameter [P], of ``draws`` draws in groups of rows repeated.
+
+    An estimator treats rows each by itself, so that a group's estimate is the mean of its draws, and normal; its state goes
+    from group to group.  Parameters without any noise have to be right to rounding, and count as 0 then."""
+    rng, exact = Streams(7), enumerated_gradient(module, batch)
+    state, found = estimator.init(module, rng), []
+    many = replicated(batch, draws // groups)
+    for _ in range(groups):
+        gradients, _, state = estimator.estimate(module, many, rng, state)
+        found.append(flat(gradients))
+    drawn = torch.stack(found)
+    error, off = drawn.std(0) / groups**0.5, drawn.mean(0) - exact
+    return torch.where(off.abs() < 1e-12, 0.0, off / error)
+
+
+def holm_p(z: Tensor, groups: int = 100) -> float:
+    """The smallest of Holm's adjusted p-values of two-sided t-tests, one for each parameter."""
+    from scipy.stats import t
+
+    return min(1.0, len(z) * 2 * float(t.sf(float(z.abs().max()), groups - 1)))
