@@ -9,7 +9,7 @@ from components.registry import register
 
 
 @register("gradient", "arm")
-class Arm(AntitheticPairs):
+class ARM(AntitheticPairs):
     """ARM: one uniform number for each binary variable, used as u and as 1 − u, and the difference of f between the two.
 
         ∂/∂α_l E f = E[(f(z) − f(z̃)) (½ − u)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)],   u ~ U(0, 1)

@@ -9,7 +9,7 @@ from components.registry import register
 
 
 @register("gradient", "disarm")
-class DisArm(AntitheticPairs):
+class DisARM(AntitheticPairs):
     """DisARM: the mean of ARM given its pair of draws, so that variables which agree in both add no noise.
 
         ∂/∂α_l E f = E[½ (f(z) − f(z̃)) (z_l − z̃_l) σ(|α_l|)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)]
