@@ -189,7 +189,8 @@ class Gradient(Component, Generic[M, B, S]):
     does not move the module's parameters, so that an estimator can be measured on a module that stands still."""
 
     needs: ClassVar[frozenset[str]]  # capabilities that it asks of the module
-    unbiased: ClassVar[bool]  # its mean is the gradient of the bound that it names ``elbo``
+    bound: ClassVar[str] = "elbo"  # the term whose gradient it estimates
+    unbiased: ClassVar[bool]  # its mean is the gradient of that bound
 
     def init(self, module: M, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")

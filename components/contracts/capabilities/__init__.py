@@ -46,6 +46,7 @@ from components.contracts.capabilities.variational import (
     LogRatio,
     NoiseParameters,
     Pathwise,
+    RowGuide,
     VariationalLayers,
 )
 from components.contracts.games import NumberedStates
@@ -68,6 +69,7 @@ CAPABILITIES: dict[str, type] = {
     "inducing_inputs": InducingInputs,
     "pathwise": Pathwise,
     "log_ratio": LogRatio,
+    "row_guide": RowGuide,
     "latent_variable": LatentVariable,
     "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,

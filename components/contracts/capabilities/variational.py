@@ -114,6 +114,16 @@ class LogRatio(Trainable, Protocol[Shown]):
 
 
 @runtime_checkable
+class RowGuide(LogRatio[Shown], Protocol[Shown]):
+    """A guide q(z_b|x_b) that reads the rows, each of which has latent variables of its own."""
+
+    @property
+    def context_dim(self) -> int: ...  # C
+
+    def context(self, batch: Shown) -> Tensor: ...  # what it reads of each row, and what networks beside it may [B, C]
+
+
+@runtime_checkable
 class LatentVariable(LogRatio[Shown], Protocol[Shown]):
     """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²); z [S, B, D]."""
 

@@ -42,9 +42,16 @@ class AutoEncoder(nn.Module):
         self.row_shape = like.shape[1:]
         self.to(like)
 
+    @property
+    def context_dim(self) -> int:
+        return self.row_shape.numel()
+
+    def context(self, batch: Rows) -> Tensor:
+        return batch.x.flatten(1)  # [B, C]
+
     # ---- p and q, at any z --------------------------------------------------------------------------------------------
     def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
-        return self.guide(batch.x.flatten(1))  # m, s [B, D]
+        return self.guide(self.context(batch))  # m, s [B, D]
 
     def decode(self, z: Tensor) -> Tensor:
         return self.generative.mean(z).unflatten(-1, self.row_shape)  # [..., D] -> [..., …]
@@ -90,7 +97,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "latent_variable", "decoder"})
+    offers: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "row_guide", "latent_variable", "decoder"})
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -1,0 +1,1 @@
+"""Estimators that differentiate the log density of the draws, not the draws."""

@@ -1,0 +1,47 @@
+"""What score-function gradients share: log densities at detached draws, row by row, and one backward pass of a surrogate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LogRatio
+from components.contracts.problems import RowBatch
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The two log densities at S draws for each row, functions of the parameters; the draws themselves are detached."""
+
+    log_q: Tensor  # log q(z_sb|x_b) [S, B]
+    log_joint: Tensor  # log p(x_b, z_sb) [S, B]
+
+    @property
+    def f(self) -> Tensor:
+        """f_sb = log q(z_sb|x_b) − log p(x_b, z_sb), detached [S, B] (Boustati 2021, eq. 5.4)."""
+        return (self.log_q - self.log_joint).detach()
+
+
+def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
+    """S draws for each row from the module's own guide, and the densities at them."""
+    z = module.sample(batch, n_samples, generator)
+    return Drawn(module.log_q(batch, z), module.log_joint(batch, z))
+
+
+def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:
+    """∇ N/B Σ_b surrogate_b, in the order of the parameters; surrogate [B]."""
+    total = batch.scale * surrogate.sum()
+    return list(torch.autograd.grad(total, list(module.parameters()), allow_unused=True))
+
+
+def elbo(batch: RowBatch, f: Tensor) -> dict[str, Tensor]:
+    """−N/B Σ_b f̄_b, the bound of the whole data set."""
+    return {"elbo": -batch.scale * f.mean(0).sum()}
+
+
+def two_or_more(n_samples: int, name: str, reason: str) -> None:
+    """Raises ValueError where there is one draw and a gradient compares several."""
+    if n_samples < 2:
+        raise ValueError(f"n_samples: {name} {reason}; set inference.n_samples to 2 or more")

@@ -1,0 +1,82 @@
+"""The score-function gradient with a baseline network that reads the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import RowGuide
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import ascent, drawn, elbo
+from components.maths.optimizers import Adam, Optimizer
+from components.models.latent.perceptron import Perceptron
+from components.registry import register
+
+
+@dataclass
+class Baseline:
+    """What the signal is centred and scaled by, learnt from the draws of earlier estimates."""
+
+    network: Perceptron  # C_ψ: [B, C] -> [B, 1]
+    optimizer: Optimizer
+    mean: Tensor  # c []
+    variance: Tensor  # v []
+
+
+@register("gradient", "nvil")
+class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
+    """NVIL: Reinforce with a learnt baseline for each row, a running one for all, and a signal of running unit variance.
+
+        l_sb = (−f(z_sb) − C_ψ(x_b) − c) / max(1, v^½),   f = log q_φ(z|x) − log p_θ(x, z)
+        ĝ_φ = N/B Σ_b S⁻¹ Σ_s l_sb ∇_φ log q_φ(z_sb|x_b),   ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
+        then  c ← α c + (1 − α) mean(−f − C_ψ),   v ← α v + (1 − α) var(−f − C_ψ),   ψ ← ψ + Adam(mean l ∇_ψ C_ψ)
+
+    f, l [S, B].  C_ψ, c and v that correct a draw know nothing of it: they learn from it after, where the paper's listing
+    updates c and v before.  With ``normalise`` the guide's gradient is scaled by 1/max(1, v^½), so that it is not marked
+    unbiased; without, its mean is the gradient of the bound.  Terms: elbo of the whole data set in nats, and baseline_mse,
+    the mean square of −f − C_ψ − c.  State: C_ψ, its optimizer, c and v.
+
+    Source: Mnih and Gregor (2014), sections 2.3.2 to 2.3.4, Algorithm 1."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
+    unbiased: ClassVar[bool] = False
+
+    n_samples: PositiveInt
+    widths: list[PositiveInt]
+    lr: PositiveFloat
+    decay: Annotated[float, Field(ge=0, lt=1)]
+    normalise: bool
+
+    def init(self, module: RowGuide[RowBatch], rng: Rng) -> Baseline:
+        like = next(iter(module.parameters()))
+        network = Perceptron([module.context_dim, *self.widths, 1], "tanh", rng).to(like)
+        return Baseline(network, Adam(network.parameters(), self.lr), like.new_zeros(()), like.new_zeros(()))
+
+    def estimate(
+        self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: Baseline
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], Baseline]:
+        draws = drawn(module, batch, self.n_samples, rng.noise)
+        predicted = state.network(module.context(batch).detach()).squeeze(-1)  # C_ψ(x_b) [B]
+        residual = -draws.f - predicted.detach()  # [S, B]
+        scale = state.variance.sqrt().clamp_min(1) if self.normalise else torch.ones_like(state.variance)
+        signal = (residual - state.mean) / scale
+        gradients = ascent(module, batch, (draws.log_joint + signal * draws.log_q).mean(0))
+        terms = elbo(batch, draws.f) | {"baseline_mse": (residual - state.mean).square().mean()}
+        return gradients, terms, self._learnt(state, predicted, residual, signal)
+
+    def _learnt(self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor) -> Baseline:
+        """The baselines after a look at these draws, which have had their correction."""
+        parameters = list(state.network.parameters())
+        upwards = torch.autograd.grad((signal.mean(0) * predicted).mean(), parameters)
+        for parameter, gradient in zip(parameters, upwards, strict=True):
+            parameter.grad = -gradient  # optimizers descend
+        state.optimizer.step()
+        mean = torch.lerp(residual.mean(), state.mean, self.decay)
+        variance = torch.lerp(residual.var(correction=0), state.variance, self.decay)
+        return Baseline(state.network, state.optimizer, mean, variance)

@@ -1,0 +1,43 @@
+"""The score-function gradient as it stands."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogRatio
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import ascent, drawn, elbo
+from components.registry import register
+
+
+@register("gradient", "reinforce")
+class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
+    """Score-function gradient (Reinforce): each draw's score, weighted by its own log ratio.
+
+        ĝ_φ = −N/B Σ_b S⁻¹ Σ_s f(z_sb) ∇_φ log q_φ(z_sb|x_b),   f = log q_φ(z|x) − log p_θ(x, z)
+        ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
+
+    f [S, B] is multiplied row by row.  Unbiased whatever S and B are, asks for no derivative in z, and varies the more the
+    further the bound is from 0.  Terms: elbo of the whole data set in nats.  There is no state.
+
+    Source: Boustati (2021), eq. (5.2); Williams (1992), section 3; Ranganath, Gerrish and Blei (2014), eq. (3)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:
+        return None
+
+    def estimate(
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+        draws = drawn(module, batch, self.n_samples, rng.noise)
+        surrogate = (draws.log_joint - draws.f * draws.log_q).mean(0)  # [B]
+        return ascent(module, batch, surrogate), elbo(batch, draws.f), None

@@ -1,0 +1,136 @@
+"""The score-function gradient with the score itself as control variate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LogRatio
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import Drawn, drawn, elbo, two_or_more
+from components.registry import register
+
+TOGETHER = 8  # extra draws whose scores are found in one backward pass: its memory grows with the square
+
+
+@dataclass
+class Moments:
+    """Sums, or running means, of products over draws."""
+
+    product: Tensor  # of X_i H_i [P]
+    square: Tensor  # of H_i² [P]; their ratio is a
+
+
+def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
+    """Of no draw."""
+    zero = torch.cat([torch.zeros_like(p).flatten() for p in module.parameters()])
+    return Moments(zero, zero.clone())
+
+
+def by_draw(module: LogRatio[RowBatch], draws: Drawn) -> tuple[Tensor, Tensor]:
+    """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all parameters end to end."""
+    S, B = draws.f.shape
+    parameters = list(module.parameters())
+    own = torch.eye(S, dtype=draws.f.dtype, device=draws.f.device).unsqueeze(-1)  # [S, S, 1]
+    cotangents = torch.cat([own * draws.f, own.expand(S, S, B)])  # [2S, S, B]
+    found = torch.autograd.grad(
+        draws.log_q, parameters, cotangents, retain_graph=True, is_grads_batched=True, allow_unused=True
+    )
+    flat = [
+        p.new_zeros(2 * S, p.numel()) if g is None else g.flatten(1) for p, g in zip(parameters, found, strict=True)
+    ]
+    both = torch.cat(flat, 1)
+    return both[:S], both[S:]
+
+
+def coefficient(product: Tensor, square: Tensor) -> Tensor:
+    """a = product/square, and 0 where there is nothing to correct."""
+    return torch.where(square > 0, product / square.clamp_min(torch.finfo(square.dtype).tiny), 0.0)
+
+
+@register("gradient", "reinforce_cv")
+class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
+    """Reinforce with the score as control variate, a coefficient a_i for each parameter, from other draws than it corrects.
+
+        ĝ_φ = −N/B S⁻¹ Σ_s (X_s − a ⊙ H_s),   X_s = Σ_b f(z_sb) ∇_φ log q_φ(z_sb|x_b),   H_s = Σ_b ∇_φ log q_φ(z_sb|x_b)
+        a_i = Σ X_i H_i / Σ H_i²,   f = log q_φ(z|x) − log p_θ(x, z),   z_sb ~ q_φ(z|x_b)
+
+    X, H [S, P].  E H = 0 is known, so that a needs no centring.  Its sums run over earlier estimates with weights that fall
+    (``running``), over the S − 1 other draws, for each draw apart (``sampled``), or over ``extra_samples`` of the same rows
+    beside (``oracle``, which nears a* as they grow).  The generative model follows the mean of log p.  Unbiased, because a
+    knows nothing of what it corrects.  Terms: elbo of the whole data set in nats.  State: the running means of
+    X_i H_i and H_i², or none.
+
+    Raises:
+        ConfigError: ``sampled`` with one draw, ``oracle`` without extra ones, or extra ones that nothing reads.
+
+    Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014), eqs. (8) and (9)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+    coefficient: Literal["running", "sampled", "oracle"]
+    decay: Annotated[float, Field(ge=0, lt=1)]
+    extra_samples: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _has_other_draws(self) -> ReinforceCV:
+        if self.coefficient == "sampled":
+            two_or_more(self.n_samples, "coefficient=sampled", "comes from a row's other draws")
+        if (self.coefficient == "oracle") != (self.extra_samples is not None):
+            mend = "give a number of draws, 1000 say" if self.coefficient == "oracle" else "leave it null"
+            raise ValueError(f"extra_samples: coefficient=oracle is what draws them, and needs them; {mend}")
+        return self
+
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> Moments | None:
+        if self.coefficient != "running":
+            return None
+        return nothing_yet(module)
+
+    def estimate(
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Moments | None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
+        draws = drawn(module, batch, self.n_samples, rng.noise)
+        X, H = by_draw(module, draws)
+        product, square = X * H, H.square()
+        if self.coefficient == "sampled":
+            a = coefficient(product.sum(0) - product, square.sum(0) - square)  # [S, P]
+        elif self.extra_samples is not None:
+            beside = self._beside(module, batch, self.extra_samples, rng)
+            a = coefficient(beside.product, beside.square)
+        else:
+            assert state is not None
+            a = coefficient(state.product, state.square)
+            state = Moments(
+                torch.lerp(product.mean(0), state.product, self.decay),
+                torch.lerp(square.mean(0), state.square, self.decay),
+            )
+        corrected = -(X - a * H).mean(0)  # [P]
+        return self._with_model(module, batch, draws, corrected), elbo(batch, draws.f), state
+
+    def _beside(self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng) -> Moments:
+        """The sums over draws that are used for nothing else."""
+        sums = nothing_yet(module)
+        for begin in range(0, n_samples, TOGETHER):
+            X, H = by_draw(module, drawn(module, batch, min(TOGETHER, n_samples - begin), rng.noise))
+            sums = Moments(sums.product + (X * H).sum(0), sums.square + H.square().sum(0))
+        return sums
+
+    def _with_model(
+        self, module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn, corrected: Tensor
+    ) -> list[Tensor | None]:
+        """N/B (ĝ + ∇ Σ_b S⁻¹ Σ_s log p(x_b, z_sb)), parameter by parameter."""
+        parameters = list(module.parameters())
+        parts = corrected.split([p.numel() for p in parameters])
+        guide = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
+        if not draws.log_joint.requires_grad:
+            return [batch.scale * g for g in guide]
+        model = torch.autograd.grad(draws.log_joint.mean(0).sum(), parameters, allow_unused=True)
+        return [batch.scale * (g if m is None else g + m) for g, m in zip(guide, model, strict=True)]

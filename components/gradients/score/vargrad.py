@@ -1,0 +1,52 @@
+"""VarGrad: the gradient of half the variance of the log ratio."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LogRatio
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import ascent, drawn, elbo, two_or_more
+from components.registry import register
+
+
+@register("gradient", "vargrad")
+class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
+    """VarGrad: the guide follows the variance of the log ratio over its own draws, through which nothing is differentiated.
+
+        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²,   f_φ = log q_φ(z|x) − log p(x, z)
+        ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
+
+    f [S, B].  The same as Reinforce with the mean of the row's other S − 1 draws as baseline, hence unbiased; 0 at every draw
+    where the guide is the posterior.  Terms: elbo of the whole data set in nats.  There is no state.
+
+    Raises:
+        ConfigError: one draw has no variance.
+
+    Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling (2019), eq. (8)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+
+    @model_validator(mode="after")
+    def _compares_draws(self) -> VarGrad:
+        two_or_more(self.n_samples, "vargrad", "is the variance over a row's draws")
+        return self
+
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:
+        return None
+
+    def estimate(
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+        draws = drawn(module, batch, self.n_samples, rng.noise)
+        # Of p only values take part in the variance: its parameters follow the mean of log p.
+        loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
+        return ascent(module, batch, draws.log_joint.mean(0) - loss), elbo(batch, draws.f), None

@@ -1,0 +1,71 @@
+"""The gradient of the log-variance loss under a reference distribution that stands still."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LogRatio
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import Drawn, ascent, drawn, elbo, two_or_more
+from components.registry import register
+
+
+@dataclass
+class Reference:
+    """r, the guide as it was, and the number of estimates so far."""
+
+    module: LogRatio[RowBatch]
+    t: int
+
+
+@register("gradient", "vargrad_reference")
+class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, Reference]):
+    """Log-variance loss under a reference r: the guide as it was at the start, or every ``refresh`` estimates anew.
+
+        ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²,   f_φ = log q_φ(z|x) − log p(x, z)
+        ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ r(z|x_b)
+
+    f [S, B].  Of q it is the gradient of −L_r, another divergence than KL unless r = q (``refresh: 1`` is ``vargrad``), with
+    the same optimum where the family of q holds the posterior; the generative model follows E_r[log p(x, z)].  Hence biased as
+    a gradient of the bound.  Terms: elbo, from S draws of q beside, and log_variance (L_r), of the whole data set.  State: r.
+
+    Raises:
+        ConfigError: one draw has no variance.
+
+    Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021), section 3.2."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    unbiased: ClassVar[bool] = False
+
+    n_samples: PositiveInt
+    refresh: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _compares_draws(self) -> VarGradReference:
+        two_or_more(self.n_samples, "vargrad_reference", "is the variance over a row's draws")
+        return self
+
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> Reference:
+        return Reference(copy.deepcopy(module), 0)
+
+    def estimate(
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Reference
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], Reference]:
+        if self.refresh and state.t % self.refresh == 0:
+            state.module.load_state_dict(module.state_dict())
+        z = state.module.sample(batch, self.n_samples, rng.noise)
+        draws = Drawn(module.log_q(batch, z), module.log_joint(batch, z))
+        loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
+        gradients = ascent(module, batch, draws.log_joint.mean(0) - loss)
+        with torch.no_grad():
+            terms = elbo(batch, drawn(module, batch, self.n_samples, rng.noise).f)
+        terms["log_variance"] = batch.scale * loss.detach().sum()
+        return gradients, terms, Reference(state.module, state.t + 1)

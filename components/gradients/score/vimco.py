@@ -1,0 +1,67 @@
+"""The score-function gradient of the multi-sample bound."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import RowGuide
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.score.log_ratio import ascent, drawn, elbo, two_or_more
+from components.registry import register
+
+
+def without_each(log_w: Tensor) -> Tensor:
+    """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, of log w [S, B] -> [S, B]."""
+    S = len(log_w)
+    others = (log_w.sum(0) - log_w) / (S - 1)  # log ŵ_s
+    own = torch.eye(S, dtype=torch.bool, device=log_w.device).unsqueeze(-1)  # [S, S, 1]
+    return torch.where(own, others, log_w).logsumexp(1) - math.log(S)
+
+
+@register("gradient", "vimco")
+class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
+    """VIMCO: gradient of the multi-sample (importance-weighted) bound, each draw credited with what it adds to the others.
+
+        L^S_b = log S⁻¹ Σ_s w_sb,   w = p(x, z) / q(z|x),   z_sb ~ q(z|x_b)
+        ĝ = N/B Σ_b Σ_s [(L^S_b − L^{−s}_b) ∇ log q(z_sb|x_b) + w_sb / (Σ_j w_jb) ∇ log w_sb]
+        L^{−s}_b = log S⁻¹ (Σ_{j≠s} w_jb + (Π_{j≠s} w_jb)^{1/(S−1)})
+
+    w [S, B].  Unbiased, of *its* bound E[L^S] ≥ E[L¹] = ELBO, which tightens with S: not the gradient of the ELBO.  Rows must
+    have latent variables of their own.  Terms: multi_sample_bound, and elbo beside, of the whole data set in nats.  There is no
+    state.
+
+    Raises:
+        ConfigError: one draw has no others.
+
+    Source: Mnih and Rezende (2016), eqs. (5), (8) and (10)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
+    unbiased: ClassVar[bool] = True
+    bound: ClassVar[str] = "multi_sample_bound"
+
+    n_samples: PositiveInt
+
+    @model_validator(mode="after")
+    def _compares_draws(self) -> Vimco:
+        two_or_more(self.n_samples, "vimco", "compares a draw with the row's others")
+        return self
+
+    def init(self, module: RowGuide[RowBatch], rng: Rng) -> None:
+        return None
+
+    def estimate(
+        self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: None
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
+        draws = drawn(module, batch, self.n_samples, rng.noise)
+        bound = (draws.log_joint - draws.log_q).logsumexp(0) - math.log(self.n_samples)  # L^S_b [B]
+        signal = bound.detach() - without_each(-draws.f)  # [S, B]
+        gradients = ascent(module, batch, (signal * draws.log_q).sum(0) + bound)
+        own = {"multi_sample_bound": batch.scale * bound.detach().sum()}
+        return gradients, elbo(batch, draws.f) | own, None

@@ -1,0 +1,165 @@
+"""Equations of Boustati (2021), chapter 5, evaluated as they are printed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from bernoulli_by_hand import SmallBernoulli, exact_elbo, flat, log_ratio, rows
+from configured import component
+from torch import Tensor
+from unlabelled_problems import ppca, real_rows
+
+from components.gradients.score.log_ratio import drawn
+from components.gradients.score.reinforce_cv import by_draw, coefficient
+from runner.run.rng import Streams
+
+S = 4
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def guide_part(module: SmallBernoulli, gradients: list[Tensor | None]) -> Tensor:
+    names = [name for name, _ in module.named_parameters()]
+    return flat([g for name, g in zip(names, gradients, strict=True) if name in module.guide])
+
+
+def guide_parameters(module: SmallBernoulli) -> list[Tensor]:
+    return [p for name, p in module.named_parameters() if name in module.guide]
+
+
+def scores(module: SmallBernoulli, log_q: Tensor) -> Tensor:
+    """∇_φ log q of each entry [n] -> [n, P]."""
+    return torch.stack([flat(torch.autograd.grad(v, guide_parameters(module), retain_graph=True)) for v in log_q])
+
+
+@pytest.fixture
+def module() -> SmallBernoulli:
+    return SmallBernoulli(seed=3)
+
+
+def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(module):
+    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not where r = q is set before differentiating."""
+    batch = rows()
+    log_q, f = log_ratio(module, batch)
+
+    def loss(r: Tensor) -> Tensor:
+        return 0.5 * ((r * f.square()).sum() - (r * f).sum().square())
+
+    kl = flat(torch.autograd.grad(-exact_elbo(module, batch), guide_parameters(module), retain_graph=True))
+    after = flat(torch.autograd.grad(loss(log_q.exp().detach()), guide_parameters(module), retain_graph=True))
+    before = flat(torch.autograd.grad(loss(log_q.exp()), guide_parameters(module)))
+    torch.testing.assert_close(after, kl, **EXACT)
+    assert float((before - kl).abs().max()) > 0.1
+
+
+def test_vargrad_is_5_10_and_leave_one_out_and_a_multiple_of_the_control_variate_at_f_bar(module):
+    batch = rows()
+    estimator = component("gradient", "vargrad", n_samples=S)
+    gradients, terms, _ = estimator.estimate(module, batch, Streams(0), None)
+    draws = drawn(module, batch, S, Streams(0).noise)
+    f, h = draws.f[:, 0], scores(module, draws.log_q[:, 0])  # [S], [S, P]
+    printed = ((f[:, None] * h).sum(0) - f.mean() * h.sum(0)) / (S - 1)  # (5.3), (5.10): of KL
+    torch.testing.assert_close(guide_part(module, gradients), -printed, **EXACT)
+    left_out = torch.stack([(f[s] - torch.cat([f[:s], f[s + 1 :]]).mean()) * h[s] for s in range(S)]).mean(0)
+    torch.testing.assert_close(printed, left_out, **EXACT)
+    controlled = (f[:, None] * h).mean(0) - f.mean() * h.mean(0)  # (5.11) with a = f̄
+    torch.testing.assert_close(printed, S / (S - 1) * controlled, **EXACT)
+    assert float(terms["elbo"]) == pytest.approx(-float(f.mean()), abs=1e-12)
+
+
+def test_reinforce_is_5_2_row_by_row(module):
+    batch = rows(n=3, scale=2.0)
+    gradients, _, _ = component("gradient", "reinforce", n_samples=S).estimate(module, batch, Streams(0), None)
+    draws = drawn(module, batch, S, Streams(0).noise)
+    printed = sum((draws.f[:, b, None] * scores(module, draws.log_q[:, b])).mean(0) for b in range(3))
+    torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
+
+
+def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
+    """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; and extra draws find it."""
+    batch = rows()
+    log_q, f = log_ratio(module, batch)
+    q, h = log_q.exp().detach(), scores(module, log_q[:, 0])  # [64, 1], [64, P]
+    f = f.detach()
+
+    def mean(v: Tensor) -> Tensor:
+        return (q * v).sum(0)
+
+    def cov(a: Tensor, b: Tensor) -> Tensor:
+        return mean(a * b) - mean(a) * mean(b)
+
+    best = cov(f * h, h) / cov(h, h)
+    delta = cov(f, h.square()) / cov(h, h)
+    torch.testing.assert_close(best, -exact_elbo(module, batch).detach() + delta, **EXACT)
+    assert float(delta.abs().max()) > 0.1
+
+    many = rows(copies=1)
+    X, H = by_draw(module, drawn(module, many, 1000, Streams(0).noise))
+    found = coefficient((X * H).sum(0), H.square().sum(0))
+    names = [name for name, _ in module.named_parameters()]
+    sizes = [p.numel() for p in module.parameters()]
+    of_guide = torch.cat([part for name, part in zip(names, found.split(sizes), strict=True) if name in module.guide])
+    torch.testing.assert_close(of_guide, best, rtol=0, atol=0.3)
+    of_model = torch.cat(
+        [part for name, part in zip(names, found.split(sizes), strict=True) if name not in module.guide]
+    )
+    assert bool((of_model == 0).all())
+
+
+def test_a_sampled_coefficient_is_of_the_other_draws(module):
+    batch = rows(n=2, scale=3.0)
+    estimator = component("gradient", "reinforce_cv", coefficient="sampled", n_samples=S)
+    gradients, _, state = estimator.estimate(module, batch, Streams(0), None)
+    assert state is None
+    draws = drawn(module, batch, S, Streams(0).noise)
+    h = torch.stack([scores(module, draws.log_q[:, b]) for b in range(2)], 1)  # [S, B, P]
+    X, H = (draws.f[..., None] * h).sum(1), h.sum(1)
+    literal = torch.zeros_like(X[0])
+    for s in range(S):
+        others = [t for t in range(S) if t != s]
+        a = coefficient((X * H)[others].sum(0), (H * H)[others].sum(0))
+        literal += (X[s] - a * H[s]) / S
+    torch.testing.assert_close(guide_part(module, gradients), -3.0 * literal, **EXACT)
+
+
+def test_a_running_coefficient_is_of_earlier_estimates(module):
+    batch = rows(n=2)
+    estimator = component("gradient", "reinforce_cv", n_samples=2, decay=0.5)
+    rng = Streams(0)
+    state = estimator.init(module, rng)
+    plain, _, _ = component("gradient", "reinforce", n_samples=2).estimate(module, batch, Streams(0), None)
+    first, _, state = estimator.estimate(module, batch, rng, state)
+    torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
+    draws = drawn(module, batch, 2, Streams(0).noise)
+    X, H = by_draw(module, draws)
+    torch.testing.assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
+    torch.testing.assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
+
+
+def test_a_guide_that_is_the_posterior_gets_0_at_every_draw():
+    problem = real_rows(n=6)
+    module = ppca(problem, exact_guide=True)
+    names = [name for name, _ in module.named_parameters()]
+    rng = Streams(0)
+    for _ in range(20):
+        gradients, _, _ = component("gradient", "vargrad", n_samples=2).estimate(module, problem.train, rng, None)
+        guide = flat([g for name, g in zip(names, gradients, strict=True) if name.startswith("guide")])
+        torch.testing.assert_close(guide, torch.zeros_like(guide), rtol=0, atol=1e-9)
+        others, _, _ = component("gradient", "reinforce", n_samples=2).estimate(module, problem.train, rng, None)
+        assert float(flat([g for n, g in zip(names, others, strict=True) if n.startswith("guide")]).abs().max()) > 0.1
+
+
+def test_variances_are_in_the_order_of_the_chapter(module):
+    batch = rows(copies=1)
+
+    def variance(name: str, **keys) -> float:
+        estimator, rng = component("gradient", name, n_samples=S, **keys), Streams(0)
+        state, found = estimator.init(module, rng), []
+        for _ in range(150):
+            gradients, _, state = estimator.estimate(module, batch, rng, state)
+            found.append(guide_part(module, gradients))
+        return float(torch.stack(found).var(0).sum())
+
+    plain, loo = variance("reinforce"), variance("vargrad")
+    oracle = variance("reinforce_cv", coefficient="oracle", extra_samples=50)
+    assert plain > 2 * loo
+    assert oracle < loo

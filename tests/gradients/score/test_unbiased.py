@@ -1,0 +1,108 @@
+"""Score-function gradients against enumerated and closed-form ones: z-tests of means over 10⁵ draws."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
+from configured import component
+from unlabelled_problems import exact_elbo as exact_elbo_of_ppca
+from unlabelled_problems import ppca, real_rows
+
+from components.contracts.roles import Gradient
+from components.registry import get
+from runner.run.rng import Streams
+
+ESTIMATES, COPIES = 250, 400  # 10⁵ draws: every row stands in a batch many times
+GRADIENTS = {
+    "reinforce": {},
+    "vargrad": {},
+    "running": {"name": "reinforce_cv"},
+    "sampled": {"name": "reinforce_cv", "coefficient": "sampled"},
+    "oracle": {"name": "reinforce_cv", "coefficient": "oracle", "extra_samples": 3},
+    "nvil": {"normalise": False, "lr": 0.05},
+}
+
+
+def gradient(key: str, **changes) -> Gradient:
+    keys = {"n_samples": 3} | GRADIENTS[key] | changes
+    return component("gradient", str(keys.pop("name", key)), **keys)
+
+
+def largest_z(estimator: Gradient, module, batch, exact, estimates=ESTIMATES) -> float:
+    """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it goes."""
+    rng = Streams(0)
+    state, found = estimator.init(module, rng), []
+    for _ in range(estimates):
+        gradients, _, state = estimator.estimate(module, batch, rng, state)
+        found.append(flat(gradients))
+    draws = torch.stack(found)
+    return float(((draws.mean(0) - exact) / (draws.std(0) / estimates**0.5).clamp_min(1e-12)).abs().max())
+
+
+@pytest.mark.parametrize("key", GRADIENTS)
+def test_of_the_enumerated_bernoulli_model(key):
+    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    assert largest_z(gradient(key), module, batch, exact_gradient(module, batch)) < 4.2  # of 57 parameters
+
+
+def test_one_draw_is_enough_where_draws_are_not_compared():
+    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    for key in ("reinforce", "running", "oracle", "nvil"):
+        estimator = gradient(key, n_samples=1)
+        assert largest_z(estimator, module, batch, exact_gradient(module, batch), 120) < 4.2
+
+
+@pytest.mark.parametrize("key", GRADIENTS)
+def test_of_a_gaussian_model_in_closed_form(key):
+    problem = real_rows(n=8)
+    module = ppca(problem, exact_guide=False)
+    module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
+    exact = flat(torch.autograd.grad(exact_elbo_of_ppca(module, problem.train.x), list(module.parameters())))
+    estimator = gradient(key, **({"lr": 0.01} if key == "nvil" else {}))
+    assert largest_z(estimator, module, problem.train, exact, 400) < 4.2  # of 27 parameters
+
+
+def test_marks():
+    assert all(get("gradient", name).unbiased for name in ("reinforce", "vargrad", "reinforce_cv", "vimco"))
+    assert not get("gradient", "nvil").unbiased  # as it comes, it scales
+    assert not get("gradient", "vargrad_reference").unbiased
+    assert {get("gradient", name).bound for name in ("reinforce", "vargrad", "nvil")} == {"elbo"}
+    assert get("gradient", "vimco").bound == "multi_sample_bound"
+
+
+def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
+    """E[L²] enumerated: a sum over all 64² pairs of states."""
+    module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
+    estimator = component("gradient", "vimco", n_samples=2)
+    one = rows()
+    log_q, f = log_ratio(module, one)
+    pairs = torch.logaddexp(-f, -f.T) - torch.tensor(2.0).log()  # [64, 64] of one row
+    bound = batch.scale * COPIES * ((log_q + log_q.T).exp() * pairs).sum()
+    exact = flat(torch.autograd.grad(bound, list(module.parameters())))
+    assert largest_z(estimator, module, batch, exact) < 4.2
+    assert largest_z(estimator, module, batch, exact_gradient(module, batch), 120) > 8
+    rng = Streams(1)
+    terms = [estimator.estimate(module, batch, rng, None)[1] for _ in range(200)]
+    values = torch.stack([t["multi_sample_bound"] for t in terms]).detach()
+    assert float((values.mean() - bound.detach()).abs() / (values.std() / 200**0.5)) < 4
+    assert float(torch.stack([t["elbo"] for t in terms]).mean()) < float(bound) - 0.1
+
+
+def test_vimco_takes_the_geometric_mean_of_the_others():
+    from components.gradients.score.vimco import without_each
+
+    log_w = torch.randn(4, 3, dtype=torch.float64)
+    for s, b in itertools.product(range(4), range(3)):
+        others = torch.cat([log_w[:s, b], log_w[s + 1 :, b]]).exp()
+        literal = ((others.sum() + others.prod() ** (1 / 3)) / 4).log()
+        torch.testing.assert_close(without_each(log_w)[s, b], literal, rtol=1e-12, atol=1e-12)
+
+
+def test_the_terms_are_the_bound():
+    module, batch = SmallBernoulli(), rows(n=3, copies=COPIES, scale=2.0)
+    _, terms, _ = gradient("reinforce", n_samples=200).estimate(module, batch, Streams(0), None)
+    log_q, f = log_ratio(module, batch)
+    assert float(terms["elbo"]) == pytest.approx(float(-2.0 * (log_q.exp() * f).sum()), rel=0.01)
