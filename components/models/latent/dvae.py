@@ -52,6 +52,13 @@ class BinaryAutoEncoder(nn.Module):
     def n_layers(self) -> int:
         return len(self.down)
 
+    @property
+    def context_dim(self) -> int:
+        return self.row_shape.numel()
+
+    def context(self, batch: Rows) -> Tensor:
+        return batch.x.flatten(1)  # [B, C]
+
     # ---- q ------------------------------------------------------------------------------------------------------------
     def logits(self, batch: Rows, below: Sequence[Tensor]) -> Tensor:
         h = below[-1] if below else batch.x.flatten(1)[None]  # [S, B, D], [1, B, I]
@@ -104,7 +111,7 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_ratio", "bernoulli_layers", "decoder"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide", "bernoulli_layers", "decoder"})
 
     layers: Literal[1, 2]
     architecture: Literal["linear", "nonlinear"]
