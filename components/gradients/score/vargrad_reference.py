@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @dataclass
-class Reference:
+class StillGuide:
     """r, the guide as it was, and the number of estimates so far."""
 
     module: LogRatio[RowBatch]
@@ -27,7 +27,7 @@ class Reference:
 
 
 @register("gradient", "vargrad_reference")
-class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, Reference]):
+class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
     """Log-variance loss under a reference r: the guide as it was at the start, or every ``refresh`` estimates anew.
 
         ĝ_φ = −∇_φ N/B Σ_b (2 (S − 1))⁻¹ Σ_s (f_φ(z_sb) − f̄_b)²,   f_φ = log q_φ(z|x) − log p(x, z)
@@ -53,12 +53,12 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, Reference]):
         two_or_more(self.n_samples, "vargrad_reference", "is the variance over a row's draws")
         return self
 
-    def init(self, module: LogRatio[RowBatch], rng: Rng) -> Reference:
-        return Reference(copy.deepcopy(module), 0)
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> StillGuide:
+        return StillGuide(copy.deepcopy(module), 0)
 
     def estimate(
-        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Reference
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], Reference]:
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: StillGuide
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], StillGuide]:
         if self.refresh and state.t % self.refresh == 0:
             state.module.load_state_dict(module.state_dict())
         z = state.module.sample(batch, self.n_samples, rng.noise)
@@ -68,4 +68,4 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, Reference]):
         with torch.no_grad():
             terms = elbo(batch, drawn(module, batch, self.n_samples, rng.noise).f)
         terms["log_variance"] = batch.scale * loss.detach().sum()
-        return gradients, terms, Reference(state.module, state.t + 1)
+        return gradients, terms, StillGuide(state.module, state.t + 1)
