@@ -17,6 +17,12 @@ def uniform(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
     return torch.rand(shape, generator=rng.noise, dtype=like.dtype, device=like.device)
 
 
+def logistic(u: Tensor) -> Tensor:
+    """log u − log(1 − u), of u in [0, 1) kept from the ends."""
+    tiny = torch.finfo(u.dtype).eps
+    return u.clamp(tiny, 1 - tiny).logit()
+
+
 @torch.no_grad()
 def drawn_above(
     module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], rng: Rng

@@ -14,15 +14,9 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.layers import uniform, with_log_odds
+from components.gradients.bernoulli.layers import logistic, uniform, with_log_odds
 from components.maths.optimizers import Adam
 from components.registry import register
-
-
-def logistic(u: Tensor) -> Tensor:
-    """log u − log(1 − u), of u in [0, 1) kept from the ends."""
-    tiny = torch.finfo(u.dtype).eps
-    return u.clamp(tiny, 1 - tiny).logit()
 
 
 class Relaxation(nn.Module):

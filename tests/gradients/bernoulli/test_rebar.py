@@ -12,7 +12,7 @@ from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dv
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
-from components.gradients.bernoulli.rebar import logistic
+from components.gradients.bernoulli.layers import logistic
 from runner.run.checkpoint import pack, unpack
 from runner.run.rng import Streams
 

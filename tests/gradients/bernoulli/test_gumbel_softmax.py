@@ -1,0 +1,43 @@
+"""The Gumbel-softmax gradient: biased and said to be, its formula literally, the less biased the colder."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from contract.only import only
+from small_bernoulli import binary_rows, enumerated_elbo, enumerated_gradient, flat, small_dvae
+
+from components.contracts.capabilities import BernoulliLayers
+from runner.run.rng import Streams
+
+
+def test_the_formula_by_hand():
+    """∇ of f at z̄_1 = σ((α_1 + logit u_1)/λ), z̄_2 = σ((α_2(z̄_1) + logit u_2)/λ)."""
+    problem = binary_rows(n=3)
+    module = small_dvae(problem)
+    estimator = component("gradient", "gumbel_softmax", temperature=0.7, n_samples=2)
+    gradients, _, _ = estimator.estimate(module, problem.train, Streams(0), None)
+    g = Streams(0).noise
+    u1, u2 = (torch.rand(2, 3, 3, generator=g, dtype=torch.float64) for _ in range(2))
+    z1 = ((module.down[0](problem.train.x) + u1.logit()) / 0.7).sigmoid()
+    z2 = ((module.down[1](z1) + u2.logit()) / 0.7).sigmoid()
+    bound = (module.log_joint(problem.train, (z1, z2)) - module.log_q(problem.train, (z1, z2))).mean(0).sum()
+    torch.testing.assert_close(flat(gradients), flat(torch.autograd.grad(bound, list(module.parameters()))))
+
+
+def test_biased_the_less_the_colder_and_its_bound_is_that_of_binary_draws():
+    problem = binary_rows(n=2)
+    module = small_dvae(problem)
+    stub = only(module, BernoulliLayers)  # it asks for nothing else
+    exact, off = enumerated_gradient(module, problem.train), []
+    for temperature in (2.0, 0.1):
+        estimator = component("gradient", "gumbel_softmax", temperature=temperature, n_samples=50_000)
+        assert not estimator.unbiased
+        gradients, terms, state = estimator.estimate(stub, problem.train, Streams(0), estimator.init(stub, Streams(0)))
+        assert state is None
+        elbo = float(enumerated_elbo(module, problem.train).detach())
+        assert float(terms["elbo"]) == pytest.approx(elbo, abs=0.06)
+        off.append(float((flat(gradients) - exact).norm()))
+    assert off[0] > 0.3 * float(exact.norm())
+    assert off[1] < 0.5 * off[0]
