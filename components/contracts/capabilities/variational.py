@@ -101,6 +101,33 @@ class Pathwise(Trainable, Protocol[Shown]):
 
 
 @runtime_checkable
+class NormalNoise(Pathwise[Shown], Protocol[Shown]):
+    """Noise whose rows are N(0, I_D), each its own or all one draw expanded: its powers have known means."""
+
+    @property
+    def noise_dim(self) -> int: ...  # D
+
+
+@runtime_checkable
+class RowContext(NormalNoise[Shown], Protocol[Shown]):
+    """What tells rows apart: their inputs, and their labels where there are some; what a coefficient of each is learnt from."""
+
+    @property
+    def context_dim(self) -> int: ...  # C; 0 where there are no rows
+
+    def context(self, batch: Shown) -> Tensor: ...  # y_b, no gradient [B, C]
+
+
+@runtime_checkable
+class PathDerivative(Pathwise[Shown], Protocol[Shown]):
+    """A bound whose q can be held still in log q, so that it moves with the draws alone."""
+
+    def path_rows(
+        self, batch: Shown, noise: Tensor
+    ) -> Tensor: ...  # log p(x, z) − log q̄(z|x) [S, B], q̄ without gradient
+
+
+@runtime_checkable
 class LogRatio(Trainable, Protocol[Shown]):
     """A bound E_q[log p(x, z) − log q(z|x)] whose two log densities can be had at any z, row by row.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from pydantic import PositiveInt
-from torch import Tensor
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
 from components.registry import register
 
 
@@ -36,10 +35,6 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
 
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: None
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        noise = module.draw_noise(batch, self.n_samples, rng.noise)
-        kl = module.kl()
-        elbo = batch.scale * module.elbo_rows(batch, noise).mean(0).sum() - kl
-        gradients = torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)
-        terms = {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
-        return list(gradients), terms, None
+    ) -> tuple[Gradients, Terms, None]:
+        gradients, terms = whole_gradient(module, batch, module.draw_noise(batch, self.n_samples, rng.noise))
+        return gradients, terms, None

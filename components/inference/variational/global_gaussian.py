@@ -22,6 +22,7 @@ class JointByRows:
     """The log joint that q(θ) is fitted to: held here, so that its parameters are not among those of q."""
 
     model: LogJoint
+    context_dim: int = 0  # values of a row, inputs and labels; 0 of a density
 
     @property
     def prior_std(self) -> Tensor | None:
@@ -138,6 +139,28 @@ class GlobalGaussian(nn.Module):
             part = whole.part(slice(start, start + n), whole.n_rows / n)
             value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
         return value
+
+    def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
+        """log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B], where θ alone moves with q."""
+        theta = self.transform(self.distinct(noise))
+        held = theta.detach()
+        log_q = self.log_density(theta) - self.log_density(held)  # 0, with the gradient through θ alone
+        share = self.target.log_prior(theta) - log_q - self.log_density(held).detach()
+        return self.target.log_likelihood(theta, batch) + share / (batch.scale * batch.n_rows)
+
+    @property
+    def noise_dim(self) -> int:
+        return len(self.mean)
+
+    @property
+    def context_dim(self) -> int:
+        return self.target.context_dim
+
+    def context(self, batch: RowBatch) -> Tensor:
+        """x_b and y_b side by side [B, C]; 0 for a label that is missing."""
+        assert isinstance(batch, Batch)
+        labels = torch.where(batch.mask, batch.y, 0).to(self.mean.dtype)
+        return torch.cat([batch.x.to(self.mean.dtype), labels], 1)
 
     # ---- LogRatio ----------------------------------------------------------------------------------------------------
     @torch.no_grad()

@@ -84,6 +84,15 @@ class AutoEncoder(nn.Module):
     def kl(self) -> Tensor:
         return torch.zeros((), device=next(self.parameters()).device)  # rows share no latent variable
 
+    def path_rows(self, batch: Rows, noise: Tensor) -> Tensor:
+        m, s = self.encode(batch)
+        z = m + s * noise
+        return self.log_joint(batch, z) - log_normal(z, m.detach(), s.detach())  # [S, B]
+
+    @property
+    def noise_dim(self) -> int:
+        return self.latent_dim
+
 
 @register("model", "vae")
 class VAE(Model[Unlabelled, AutoEncoder]):
@@ -97,7 +106,18 @@ class VAE(Model[Unlabelled, AutoEncoder]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "row_guide", "latent_variable", "decoder"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "decoder",
+            "latent_variable",
+            "log_ratio",
+            "normal_noise",
+            "path_derivative",
+            "pathwise",
+            "row_context",
+            "row_guide",
+        }
+    )
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

@@ -1,0 +1,78 @@
+"""Control variates whose coefficients a recognition network gives for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import RowContext
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.gradients.pathwise.controlled import Controlled, Told, spread
+from components.maths.optimizers import Adam
+from components.models.latent.perceptron import Perceptron
+from components.models.networks.feed_forward import Activation
+from components.registry import register
+from components.trouble import Misfit
+
+LARGEST = (
+    2**28
+)  # weights of the last layer of a recognition network: 1 GiB in single precision, thrice that with Adam's memory
+
+
+@dataclass
+class Recognition:
+    """r_φ and its optimizer."""
+
+    network: Perceptron  # y_b [C] -> [P · K·D]
+    optimizer: Adam
+
+
+@register("gradient", "amortised_cv")
+class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
+    """Amortised control variates: each row's gradient is corrected by a polynomial of its noise, with coefficients of its own.
+
+        G̃_p = Σ_b (ĝ_bp(ε_b) − c_bpᵀ w(ε_b)),   c_bp = [r_φ(y_b)]_p,   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
+        φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p)
+
+    y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this noise, never after: G̃ has the mean of
+    Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up to a constant.  ``unit: scale`` counts c in units of N/B, what a row stands
+    for.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in one vectorised pass.
+
+    Raises:
+        Misfit: there are no rows to tell apart; they share their noise, and ``objective`` takes them for independent; or the
+            network's last layer is beyond what memory holds.
+
+    Source: Boustati (2021), eqs. (4.5), (4.7), (4.10), (4.14), (4.15), (4.21) and Algorithm 4; 4.6.1 for the network."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "row_context"})
+
+    widths: list[PositiveInt]
+    activation: Activation
+    lr: PositiveFloat
+
+    def init(self, module: RowContext[RowBatch], rng: Rng) -> Recognition:
+        if not module.context_dim:
+            raise Misfit("gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
+                         "gradient=context_free_cv")  # fmt: skip
+        parameters = list(module.parameters())
+        out = sum(p.numel() for p in parameters) * self.order * module.noise_dim
+        sizes = [module.context_dim, *self.widths, out]
+        if out * sizes[-2] > LARGEST:
+            raise Misfit(f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
+                         "gradient.widths, or choose a model with fewer parameters")  # fmt: skip
+        network = Perceptron(sizes, self.activation, rng).to(parameters[0])
+        return Recognition(network, Adam(network.parameters(), self.lr))
+
+    def coefficients(self, module: RowContext[RowBatch], batch: RowBatch, state: Recognition) -> Tensor:
+        found: Tensor = state.network(module.context(batch))
+        return found.unflatten(-1, (-1, self.order * module.noise_dim))  # [B, P, K·D]
+
+    def learn(self, state: Recognition, told: Told) -> Recognition:
+        state.optimizer.zero_grad()
+        spread(self.objective, told.gradient, told.rows, told.corrections).backward()
+        state.optimizer.step()
+        return state

@@ -1,0 +1,76 @@
+"""What pathwise estimators share: the gradient of a bound at given noise, of all rows at once or row by row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+from components.contracts.capabilities import Pathwise
+from components.contracts.problems import Batch, RowBatch, Rows
+from components.trouble import Misfit
+
+Gradients = list[Tensor | None]  # of each of the module's parameters in order; None: it does not matter to the bound
+Terms = dict[str, Tensor]
+
+
+def terms_of(elbo: Tensor, kl: Tensor) -> Terms:
+    """elbo and, where rows share anything, kl, of the whole data set in nats."""
+    return {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
+
+
+def whole_gradient(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -> tuple[Gradients, Terms]:
+    """∇ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s) − KL] at noise ε [S, B, D], in one backward pass."""
+    kl = module.kl()
+    elbo = batch.scale * module.elbo_rows(batch, noise).mean(0).sum() - kl
+    return list(torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)), terms_of(elbo, kl)
+
+
+class RowBound(nn.Module):
+    """S⁻¹ Σ_s ℓ_b(ε_s) of one row, as a module that ``functional_call`` can be given other parameters for."""
+
+    def __init__(self, module: nn.Module, bound: Pathwise[RowBatch]):
+        super().__init__()
+        self.module, self.bound = module, (bound,)  # one object; the tuple keeps its parameters from counting twice
+
+    def forward(self, batch: RowBatch, noise: Tensor) -> Tensor:
+        return self.bound[0].elbo_rows(batch, noise).mean()
+
+
+def row_gradients(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -> tuple[Tensor, Gradients, Terms]:
+    """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less ∇KL by parameter; and
+    the terms of the bound.
+
+    Raises:
+        Misfit: the module's rows cannot be taken one by one."""
+    if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
+        raise Misfit("objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
+                     "objective=squared_difference")  # fmt: skip
+    bound, n = RowBound(module, module), batch.scale * batch.n_rows
+    start = {name: p.detach() for name, p in bound.named_parameters()}
+
+    def of_row(parameters: dict[str, Tensor], row: Tensor, own: Tensor) -> Tensor:
+        value: Tensor = functional_call(bound, parameters, (batch.part(row[None], n), own[:, None]))
+        return value
+
+    places = torch.arange(batch.n_rows, device=noise.device)
+    found, values = vmap(grad_and_value(of_row), in_dims=(None, 0, 1))(start, places, noise)
+    rows = batch.scale * torch.cat([found[name].reshape(batch.n_rows, -1) for name in start], 1)
+    kl, parameters = module.kl(), list(module.parameters())
+    shared: tuple[Tensor | None, ...] = (None,) * len(parameters)
+    if kl.requires_grad:
+        shared = torch.autograd.grad(kl, parameters, allow_unused=True)
+    sums = split(rows.sum(0), parameters)
+    gradients: Gradients = [g if k is None else g - k for g, k in zip(sums, shared, strict=True)]
+    return rows, gradients, terms_of(batch.scale * values.sum() - kl, kl)
+
+
+def flat(gradients: Gradients, parameters: list[nn.Parameter]) -> Tensor:
+    """One vector [P]; 0 where a parameter does not matter."""
+    pairs = zip(gradients, parameters, strict=True)
+    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
+
+
+def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
+    """[P] -> the shapes of the parameters."""
+    return [part.view_as(p) for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)]

@@ -1,0 +1,91 @@
+"""Control variates with one coefficient for all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor, nn
+
+from components.contracts.capabilities import NormalNoise
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.gradients.pathwise.controlled import Controlled, Told, moment, spread
+from components.maths.optimizers import Adam
+from components.registry import register
+
+
+class Coefficient(nn.Module):
+    """c [P, K·D] of all rows, in its unit; 0 at the start."""
+
+    def __init__(self, zeros: Tensor):
+        super().__init__()
+        self.c = nn.Parameter(zeros)
+
+
+@dataclass
+class Averages:
+    """c, and what it is learnt by."""
+
+    coefficient: Coefficient
+    optimizer: Adam
+    mean: Tensor  # running sum of weighted Ĝ [P]
+    weight: Tensor  # of the running mean []
+    cross: Tensor  # running sum of weighted (Ĝ − mean) w̄ᵀ Cov[w̄]⁻¹ [P, K·D]
+    seen: Tensor  # weight of the running cross moment []
+
+
+@register("gradient", "context_free_cv")
+class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
+    """Context-free control variate: a polynomial of the noise corrects the gradient, with one coefficient for all rows.
+
+        G̃_p = Ĝ_p − c_pᵀ W,   W = Σ_b w(ε_b),   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
+        adam:            c ← c − lr · Adam(∇_c Σ_p Ṽ_p)
+        moving_average:  c_p = Ê[(Ĝ_p − ḡ_p) Wᵀ] Cov[W]⁻¹,   Ê and ḡ exponentially weighted, Cov[W] known
+
+    c [P, K·D] is used before it learns of this noise, and is 0 at the start.  c* = Cov[Ĝ, W] Cov[W]⁻¹ is the best there is of
+    this form; Ṽ of ``objective`` leads there too.
+
+    Raises:
+        Misfit: rows share their noise and ``objective`` asks that they do not.
+
+    Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012), eq. (12), for c*."""
+
+    solver: Literal["adam", "moving_average"]
+    lr: PositiveFloat
+    decay: Annotated[float, Field(gt=0, lt=1)]
+
+    def init(self, module: NormalNoise[RowBatch], rng: Rng) -> Averages:
+        parameters = list(module.parameters())
+        P, K = sum(p.numel() for p in parameters), self.order * module.noise_dim
+        zeros = parameters[0].new_zeros(P, K)
+        coefficient, none = Coefficient(zeros.clone()), zeros.new_zeros(())
+        return Averages(coefficient, Adam(coefficient.parameters(), self.lr), zeros[:, 0].clone(), none, zeros, none)
+
+    def coefficients(self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages) -> Tensor:
+        return state.coefficient.c[None]
+
+    def learn(self, state: Averages, told: Told) -> Averages:
+        if self.solver == "adam":
+            state.optimizer.zero_grad()
+            spread(self.objective, told.gradient, told.rows, told.corrections).backward()
+            state.optimizer.step()
+            return state
+        keep, add = self.decay, 1 - self.decay
+        cross, seen = state.cross, state.seen
+        if state.weight > 0:  # a mean is known that this noise had no part in
+            centred = (told.gradient - state.mean / state.weight) / told.unit
+            cross, seen = keep * cross + add * torch.outer(centred, self.whitened(told)), keep * seen + add
+        mean, weight = keep * state.mean + add * told.gradient, keep * state.weight + add
+        if seen > 0:
+            state.coefficient.c.data.copy_(cross / seen)
+        return replace(state, mean=mean, weight=weight, cross=cross, seen=seen)
+
+    def whitened(self, told: Told) -> Tensor:
+        """Cov[W]⁻¹ W [K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S in a row."""
+        orders, rows = range(1, self.order + 1), len(told.w)
+        within = told.w.new_tensor([[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders])
+        total = told.w.sum(0).unflatten(0, (self.order, -1))  # W [K, D]
+        return torch.linalg.solve(within * (rows**2 if told.shared else rows) / self.n_samples, total).flatten()

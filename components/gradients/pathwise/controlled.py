@@ -1,0 +1,101 @@
+"""Control variates that are polynomials of Gaussian base noise, and what estimators have in common that use them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import NormalNoise
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.pathwise.bound import Gradients, Terms, flat, row_gradients, split, whole_gradient
+from components.trouble import Misfit
+
+Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]
+Unit = Literal["scale", "one"]
+M = TypeVar("M", bound=NormalNoise[RowBatch])
+S = TypeVar("S")
+
+
+def moment(k: int) -> int:
+    """E ε^k, ε ~ N(0, 1): (k − 1)!! of even k, 0 of odd."""
+    return 0 if k % 2 else math.prod(range(1, k, 2))
+
+
+def control_variates(noise: Tensor, order: int) -> Tensor:
+    """w(ε) = (ε^k − E ε^k)_{k = 1…K}, mean of S draws: ε [S, B, D] -> [B, K·D], each of mean 0.
+
+    Source: Boustati (2021), eqs. (4.17), (4.19)-(4.21)."""
+    return torch.cat([noise.pow(k) - moment(k) for k in range(1, order + 1)], -1).mean(0)
+
+
+def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, corrections: Tensor) -> Tensor:
+    """Σ_p Ṽ_p [], whose mean is Tr Cov[G̃] up to a constant: of Ĝ [P], ĝ_b [B, P] and c_bᵀ w(ε_b) [B, P].
+
+    Source: Boustati (2021), eqs. (4.10) partial_gradients, (4.14) gradient_sum, (4.15) squared_difference."""
+    if objective == "squared_difference":
+        return (gradient - corrections.sum(0)).square().sum()
+    target = gradient if objective == "gradient_sum" else rows
+    assert target is not None
+    return (corrections.square() - 2 * target * corrections).sum()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one noise said: all that a coefficient may learn from once it has been used."""
+
+    unit: float  # what coefficients are counted in
+    w: Tensor  # [B, K·D]
+    shared: bool  # one draw serves all rows
+    gradient: Tensor  # Ĝ [P]
+    rows: Tensor | None  # ĝ_b [B, P], of partial_gradients alone
+    corrections: Tensor  # c_bᵀ w(ε_b) [B, P], differentiable in what is learnt
+
+
+class Controlled(Gradient[M, RowBatch, S]):
+    """An estimator that takes a control variate of each row from the reparameterisation gradient.
+
+    Raises:
+        Misfit: rows share their noise, and the objective takes the variance of their sum for a sum of variances."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+    order: PositiveInt
+    objective: Objective
+    unit: Unit
+
+    def coefficients(self, module: M, batch: RowBatch, state: S) -> Tensor:
+        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt."""
+        raise TypeError(f"{type(self).__name__} has no coefficients")
+
+    def learn(self, state: S, told: Told) -> S:
+        """The next state."""
+        raise TypeError(f"{type(self).__name__} has no learn")
+
+    def estimate(self, module: M, batch: RowBatch, rng: Rng, state: S) -> tuple[Gradients, Terms, S]:
+        noise = module.draw_noise(batch, self.n_samples, rng.noise)
+        shared = noise.shape[1] > 1 and noise.stride(1) == 0
+        if shared and self.objective != "squared_difference":
+            raise Misfit(f"objective={self.objective} of {self.name} takes rows for independent, which share their noise; set "
+                         "inference.noise=rows, or objective=squared_difference")  # fmt: skip
+        parameters, rows = list(module.parameters()), None
+        if self.objective == "partial_gradients":
+            rows, found, terms = row_gradients(module, batch, noise)
+        else:
+            found, terms = whole_gradient(module, batch, noise)
+        w, gradient = control_variates(noise, self.order), flat(found, parameters)
+        unit = batch.scale if self.unit == "scale" else 1.0
+        c = self.coefficients(module, batch, state)
+        corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)  # c_bᵀ w(ε_b), row by row
+        controlled = split(gradient - corrections.detach().sum(0), parameters)
+        # Only after c was used: it must not know the noise that it corrects.
+        state = self.learn(state, Told(unit, w, shared, gradient, rows, corrections))
+        return [None if g is None else better for g, better in zip(found, controlled, strict=True)], terms, state

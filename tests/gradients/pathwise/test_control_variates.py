@@ -1,0 +1,303 @@
+"""Control variates of the reparameterisation gradient: equations as printed, their mean, and what they leave of the noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from torch import nn
+from unlabelled_problems import exact_elbo, ppca, real_rows
+
+from components.contracts.problems import Rows
+from components.gradients.pathwise.bound import row_gradients, whole_gradient
+from components.gradients.pathwise.controlled import control_variates, moment, spread
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+F64 = torch.float64
+OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]
+COMPARED = [
+    ("amortised_cv", {"order": 1}),
+    ("amortised_cv", {"order": 2, "objective": "partial_gradients"}),
+    ("amortised_cv", {"order": 2, "objective": "gradient_sum", "unit": "one"}),
+    ("context_free_cv", {"order": 1}),
+    ("context_free_cv", {"order": 2, "solver": "moving_average", "decay": 0.9}),
+]
+
+
+class Location(nn.Module):
+    """z_b = a + eˢ ε_b with one a, s [2] for all rows, ℓ_b = −½ |z_b − x_b|² + |z_b|⁴ · bend.
+
+    Without bend the gradient in a is linear in the noise, and that in s quadratic."""
+
+    def __init__(self, bend: float = 0.0):
+        super().__init__()
+        self.a = nn.Parameter(torch.tensor([0.3, -0.8], dtype=F64))
+        self.s = nn.Parameter(torch.tensor([-0.5, 0.2], dtype=F64))
+        self.bend, self.noise_dim, self.context_dim = bend, 2, 2
+
+    def draw_noise(self, batch, n_samples, generator):
+        return torch.randn(n_samples, batch.n_rows, 2, generator=generator, dtype=F64)
+
+    def elbo_rows(self, batch, noise):
+        z = self.a + self.s.exp() * noise
+        square = (z - batch.x).square().sum(-1)
+        return -0.5 * square - self.bend * square * square
+
+    def kl(self):
+        return 0.5 * self.a.square().sum()
+
+    def context(self, batch):
+        return batch.x
+
+    def exact(self, x):
+        """Gradient of the bound of all rows, without bend."""
+        return torch.cat([(x - self.a).sum(0) - self.a, -len(x) * (2 * self.s).exp()]).detach()
+
+
+def rows(n=5, scale=1.0, seed=3):
+    g = torch.Generator().manual_seed(seed)
+    return Rows(torch.randn(n, 2, generator=g, dtype=F64), scale)
+
+
+def flat(gradients):
+    return torch.cat([g.flatten() for g in gradients])
+
+
+def gradient(name, **changes):
+    return component("gradient", name, **(({"widths": [8]} if name == "amortised_cv" else {}) | changes))
+
+
+def trained(estimator, module, batch, steps, seed=0):
+    """The state after so many estimates, the streams, and the estimates."""
+    rng = Streams(seed)
+    state, found = estimator.init(module, rng), []
+    for _ in range(steps):
+        gradients, _, state = estimator.estimate(module, batch, rng, state)
+        found.append(flat(gradients))
+    return state, rng, torch.stack(found)
+
+
+# ---- the equations ---------------------------------------------------------------------------------------------------
+def test_moments_are_those_of_a_normal():
+    """E ε^k by Gauss-Hermite quadrature of 20 points, which is exact for k < 40."""
+    at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(20))
+    for k in range(1, 9):
+        assert moment(k) == pytest.approx(float((weights * at**k).sum()) / math.sqrt(2 * math.pi), abs=1e-9)
+
+
+def test_powers_less_their_means():
+    """(4.21): ε and ε² − 1, and (4.19) of K = 4; mean of the samples of a row."""
+    noise = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    w = control_variates(noise, 4)
+    expected = [noise, noise**2 - 1, noise**3, noise**4 - 3]
+    assert torch.allclose(w, torch.cat(expected, -1).sum(0) / 3)
+    assert w.shape == (4, 8)
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_the_estimate_is_the_one_printed(n_samples):
+    """(4.5) and (4.7) by loops over rows and parameters, with N/B and the KL that rows share, before any update."""
+    module, batch = Location(0.05), rows(scale=3.0)
+    for unit, factor in (("scale", 3.0), ("one", 1.0)):
+        estimator = gradient("amortised_cv", order=2, n_samples=n_samples, unit=unit)
+        state = estimator.init(module, Streams(0))
+        noise = module.draw_noise(batch, n_samples, Streams(0).noise)
+        plain, _ = whole_gradient(module, batch, noise)
+        r = state.network(batch.x).detach().reshape(5, 4, 4)  # [B, P, K·D]
+        expected = flat(plain).clone()
+        for b in range(5):
+            for p in range(4):
+                for s in range(n_samples):
+                    e = noise[s, b]
+                    expected[p] -= factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:] @ (e**2 - 1))
+        found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
+        assert torch.allclose(flat(found), expected, atol=1e-12)
+        assert set(terms) == {"elbo", "kl"}
+
+
+def test_objectives_as_printed():
+    """(4.10), (4.14), (4.15), term by term."""
+    g = torch.Generator().manual_seed(0)
+    G, each, H = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (4, 3), (4, 3)))
+    partial = sum(H[b, p] ** 2 - 2 * each[b, p] * H[b, p] for b in range(4) for p in range(3))
+    by_sum = sum(H[b, p] ** 2 - 2 * G[p] * H[b, p] for b in range(4) for p in range(3))
+    squared = sum((G[p] - sum(H[b, p] for b in range(4))) ** 2 for p in range(3))
+    for name, expected in zip(OBJECTIVES, (squared, by_sum, partial), strict=True):
+        assert spread(name, G, each, H) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
+    """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are compared with below."""
+    module, batch, c = Location(), rows(), torch.randn(5, 4, 4, generator=torch.Generator().manual_seed(1)).double()
+    a, scale = module.a.detach(), module.s.detach().exp()
+    noise = module.draw_noise(batch, 4000, torch.Generator().manual_seed(2))  # [S, B, D]
+    pull = batch.x - a - scale * noise
+    each = torch.cat([pull, pull * scale * noise], -1)  # ĝ_b [S, B, P]
+    differences = []
+    for e, g in zip(noise, each, strict=True):
+        G, H = g.sum(0), torch.einsum("bpk,bk->bp", c, control_variates(e[None], 2))
+        squared, by_sum, partial = (spread(name, G, g, H) for name in OBJECTIVES)
+        differences.append(torch.stack([squared - G.square().sum() - partial, by_sum - partial]))
+    values = torch.stack(differences)
+    assert float((values.mean(0) / (values.std(0) / 4000**0.5)).abs().max()) < 3.5
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: (Location(0.1), rows(scale=2.0)), lambda: (ppca(real_rows(n=6), False), None)]
+)
+def test_gradients_of_rows_are_those_of_batches_of_one(make):
+    module, batch = make()
+    batch = real_rows(n=6).train if batch is None else batch
+    noise = module.draw_noise(batch, 2, Streams(0).noise)
+    each, sums, terms = row_gradients(module, batch, noise)
+    whole, told = whole_gradient(module, batch, noise)
+    assert torch.allclose(flat(sums), flat(whole), atol=1e-10)
+    assert torch.allclose(terms["elbo"], told["elbo"])
+    for b in range(batch.n_rows):
+        value = batch.scale * module.elbo_rows(batch, noise).mean(0)[b]
+        assert torch.allclose(each[b], flat(torch.autograd.grad(value, list(module.parameters()))), atol=1e-10)
+
+
+# ---- mean and variance -----------------------------------------------------------------------------------------------
+def largest_z(name, changes, module, exact, batch, steps):
+    """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale differences)."""
+    estimator = gradient(name, **changes)
+    _, _, draws = trained(estimator, module, batch, steps)
+    return float(((draws.mean(0) - exact) / (draws.std(0) / steps**0.5)).abs().max())
+
+
+def gaussian_models():
+    module, batch = Location(), rows()
+    problem = real_rows(n=12)
+    guided = ppca(problem, exact_guide=False)
+    guided_exact = flat(torch.autograd.grad(exact_elbo(guided, problem.train.x), list(guided.parameters())))
+    return [(module, module.exact(batch.x), batch), (guided, guided_exact, problem.train)]
+
+
+@pytest.mark.parametrize(
+    ("which", "number", "steps"),
+    [(0, 0, 400), (0, 1, 100), (0, 2, 400), (0, 3, 400), (0, 4, 400), (1, 0, 300), (1, 4, 300)],
+)
+def test_unbiased_while_it_learns(which, number, steps):
+    name, changes = COMPARED[number]
+    assert component("gradient", name).unbiased
+    # The first steps, at a rate at which a coefficient that knew its own noise would show.
+    assert largest_z(name, changes | {"lr": 0.3}, *gaussian_models()[which], steps) < 4.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "changes"), COMPARED)
+@pytest.mark.parametrize("which", [0, 1])
+def test_unbiased_in_many_draws(which, name, changes):
+    """10⁵ draws of the noise, ten to a step."""
+    assert largest_z(name, changes | {"lr": 0.05, "n_samples": 10}, *gaussian_models()[which], 10_000) < 4.2
+
+
+def best_possible(module, batch, draws=4000):
+    """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least squares."""
+    g, found, noises = torch.Generator().manual_seed(5), [], []
+    for _ in range(draws):
+        noise = module.draw_noise(batch, 1, g)
+        found.append(flat(whole_gradient(module, batch, noise)[0]))
+        noises.append(noise.flatten())
+    G, W = torch.stack(found), torch.stack(noises)
+    G = G - G.mean(0)
+    left = G - W @ torch.linalg.lstsq(W, G).solution
+    return float(G.var(0).sum()), float(left.var(0).sum())
+
+
+LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
+
+
+def left_of_linear(name, changes, objective, steps):
+    """Variance of the gradient in a, linear in the noise, over its own without a control variate: (N/B)² B e^{2s}, exact."""
+    module, batch = Location(), rows(scale=2.0)
+    _, _, draws = trained(gradient(name, objective=objective, lr=0.03, **changes), module, batch, steps)
+    return float((draws[-100:, :2].var(0) / (4 * 5 * (2 * module.s).exp().detach())).max())
+
+
+@pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
+def test_order_one_removes_the_noise_where_the_gradient_is_linear_in_it(name, changes):
+    assert left_of_linear(name, changes, "squared_difference", 700) < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(("name", "changes"), LINEAR_IN_NOISE)
+def test_order_one_removes_it_by_every_objective(name, changes, objective):
+    assert left_of_linear(name, changes, objective, 3000) < (0.3 if objective == "gradient_sum" else 0.05)
+
+
+@pytest.mark.slow
+def test_order_two_removes_what_is_quadratic():
+    module, batch = Location(), rows()
+    estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients")
+    draws = trained(estimator, module, batch, 2500)[2]
+    assert float((draws[-400:].var(0) / draws[:50].var(0)).max()) < 0.05
+
+
+def test_the_moving_average_finds_the_best_coefficient():
+    module, batch = Location(), rows(scale=2.0)
+    for samples in (1, 2):
+        estimator = gradient("context_free_cv", solver="moving_average", decay=0.998, n_samples=samples)
+        state, _, draws = trained(estimator, module, batch, 1000)
+        best = torch.cat([-module.s.exp().diag(), (module.s.exp() * (batch.x - module.a).mean(0)).diag()]).detach()
+        assert torch.allclose(state.coefficient.c, best, atol=0.25)  # Cov[Ĝ, W] Cov[W]⁻¹ in units of N/B
+        assert float(draws[-200:, :2].var(0).sum() / (4 * 5 / samples * (2 * module.s).exp().detach().sum())) < 0.15
+
+
+@pytest.mark.slow
+def test_an_amortised_coefficient_beats_one_for_all_rows():
+    module, batch = Location(), rows()
+    plain, least = best_possible(module, batch, 2000)
+    amortised = trained(gradient("amortised_cv", objective="partial_gradients"), module, batch, 1500)[2]
+    one = trained(gradient("context_free_cv", objective="partial_gradients"), module, batch, 1500)[2]
+    ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
+    assert least / plain * 0.7 < ratios[0] < 0.75 * ratios[1]
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+def test_rows_that_share_their_noise_have_no_sum_of_variances():
+    module, batch = Location(), rows()
+    module.draw_noise = lambda batch, n, generator: torch.randn(n, 1, 2, generator=generator, dtype=F64).expand(
+        -1, 5, -1
+    )
+    for objective in ("gradient_sum", "partial_gradients"):
+        with pytest.raises(Misfit, match=r"set inference.noise=rows, or objective=squared_difference"):
+            trained(gradient("amortised_cv", objective=objective), module, batch, 1)
+    trained(gradient("amortised_cv"), module, batch, 1)
+
+
+def test_shared_noise_has_the_covariance_of_its_sum():
+    module, batch = Location(), rows()
+    module.draw_noise = lambda batch, n, generator: torch.randn(n, 1, 2, generator=generator, dtype=F64).expand(
+        -1, 5, -1
+    )
+    draws = trained(gradient("context_free_cv", solver="moving_average", decay=0.998), module, batch, 800)[2]
+    assert float(draws[-300:, :2].var(0).sum() / (25 * (2 * module.s).exp().detach().sum())) < 0.1
+
+
+def test_a_model_without_rows():
+    module = Location()
+    module.context_dim = 0
+    with pytest.raises(Misfit, match="choose gradient=context_free_cv"):
+        gradient("amortised_cv").init(module, Streams(0))
+
+    class Bare:
+        """Pathwise, and no module whose parameters can be exchanged."""
+
+        parameters, draw_noise, elbo_rows, kl, noise_dim = (
+            module.parameters, module.draw_noise, module.elbo_rows, module.kl, 2,
+        )  # fmt: skip
+
+    with pytest.raises(Misfit, match="needs rows to differentiate one by one"):
+        trained(gradient("context_free_cv", objective="partial_gradients"), Bare(), rows(), 1)
+
+
+def test_a_network_beyond_memory():
+    with pytest.raises(Misfit, match=r"lower gradient.widths"):
+        component("gradient", "amortised_cv", widths=[2**26]).init(Location(), Streams(0))
