@@ -14,7 +14,9 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.layers import logistic
 from runner.run.checkpoint import pack, unpack
+from runner.run.execute import run
 from runner.run.rng import Streams
+from runner.run.signals import Pruned
 
 
 @pytest.mark.parametrize("adapt", ["static", "dynamic"])
@@ -77,3 +79,18 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms():
             gradients, _, kept = estimator.estimate(module, problem.train, own, kept)
         runs.append(gradients)
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path):
+    smoke = ["+experiment=dvae_digits", "smoke=true", "inference.gradient={name: rebar, lr: 0.05}", "steps=12"]
+    _, whole = run(make_job(*smoke))
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    often = ["eval_every=6", "checkpoint_every=5", f"output_dir={tmp_path / 'stopped'}"]
+    stopped = make_job(*smoke, *often)
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    _, resumed = run(stopped)
+    assert resumed == whole
