@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
-from configured import component
+from configured import component, defaults
+from small_problems import resumed, tensors, train
+from unlabelled_problems import real_rows
 
+from runner.compose.build import built
+from runner.compose.parts import filled
 from runner.mistakes import ConfigError
 from runner.run.checkpoint import pack, unpack
 from runner.run.rng import Streams
@@ -130,11 +134,22 @@ def test_killed_and_resumed_to_the_bit(name):
     whole, _ = steps(estimator.init(module, Streams(0)), Streams(0), 9)
     rng = Streams(0)
     _, state = steps(estimator.init(module, Streams(0)), rng, 4)
-    tensors: dict = {}
-    skeleton = pack(state, tensors)
-    again = unpack(skeleton, tensors, estimator.init(module, Streams(7)))
+    kept: dict = {}
+    skeleton = pack(state, kept)
+    again = unpack(skeleton, kept, estimator.init(module, Streams(7)))
     resumed, _ = steps(again, rng, 5)
     assert torch.equal(resumed, whole)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_inference_killed_and_resumed_from_disk_to_the_bit(name, tmp_path):
+    values = {"gradient": {"name": name, **LEARNING[name]}, "n_samples": 2}
+    full = filled("inference", defaults("inference", "vi") | values, "inference")
+    inference, model = built("inference", full, "inference"), component("model", "vae", latent_dim=2, widths=[4])
+    problem = real_rows(n=12, batch_size=5)
+    whole, _ = train(inference, model, problem, 9)
+    again, _ = resumed(inference, model, problem, 9, 4, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
 
 
 @pytest.mark.parametrize(
