@@ -180,8 +180,10 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     if lacking := gradient.needs - offered:
         names = _listed(_fitting(Gradient, lambda g: g.needs <= offered))
         who = f"the q(θ) of inference={inference.name}" if inference.makes else f"model={model.name}"
+        models = "" if inference.makes else _listed(_fitting(Model, lambda m: gradient.needs <= m.offers))
         raise ConfigError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks; gradients that fit it: {names}"
+            + (f"; models that have it: {models}" if models else "")
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -187,6 +188,17 @@ def test_unbiased_while_it_learns(which, number, steps):
     assert component("gradient", name).unbiased
     # The first steps, at a rate at which a coefficient that knew its own noise would show.
     assert largest_z(name, changes | {"lr": 0.3}, *gaussian_models()[which], steps) < 4.2
+
+
+@pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
+def test_no_coefficient_knows_the_noise_that_it_corrects(name):
+    """Always the first step, where Adam moves every coefficient by its whole rate: what it learns from itself would show."""
+    module, batch, rng = Location(), rows(), Streams(0)
+    estimator = gradient(name, lr=1.0, **({"widths": []} if name == "amortised_cv" else {}))
+    state = estimator.init(module, rng)
+    draws = torch.stack([flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(300)])
+    z = (draws.mean(0) - module.exact(batch.x)) / (draws.std(0) / 300**0.5)
+    assert float(z.abs().max()) < 4
 
 
 @pytest.mark.slow
