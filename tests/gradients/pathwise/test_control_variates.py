@@ -266,10 +266,12 @@ def test_the_moving_average_finds_the_best_coefficient():
 def test_an_amortised_coefficient_beats_one_for_all_rows():
     module, batch = Location(), rows()
     plain, least = best_possible(module, batch, 2000)
-    amortised = trained(gradient("amortised_cv", objective="partial_gradients"), module, batch, 1500)[2]
-    one = trained(gradient("context_free_cv", objective="partial_gradients"), module, batch, 1500)[2]
+    keys = {"objective": "partial_gradients", "lr": 0.005}
+    amortised = trained(gradient("amortised_cv", widths=[], **keys), module, batch, 2000)[2]
+    one = trained(gradient("context_free_cv", **keys), module, batch, 2000)[2]
     ratios = [float(draws[-300:].var(0).sum()) / plain for draws in (amortised, one)]
-    assert least / plain * 0.7 < ratios[0] < 0.75 * ratios[1]
+    assert ratios[0] == pytest.approx(least / plain, rel=0.2)  # what the best coefficients of each row leave
+    assert ratios[0] < 0.9 * ratios[1]
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
