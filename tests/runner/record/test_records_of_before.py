@@ -48,7 +48,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(records, tmp_path, monkey
     after = read(folder)
     assert after["state"] == "done"
     assert after["result"].keys() >= expected.keys()  # a score that came later is there too
-    near = {"rel": 1.0, "abs": 0.2} if name in DRAW_OTHERWISE else {"rel": 1e-9}
+    near = {"rel": 3.0, "abs": 0.5} if name in DRAW_OTHERWISE else {"rel": 1e-9}
     for metric, values in expected.items():
         assert after["result"][metric] == pytest.approx(values, nan_ok=True, **near), metric
 
