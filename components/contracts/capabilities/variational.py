@@ -108,14 +108,18 @@ class NormalNoise(Pathwise[Shown], Protocol[Shown]):
     def noise_dim(self) -> int: ...  # D
 
 
-@runtime_checkable
-class RowContext(NormalNoise[Shown], Protocol[Shown]):
-    """What tells rows apart: their inputs, and their labels where there are some; what a coefficient of each is learnt from."""
+class Contextual(Protocol[Shown]):
+    """What tells rows apart: their inputs, and their labels where there are some; what networks beside the model may read."""
 
     @property
     def context_dim(self) -> int: ...  # C; 0 where there are no rows
 
-    def context(self, batch: Shown) -> Tensor: ...  # y_b, no gradient [B, C]
+    def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
+
+
+@runtime_checkable
+class RowContext(NormalNoise[Shown], Contextual[Shown], Protocol[Shown]):
+    """Normal noise, and rows that a coefficient of each can be learnt from."""
 
 
 @runtime_checkable
@@ -141,13 +145,8 @@ class LogRatio(Trainable, Protocol[Shown]):
 
 
 @runtime_checkable
-class RowGuide(LogRatio[Shown], Protocol[Shown]):
-    """A guide q(z_b|x_b) that reads the rows, each of which has latent variables of its own."""
-
-    @property
-    def context_dim(self) -> int: ...  # C
-
-    def context(self, batch: Shown) -> Tensor: ...  # what it reads of each row, and what networks beside it may [B, C]
+class RowGuide(LogRatio[Shown], Contextual[Shown], Protocol[Shown]):
+    """A guide q(z_b|x_b) that reads the context of the rows, each of which has latent variables of its own."""
 
 
 @runtime_checkable
