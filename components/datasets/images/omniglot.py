@@ -1,0 +1,135 @@
+"""Handwritten characters of many alphabets: the 28 × 28 images of the literature, or those of eight alphabets."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from components.contracts.roles import Setting
+from components.datasets.files import find, locate, why_unavailable
+from components.datasets.images.mnist_files import SIDE, Images, Offline, enlarged_digits
+from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+
+WHOLE = "omniglot/chardata.mat"
+ADDRESS = "https://github.com/yburda/iwae/raw/master/datasets/OMNIGLOT/chardata.mat"
+IN_WHOLE = {"data": 24_345, "testdata": 8_070}  # images of the training and of the test split
+PARTS = ("omniglot/images_background_small1.zip", "omniglot/images_background_small2.zip")
+DRAWERS_IN_TRAINING = 15  # of the 20 who drew each character
+
+
+def averaged(images: np.ndarray, side: int) -> np.ndarray:
+    """Images [n, k, k] in [0, 1] as means over the squares of a grid, pixels on its lines shared by area, [n, side, side]."""
+    k = images.shape[1]
+    edges = np.arange(side + 1) * (k / side)
+    pixel = np.arange(k)
+    begin, end = np.maximum(edges[:-1, None], pixel), np.minimum(edges[1:, None], pixel + 1)
+    share = (np.clip(end - begin, 0, None) * (side / k)).astype(np.float32)  # of each pixel in each cell [side, k]
+    return (share @ images.astype(np.float32) @ share.T).clip(0, 1)  # but for rounding they are in [0, 1]
+
+
+def read_whole(path: Path) -> tuple[Images, Images]:
+    """Training and test images [n, 28, 28] in [0, 1], ink 1, upright, with the numbers of their alphabets.
+
+    Raises:
+        DamagedFile: it does not hold 24,345 and 8,070 images of 28 × 28."""
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path)
+        parts = [
+            (content[images].T.reshape(-1, SIDE, SIDE).swapaxes(1, 2).astype(np.float32), content[labels].argmax(0))
+            for images, labels in (("data", "target"), ("testdata", "testtarget"))
+        ]
+    except (ValueError, LookupError, OSError, NotImplementedError, TypeError) as error:
+        raise DamagedFile(f"{path}: not the file it should be ({error}); replace it by {ADDRESS}") from None
+    for (images, labels), expected in zip(parts, IN_WHOLE.values(), strict=True):
+        if len(images) != expected or len(labels) != expected or images.min() < 0 or images.max() > 1:
+            raise DamagedFile(f"{path}: {expected:,} images in [0, 1] are expected in it; replace it by {ADDRESS}")
+    return parts[0], parts[1]
+
+
+def read_parts(paths: tuple[Path, ...]) -> tuple[Images, Images]:
+    """Lake's images in several archives, each once, in the order of their paths, as means over 3.75 × 3.75 pixels, ink 1.
+
+    Drawers 1 to 15 of each character are the training split, 16 to 20 the test split; numbers of alphabets beside."""
+    from PIL import Image
+
+    scans: dict[str, np.ndarray] = {}  # by alphabet/character/file: two alphabets are in both archives
+    for path in paths:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                key = name.partition("/")[2]
+                if name.endswith(".png") and key not in scans:
+                    scans[key] = np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("1"))
+    keys = sorted(scans)
+    ink = averaged(~np.stack([scans[key] for key in keys]), SIDE)  # paper is white, which is 1
+    alphabets = np.unique([key.split("/")[0] for key in keys], return_inverse=True)[1]
+    trained = np.array([int(key[-6:-4]) <= DRAWERS_IN_TRAINING for key in keys])  # …/0108_16.png
+    return (ink[trained], alphabets[trained]), (ink[~trained], alphabets[~trained])
+
+
+@cache
+def _whole(data_dir: Path) -> Path | None:
+    """Where the whole set lies; asked once per process, as of other files."""
+    return find(data_dir, WHOLE)
+
+
+@dataclass(frozen=True)
+class OmniglotFiles:
+    """The set of the literature under its own name, Lake's two small background sets as omniglot-partial, or the digits.
+
+    The first is found in the data folder, never downloaded: its checksum is not known, its shape is looked at."""
+
+    genuine: Literal["omniglot", "omniglot-partial"]
+    offline: Offline
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``images`` would give; may download the partial set.
+
+        Raises:
+            DataUnavailable: the set cannot be had and ``offline`` is error."""
+        if self.offline == "always":
+            return "digits-enlarged"
+        if self.genuine == "omniglot" and _whole(Path(data_dir)) is not None:
+            return "omniglot"
+        if self.offline == "error" and self.genuine == "omniglot":
+            raise DataUnavailable(
+                f"{WHOLE}: not in {Path(data_dir)}, and it is never downloaded; put it there from {ADDRESS}, or take eight "
+                "alphabets of it, dataset.set=omniglot-partial"
+            )
+        why = why_unavailable(Path(data_dir), PARTS, offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use scikit-learn's digits")
+        return "omniglot-partial" if why is None else "digits-enlarged"
+
+    def images(self, setting: Setting) -> tuple[Images, Images]:
+        """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the digits as they come (uint8); what was not
+        asked for is announced.
+
+        Raises:
+            DataUnavailable: the set cannot be had and ``offline`` is error."""
+        data_dir, offline = setting.data_dir, setting.offline
+        name = self.identity(data_dir, offline)
+        if name != self.genuine and self.offline != "always":
+            digits = name == "digits-enlarged"
+            why = why_unavailable(Path(data_dir), PARTS, offline) if digits else f"{WHOLE} is not in {data_dir}"
+            warnings.warn(
+                f"OTHER DATA: {self.genuine} cannot be had, "
+                f"{'scikit-learn’s 8 × 8 digits take' if digits else 'eight of its alphabets (4,840 images) take'} its place; "
+                f"everything is recorded as {name} and compares with no published number ({why})",
+                SimulatedData,
+                stacklevel=1,  # from this file: the runner shows what components warn of
+            )
+        whole = _whole(Path(data_dir))
+        if name == "omniglot" and whole is not None:
+            return read_whole(whole)
+        if name == "omniglot-partial":
+            return read_parts(tuple(locate(data_dir, path, offline) for path in PARTS))
+        return enlarged_digits()

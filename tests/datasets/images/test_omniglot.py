@@ -1,0 +1,137 @@
+"""Omniglot: the images of the literature as they lie in their file, and eight alphabets averaged from Lake's scans."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from PIL import Image
+
+from components.contracts.roles import Setting
+from components.datasets import files
+from components.datasets.images import omniglot
+from components.datasets.images.omniglot import averaged, read_parts, read_whole
+from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from runner.run.rng import Streams
+
+HERE = os.environ.get("RUNNER_DATA_DIR")
+LAKE = pytest.mark.skipif(
+    HERE is None or files.find(Path(HERE), omniglot.PARTS[0]) is None,
+    reason="Lake's archives are not in the data folder",
+)
+
+
+def setting(folder) -> Setting:
+    return Setting(Path(folder), torch.device("cpu"), torch.float32, 1, offline=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+
+
+def test_means_over_squares():
+    """Literally: each pixel as 4 × 4, each mean of 15 × 15 of those."""
+    images = np.random.default_rng(0).random((3, 105, 105)) > 0.5
+    fine = images.repeat(4, 1).repeat(4, 2)  # [3, 420, 420]
+    expected = fine.reshape(3, 28, 15, 28, 15).mean((2, 4))
+    np.testing.assert_allclose(averaged(images, 28), expected, atol=1e-6)
+    assert averaged(np.ones((1, 105, 105)), 28).max() <= 1
+
+
+def archive(folder: Path, name: str, scans: dict[str, np.ndarray]) -> Path:
+    path = folder / name
+    with zipfile.ZipFile(path, "w") as opened:
+        for key, scan in scans.items():
+            content = io.BytesIO()
+            Image.fromarray(scan).save(content, "png")
+            opened.writestr(f"{path.stem}/{key}", content.getvalue())
+        opened.writestr(f"{path.stem}/readme.txt", "no image")
+    return path
+
+
+def test_each_scan_once_split_by_drawer_and_ink_is_one(tmp_path):
+    paper = np.ones((105, 105), bool)
+    scans = {f"{a}/character0{c}/00_{d:02}.png": paper.copy() for a in ("B", "A") for c in (1, 2) for d in range(1, 21)}
+    for i, key in enumerate(sorted(scans)):
+        scans[key][:15, : 15 * (i % 7)] = False  # a stroke that tells images apart
+    twice = {key: scan for key, scan in scans.items() if key.startswith("B")}
+    paths = archive(tmp_path, "one.zip", scans), archive(tmp_path, "two.zip", twice)
+    (train, kinds), (test, held) = read_parts(paths)
+    assert (train.shape, test.shape) == ((60, 28, 28), (20, 28, 28))
+    assert kinds.tolist() == [0] * 30 + [1] * 30
+    assert held.tolist() == [0] * 10 + [1] * 10
+    strokes = [4 * (i % 7) for i in range(80)]
+    drawer = [i % 20 + 1 for i in range(80)]
+    assert train[:, 0].sum(1).tolist() == [s for s, d in zip(strokes, drawer, strict=True) if d <= 15]
+    assert test[:, 3].sum(1).tolist() == [s for s, d in zip(strokes, drawer, strict=True) if d > 15]
+    assert not train[:, 4:].any()
+
+
+def whole(folder: Path, images: dict[str, int], **changes) -> Path:
+    """A file as the literature's, its first image a stroke across the top."""
+    from scipy.io import savemat
+
+    upright = np.zeros((28, 28))
+    upright[0] = 1
+    content = {}
+    for name, n in images.items():
+        content[name] = np.repeat(upright.T.reshape(-1, 1), n, 1)  # column by column, as MATLAB stores it
+        content[name.replace("data", "") + "target"] = np.eye(50)[:, np.arange(n) % 50]
+    path = folder / omniglot.WHOLE
+    path.parent.mkdir(parents=True)
+    savemat(path, content | changes)
+    return path
+
+
+def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(omniglot, "IN_WHOLE", {"data": 6, "testdata": 3})
+    path = whole(tmp_path / "a", {"data": 6, "testdata": 3})
+    (train, _), (test, kinds) = read_whole(path)
+    assert (train.shape, test.shape, kinds.tolist()) == ((6, 28, 28), (3, 28, 28), [0, 1, 2])
+    assert (train[:, 0] == 1).all()
+    assert not train[:, 1:].any()
+    dataset = component("dataset", "images", set="omniglot", binarised="threshold", n_train=2)
+    problem = dataset.load(Streams(0), setting(tmp_path / "a"))
+    assert (problem.name, problem.n, problem.test.n_rows) == ("omniglot-threshold", 2, 3)
+    for i, wrong in enumerate(
+        ({"data": np.zeros((784, 5))}, {"data": np.zeros((3, 5))}, {"testdata": np.full((784, 3), 2.0)})
+    ):
+        with pytest.raises(DamagedFile, match="chardata"):
+            read_whole(whole(tmp_path / f"b{i}", {"data": 6, "testdata": 3}, **wrong))
+    path.write_text("<html>log in first</html>")
+    with pytest.raises(DamagedFile, match=r"chardata.*yburda"):
+        read_whole(path)
+
+
+@pytest.mark.parametrize("chosen", ["omniglot", "omniglot-partial"])
+def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
+    dataset = component("dataset", "images", set=chosen, n_test=9)
+    with pytest.warns(SimulatedData, match=f"{chosen} cannot be had.*digits-enlarged"):
+        problem = dataset.load(Streams(0), setting(tmp_path))
+    assert problem.name == dataset.identity(tmp_path, True) == "digits-enlarged-dynamic"
+    assert (problem.n, problem.test.n_rows, problem.image_shape) == (1200, 9, (28, 28))
+    assert 0.1 < float(problem.train.x.mean()) < 0.3
+    strict = component("dataset", "images", set=chosen, offline="error")
+    with pytest.raises(DataUnavailable, match=r"omniglot/.*dataset\."):
+        strict.identity(tmp_path, True)
+
+
+@LAKE
+def test_eight_alphabets_under_their_own_name():
+    dataset = component("dataset", "images", set="omniglot", binarised="threshold")
+    with pytest.warns(SimulatedData, match=r"omniglot cannot be had.*omniglot-partial"):
+        problem = dataset.load(Streams(0), setting(HERE))
+    assert (problem.name, problem.n, problem.test.n_rows) == ("omniglot-partial-threshold", 3630, 1210)
+    assert float(problem.train.x.mean()) == pytest.approx(0.080, abs=0.001)
+    asked = component("dataset", "images", set="omniglot-partial", binarised="threshold").load(
+        Streams(0), setting(HERE)
+    )
+    assert torch.equal(asked.train.x, problem.train.x)
+    assert problem.test_classes.unique().tolist() == list(range(8))
