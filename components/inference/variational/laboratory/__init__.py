@@ -1,0 +1,1 @@
+"""Measurement of estimators of gradients on a module that stands still."""

@@ -1,0 +1,101 @@
+"""The least variance that polynomials of the noise can leave of a gradient, with the best coefficients there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import NormalNoise
+from components.contracts.problems import RowBatch
+from components.gradients.pathwise.bound import flat, row_gradients, whole_gradient
+from components.gradients.pathwise.controlled import control_variates
+from components.trouble import Misfit
+
+CHUNK = 2**21  # numbers of gradients of rows held at once
+
+
+@dataclass(frozen=True)
+class Best:
+    """Tr Cov[G̃]/Tr Cov[Ĝ] of the best coefficients, at a fixed batch."""
+
+    per_row: float  # each row's own, c_b
+    context_free: float  # one for all rows, c
+
+
+@dataclass
+class Moments:
+    """Sums over draws of products of u = (1, w) and g, of each of B rows: what least squares need, and their residuals."""
+
+    uu: Tensor  # Σ u uᵀ [B, U, U]
+    ug: Tensor  # Σ u gᵀ [B, U, P]
+    gg: Tensor  # Σ ‖g‖² [B]
+    n: int
+
+    def add(self, w: Tensor, g: Tensor) -> None:
+        """w [M, B, K·D] and g [M, B, P] of M draws."""
+        u, g = torch.cat([torch.ones_like(w[..., :1]), w], -1).double(), g.double()
+        self.uu += torch.einsum("mbu,mbv->buv", u, u)
+        self.ug += torch.einsum("mbu,mbp->bup", u, g)
+        self.gg += g.square().sum((0, 2))
+        self.n += len(w)
+
+    def coefficients(self) -> Tensor:
+        """Least squares of g on u, [B, U, P]: the first is the intercept, the others Cov[ĝ_b, w] Cov[w]⁻¹ of these draws."""
+        return torch.linalg.solve(self.uu, self.ug)
+
+    def left(self, c: Tensor) -> Tensor:
+        """Σ_b Tr Cov[g_b − cᵀ w_b] [] of these draws, c [B, K·D, P]: about their own mean."""
+        mean = self.ug[:, 0] / self.n - torch.einsum("bu,bup->bp", self.uu[:, 0, 1:] / self.n, c)
+        cross = (c * self.ug[:, 1:]).sum((1, 2))
+        square = (c * (self.uu[:, 1:, 1:] @ c)).sum((1, 2))
+        return ((self.gg - 2 * cross + square - self.n * mean.square().sum(1)) / (self.n - 1)).sum()
+
+
+def best_ratios(
+    module: NormalNoise[RowBatch], batch: RowBatch, n_samples: int, order: int, draws: int, generator: torch.Generator
+) -> Best:
+    """What polynomials of order K of the noise can leave at best of the reparameterisation gradient of a module at a batch.
+
+        c*_b = Cov[ĝ_b, w(ε_b)] Cov[w]⁻¹,   c* = Cov[Ĝ, W] Cov[W]⁻¹ = B⁻¹ Σ_b c*_b,   W = Σ_b w(ε_b)
+
+    [K·D, P] each, by least squares on half the draws; the variance that they leave is that of the other half, and the two
+    halves change places.  It is therefore not flattered by the fit: above the limit by about one part in draws/(2·K·D).
+    Rows are independent, so Tr Cov[G̃] is a sum over them; where they share their noise, the batch is one row, and the two
+    ratios are one.  Memory: B · P · K · D numbers four times.
+
+    Raises:
+        Misfit: there are too few draws to fit by; or the module's rows cannot be taken one by one.
+
+    Source: Boustati (2021), eqs. (2.98), (4.6) and (4.17)."""
+    K, probe = order * module.noise_dim, module.draw_noise(batch, n_samples, generator)
+    if draws // 2 <= K + 1:
+        raise Misfit(
+            f"{draws} draws are too few for the best of {K} coefficients of the noise; ask for at least {20 * K}"
+        )
+    alone = batch.n_rows == 1 or probe.stride(1) == 0  # one draw serves all rows
+    parameters = list(module.parameters())
+    B, P = 1 if alone else batch.n_rows, sum(p.numel() for p in parameters)
+    zeros = torch.zeros((), dtype=torch.float64, device=probe.device)
+    halves = [Moments(zeros.expand(B, K + 1, K + 1).clone(), zeros.expand(B, K + 1, P).clone(), zeros.repeat(B), 0)
+              for _ in range(2)]  # fmt: skip
+    for half in halves:
+        while half.n < draws // 2:
+            if alone:
+                noise = module.draw_noise(batch, n_samples, generator)
+                w = control_variates(noise, order).sum(0)[None, None]
+                half.add(w, flat(whole_gradient(module, batch, noise)[0], parameters)[None, None])
+                continue
+            times = min(draws // 2 - half.n, max(1, CHUNK // (B * P)))
+            rows = torch.arange(B, device=probe.device).repeat(times)
+            many = batch.part(rows, batch.scale / times)  # each row as often as it has draws: still N rows in all
+            noise = module.draw_noise(many, n_samples, generator)
+            g = times * row_gradients(module, many, noise)[0]
+            half.add(control_variates(noise, order).unflatten(0, (times, B)), g.unflatten(0, (times, B)))
+    nothing, left, free = zeros.expand(B, K, P), zeros, zeros
+    for fitted, other in (halves, halves[::-1]):
+        c = fitted.coefficients()[:, 1:]
+        left, free = left + other.left(c), free + other.left(c.mean(0, keepdim=True).expand_as(c))
+    plain = sum((half.left(nothing) for half in halves), zeros)
+    return Best(float(left / plain), float(free / plain))

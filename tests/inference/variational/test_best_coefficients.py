@@ -1,0 +1,109 @@
+"""The least variance that polynomials of the noise leave, against closed forms."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from unlabelled_problems import ppca, real_rows
+
+from components.contracts.problems import Rows
+from components.gradients.pathwise.bound import whole_gradient
+from components.gradients.pathwise.controlled import control_variates
+from components.inference.variational.laboratory.best_coefficients import best_ratios
+from components.trouble import Misfit
+
+F64 = torch.float64
+
+
+class Location(nn.Module):
+    """z_b = a + eˢ ε_b, ℓ_b = −½ |z_b − x_b|²: ∂ℓ/∂a = x − a − eˢ ε, ∂ℓ/∂s = (x − a) eˢ ε − e²ˢ ε²."""
+
+    def __init__(self, shared=False):
+        super().__init__()
+        self.a = nn.Parameter(torch.tensor([0.3, -0.8], dtype=F64))
+        self.s = nn.Parameter(torch.tensor([-0.5, 0.2], dtype=F64))
+        self.shared, self.noise_dim = shared, 2
+
+    def draw_noise(self, batch, n_samples, generator):
+        n = 1 if self.shared else batch.n_rows
+        return torch.randn(n_samples, n, 2, generator=generator, dtype=F64).expand(-1, batch.n_rows, -1)
+
+    def elbo_rows(self, batch, noise):
+        return -0.5 * (self.a + self.s.exp() * noise - batch.x).square().sum(-1)
+
+    def kl(self):
+        return 0.5 * self.a.square().sum()
+
+
+ROWS = Rows(torch.randn(5, 2, generator=torch.Generator().manual_seed(3), dtype=F64), 3.0)
+
+
+def found(order, n_samples=1, shared=False, draws=4000, module=None, batch=ROWS):
+    module = Location(shared) if module is None else module
+    return best_ratios(module, batch, n_samples, order, draws, torch.Generator().manual_seed(0))
+
+
+def exact():
+    """Sums over rows and dimensions: all, what the best of each row and the best of all leave."""
+    v, r = (2 * Location().s).exp().detach(), (ROWS.x - Location().a).detach()
+    plain = float(5 * v.sum() + (r.square() * v + 2 * v**2).sum())
+    own = float(5 * (2 * v**2).sum())
+    return own / plain, (own + float(((r - r.mean(0)).square() * v).sum())) / plain
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
+    """S samples divide all of it by S: w is their mean as ĝ is."""
+    best, (own, free) = found(1, n_samples, draws=8000), exact()
+    assert best.per_row == pytest.approx(own, rel=0.05)
+    assert best.context_free == pytest.approx(free, rel=0.05)
+    assert free > 1.2 * own
+
+
+def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
+    """Exact, although the coefficients come from other draws than those that they are measured on."""
+    best = found(2, draws=200)
+    assert abs(best.per_row) < 1e-9
+    assert best.context_free > 0.1
+
+
+def test_rows_that_share_their_noise_are_one():
+    best = found(2, shared=True, draws=200)
+    assert abs(best.context_free) < 1e-9
+    assert best.per_row == pytest.approx(best.context_free, abs=1e-12)
+    assert found(1, shared=True).per_row > 0.01
+
+
+def test_that_of_a_guide_is_what_least_squares_leave():
+    """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are independent)."""
+    problem = real_rows(n=3)
+    module, generator = ppca(problem, False), torch.Generator().manual_seed(1)
+    plain, left = 0.0, 0.0
+    for b in range(3):
+        row, pairs = problem.train.part(torch.tensor([b]), 1.0), []
+        for _ in range(1500):
+            noise = module.draw_noise(row, 1, generator)
+            g = torch.cat([v.flatten() for v in whole_gradient(module, row, noise)[0]])
+            pairs.append((torch.cat([torch.ones(1), control_variates(noise, 1)[0]]), g))
+        U, G = (torch.stack(values) for values in zip(*pairs, strict=True))
+        plain += float(G.var(0).sum())
+        left += float((G - U @ torch.linalg.lstsq(U, G).solution).var(0).sum())
+    best = found(1, module=module, batch=problem.train, draws=4000)
+    assert best.per_row == pytest.approx(left / plain, rel=0.15)
+    assert best.per_row < best.context_free < 1.02
+
+
+def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
+    """Noise that has nothing to say of the gradient: in sample 8 coefficients of 12 draws would leave a third."""
+    module = Location()
+    module.elbo_rows = lambda batch, noise: Location.elbo_rows(module, batch, noise[..., :2])
+    module.noise_dim = 10
+    draw = module.draw_noise
+    module.draw_noise = lambda batch, n, g: torch.cat([draw(batch, n, g) for _ in range(5)], -1)
+    assert found(1, draws=60, module=module).per_row > found(1).per_row
+
+
+def test_too_few_draws():
+    with pytest.raises(Misfit, match="ask for at least 80"):
+        found(2, draws=8)
