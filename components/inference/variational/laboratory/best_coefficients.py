@@ -25,7 +25,7 @@ class Best:
 
 
 @dataclass
-class Moments:
+class CrossMoments:
     """Sums over draws of products of u = (1, w) and g, of each of B rows: what least squares need, and their residuals."""
 
     uu: Tensor  # Σ u uᵀ [B, U, U]
@@ -78,7 +78,7 @@ def best_ratios(
     parameters = list(module.parameters())
     B, P = 1 if alone else batch.n_rows, sum(p.numel() for p in parameters)
     zeros = torch.zeros((), dtype=torch.float64, device=probe.device)
-    halves = [Moments(zeros.expand(B, K + 1, K + 1).clone(), zeros.expand(B, K + 1, P).clone(), zeros.repeat(B), 0)
+    halves = [CrossMoments(zeros.expand(B, K + 1, K + 1).clone(), zeros.expand(B, K + 1, P).clone(), zeros.repeat(B), 0)
               for _ in range(2)]  # fmt: skip
     for half in halves:
         while half.n < draws // 2:
