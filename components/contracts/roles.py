@@ -163,6 +163,10 @@ class Inference(Component, Generic[M, P, B, S]):
     # Capabilities of the module that it makes of the model: what gradients inside it ask.  Empty: the module is the model.
     makes: ClassVar[frozenset[str]] = frozenset()
 
+    def made(self) -> frozenset[str]:
+        """``makes`` of this method as it is configured."""
+        return self.makes
+
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
         return {}

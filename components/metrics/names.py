@@ -10,11 +10,16 @@ _DRAWS = {"ess", "ess_tail", "rhat", "divergences", "acceptance", "e_bfmi", "wei
 _DECISIONS = {
     "log_evidence", "expected_loss", "coverage", "penalty", "ridge_risk", "worst_risk", "bayes_risk", "dominates",
 }  # fmt: skip
+_GRADIENTS = {
+    "trace", "trace_ratio", "norm_ratio", "minibatch_share", "bias", "bias_p", "milliseconds", "variance_seconds",
+    "best_per_row", "best_context_free",
+}  # fmt: skip
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "nelbo"}
     | _DRAWS
-    | _DECISIONS,
-    "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS,
+    | _DECISIONS
+    | _GRADIENTS,
+    "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS | _GRADIENTS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
     | {"z_max", "ksd"},

@@ -85,10 +85,3 @@ def held(component: Component, where: str) -> Iterator[tuple[str, Component]]:
     values = dict(component)
     for key in held_roles(type(component)):
         yield from ((path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None)
-
-
-def inside(component: Component, where: str) -> Iterator[tuple[str, Component]]:
-    """Every component inside one: the key that holds it, and itself."""
-    for path, part in held(component, where):
-        yield path, part
-        yield from inside(part, path)

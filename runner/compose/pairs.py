@@ -9,7 +9,7 @@ from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from runner.compose.build import ROLE_OF, held, inside
+from runner.compose.build import ROLE_OF, held
 from runner.compose.parts import names_inside
 from runner.mistakes import ConfigError
 
@@ -63,11 +63,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
         )
-    for path, part in inside(
-        inference, "inference"
-    ):  # first: what an estimator asks, the method that holds it asks too
-        if isinstance(part, Gradient):
-            check_gradient(part, path, model, inference)
+    check_gradients(inference, "inference", model)  # first: what an estimator asks, the method that holds it asks too
     if unknown := model.assumed() - dataset.simulates:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
         raise ConfigError(
@@ -161,12 +157,29 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
     for path, part in parts:
         if isinstance(part, Attacker):
             check_attacker(part, path, dataset, victim)
+        if isinstance(part, Inference) and isinstance(component, Inference) and not models:
+            try:
+                check_needs(dataset, model, part)
+            except ConfigError as error:
+                raise ConfigError(f"{path}: {error}") from None
         check_held(part, path, dataset, victim)
     for (path, own), method in zip(models, methods, strict=False):
         try:
             check_pairs(dataset, own, method, None)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
+
+
+def check_gradients(inference: Inference, where: str, model: Model) -> None:
+    """Refuses estimators of gradients that do not fit, of a method and of those that it holds.
+
+    Raises:
+        ConfigError: naming the key that holds one."""
+    for path, part in held(inference, where):
+        if isinstance(part, Gradient):
+            check_gradient(part, path, model, inference)
+        elif isinstance(part, Inference):
+            check_gradients(part, path, model)
 
 
 def check_gradient(gradient: Gradient, where: str, model: Model, inference: Inference) -> None:
@@ -176,11 +189,11 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     Raises:
         ConfigError: naming what is lacking, and the estimators that would work.
     """
-    offered = inference.makes or model.offered()
+    offered = inference.made() or model.offered()
     if lacking := gradient.needs - offered:
         names = _listed(_fitting(Gradient, lambda g: g.needs <= offered))
-        who = f"the q(θ) of inference={inference.name}" if inference.makes else f"model={model.name}"
-        models = "" if inference.makes else _listed(_fitting(Model, lambda m: gradient.needs <= m.offers))
+        who = f"the q(θ) of inference={inference.name}" if inference.made() else f"model={model.name}"
+        models = "" if inference.made() else _listed(_fitting(Model, lambda m: gradient.needs <= m.offers))
         raise ConfigError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks; gradients that fit it: {names}"
             + (f"; models that have it: {models}" if models else "")

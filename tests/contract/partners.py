@@ -106,6 +106,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
         "gaussian_vi": ["draws=3"],
+        "gradient_variance": ["at=[1]", "iterations=[1]", "draws=4", "batches=1"],
         "hmc": ["chains=3", "warmup=1", "max_steps=4"],
         "importance_sampling": ["chains=8", "proposal=student_t"],
         "lbfgs": ["n_samples=2", "n_predict=2"],

@@ -1,0 +1,1 @@
+"""Figures of how variational methods come along."""

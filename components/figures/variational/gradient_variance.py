@@ -1,0 +1,104 @@
+"""What a laboratory of gradients found: variance against learning and training, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FLOOR = 1e-6  # smallest ratio that is drawn
+
+
+class Laboratory(Protocol):
+    """What these figures read."""
+
+    @property
+    def labels(self) -> list[str]: ...
+
+    @property
+    def at(self) -> list[int]: ...
+
+    @property
+    def iterations(self) -> list[int]: ...
+
+    @property
+    def found(self) -> dict[str, float]: ...
+
+    @property
+    def curves(self) -> dict[str, float]: ...
+
+
+def _curve(seen: Laboratory, label: str, t: int) -> tuple[list[int], list[float]]:
+    """Trace ratio after each number of iterations."""
+    values = [seen.curves[f"{label}/{t}/{n}"] for n in seen.iterations[:-1]]
+    return seen.iterations, [*values, seen.found[f"trace_ratio/{label}/{t}"]]
+
+
+def _plain(ax: Axes) -> None:
+    """Logarithmic ticks as plain numbers."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("{x:g}")
+            axis.set_tick_params(which="minor", labelsize=7)
+
+
+def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
+    for k, label in enumerate(seen.labels):
+        x, y = _curve(seen, label, t)
+        ax.plot(x, [max(v, FLOOR) for v in y], "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
+    for name, value in seen.found.items():
+        if name.startswith("best_") and name.endswith(f"/{t}"):
+            kind, order, _ = name.split("/")
+            ax.axhline(max(value, FLOOR), color="0.5", lw=0.8, ls=":" if "per_row" in kind else "--")
+            ax.annotate(
+                f"best {kind.removeprefix('best_').replace('_', ' ')}, {order}",
+                (0.01, max(value, FLOOR)),
+                xycoords=("axes fraction", "data"),
+                fontsize=6,
+                va="bottom",
+            )
+    ax.set(xscale="log", yscale="log", xlabel="iterations of learning", title=f"after {t:,} steps")
+    _plain(ax)
+
+
+def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
+    for k, label in enumerate(seen.labels):
+        ratio, time = (seen.found[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
+        ax.plot(time, max(ratio, FLOOR), "o", color=PALETTE[k % len(PALETTE)], label=label)
+    first = seen.labels[0]
+    slow = max(seen.found[f"milliseconds/{label}/{t}"] for label in seen.labels)
+    start = seen.found[f"milliseconds/{first}/{t}"]
+    x = [start * (slow / start) ** (i / 20) for i in range(21)] if slow > start > 0 else [start]
+    ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # as much variance × time as the first
+    ax.set(xscale="log", yscale="log", xlabel="milliseconds an estimate", title=f"cost after {t:,} steps")
+    _plain(ax)
+
+
+def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
+    """Trace ratios by iteration of learning and by step of training, and ratio against time at the last freeze; the line there
+    joins what has as much variance × time as the first gradient.  Nothing before the first freeze."""
+    reached = [t for t in seen.at if f"trace_ratio/{seen.labels[0]}/{t}" in seen.found]
+    if not reached:
+        return {}
+    panels = reached if len(seen.iterations) > 1 else []
+    figure, axes = new_figure(1, len(panels) + 2, 3.6, 3.4)
+    for ax, t in zip(axes, panels, strict=False):
+        _learning(ax, seen, t)
+    steps, costs = axes[-2:]
+    for k, label in enumerate(seen.labels):
+        y = [max(seen.found[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
+        steps.plot(range(len(reached)), y, "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
+    steps.set(yscale="log", xlabel="steps of training", title="when learnt")
+    _plain(steps)
+    steps.set_xticks(range(len(reached)), [f"{t:,}" for t in reached])
+    _costs(costs, seen, reached[-1])
+    axes[0].set_ylabel("trace of covariance, ratio")
+    handles, names = steps.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=min(4, math.ceil(len(names))), fontsize=8)
+    return {"gradient_variance": figure}

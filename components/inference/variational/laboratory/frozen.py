@@ -1,0 +1,123 @@
+"""A module that stands still, and what estimators of its gradient are measured by there."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from components.contracts.capabilities import LogRatio, NormalNoise
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Beside, Rng
+from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
+from components.inference.variational.laboratory.spread import Measurable, Over, Spread, at_batch, over_batches
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.trouble import Misfit
+
+Rowwise = Supervised | Unlabelled
+# Streams of a freeze, by what they are for; estimators follow in those of INIT.
+FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, INIT = range(7)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The module after a step of the training, the data, and random streams that are nobody else's."""
+
+    module: Trainable
+    problem: Rowwise
+    streams: int  # index of the first
+    rng: Rng
+    guide: bool  # only parameters of q are looked at
+
+    def own(self, purpose: int) -> Rng:
+        return Beside(self.rng, self.streams + purpose)
+
+    def shown(self, purpose: int, start: int, stop: int) -> Iterator[RowBatch]:
+        """Minibatches start+1 … stop of an order of the laboratory's own."""
+        for _, batch in self.problem.batches("minibatch", self.own(purpose), start, stop):
+            yield batch
+
+    def chosen(self) -> list[bool]:
+        """Of each parameter: is it looked at?
+
+        Raises:
+            Misfit: the parameters of q are wanted of a module whose q has no density."""
+        module = self.module
+        parameters = list(module.parameters())
+        if not self.guide:
+            return [p.requires_grad for p in parameters]
+        if not isinstance(module, LogRatio):
+            raise Misfit(
+                "inference.parameters=guide looks for a log q, which this model has not; set inference.parameters=all"
+            )
+        (batch,) = self.shown(FIXED, 0, 1)
+        log_q = module.log_q(batch, module.sample(batch, 1, self.own(INIT).noise)).sum()
+        return [g is not None for g in torch.autograd.grad(log_q, parameters, allow_unused=True)]
+
+    def teach(self, watched: list[Measurable], start: int, stop: int) -> None:
+        """Iterations start+1 … stop of what the estimators learn, on the same rows each."""
+        learning = [one for one in watched if one.state is not None]
+        for batch in self.shown(LEARN, start, stop) if learning else ():
+            for one in learning:
+                one.learn(self.module, batch)
+
+    def spreads(self, watched: list[Measurable], batches: int, draws: int, chosen: list[bool]) -> list[list[Spread]]:
+        """Of each estimator at each of the fixed batches; all with the same noise where they draw alike."""
+        fixed = list(self.shown(FIXED, 0, batches))
+        found = []
+        for one in watched:
+            rng = self.own(NOISE)
+            found.append([at_batch(one, self.module, batch, rng, draws, chosen) for batch in fixed])
+        return found
+
+    def over(self, watched: list[Measurable], draws: int, chosen: list[bool]) -> list[Over]:
+        """What the choice of the rows adds, and the bias."""
+        same = [self.own(AGAIN) for _ in watched]
+        return over_batches(watched, self.module, self.shown(FRESH, 0, draws), same, chosen)
+
+    def best(self, n_samples: int, order: int, batches: int, draws: int) -> Best:
+        """The least trace ratios with polynomials of an order, a mean over the fixed batches.
+
+        Raises:
+            Misfit: the noise has no known moments."""
+        if not isinstance(self.module, NormalNoise):
+            raise Misfit(
+                "inference.best_orders asks for normal noise, which this model has not; set inference.best_orders=[]"
+            )
+        generator = self.own(BEST).noise
+        found = [
+            best_ratios(self.module, batch, n_samples, order, draws, generator)
+            for batch in self.shown(FIXED, 0, batches)
+        ]
+        return Best(
+            *(statistics.fmean(values) for values in zip(*((b.per_row, b.context_free) for b in found), strict=True))
+        )
+
+
+def scores_of(watched: list[Measurable], spreads: list[list[Spread]]) -> dict[str, dict[str, float]]:
+    """By estimator and score; ratios are those of sums over the batches, against the first estimator."""
+
+    def means(of_one: list[Spread]) -> tuple[float, float, float]:
+        n = len(of_one)
+        trace, norm = (
+            math.fsum(values) / n for values in zip(*((s.trace, s.norm_variance) for s in of_one), strict=True)
+        )
+        return trace, norm, math.fsum(s.seconds for s in of_one) / n
+
+    trace0, norm0, seconds0 = means(spreads[0])
+    out = {}
+    for one, of_one in zip(watched, spreads, strict=True):
+        trace, norm, seconds = means(of_one)
+        out[one.label] = {
+            "trace": trace,
+            "trace_ratio": trace / trace0 if trace0 else math.nan,
+            "norm_ratio": norm / norm0 if norm0 else math.nan,
+            "milliseconds": 1e3 * seconds,
+            "variance_seconds": trace * seconds / (trace0 * seconds0) if trace0 else math.nan,
+        }
+    return out

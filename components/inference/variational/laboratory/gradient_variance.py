@@ -1,0 +1,157 @@
+"""A laboratory of gradient estimators: bias, variance and cost, measured side by side while a model is trained."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.posteriors import BoundsLikelihood, Predicts
+from components.contracts.problems import Kind, RowBatch
+from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Beside, Rng
+from components.inference.variational.ascent import Fitting
+from components.inference.variational.laboratory.frozen import INIT, Frozen, Rowwise, scores_of
+from components.inference.variational.laboratory.measured import Measured, MeasuredBound, MeasuredPredictions
+from components.inference.variational.laboratory.spread import Measurable
+from components.registry import register
+
+FIRST = 10**7  # index of the laboratory's own streams: beyond those of any step
+EACH = 10**3  # streams at each step
+BESIDE = 500  # from there on those of estimators that learn beside the training
+
+
+@dataclass
+class LaboratoryState:
+    """A model in training, what the estimators beside it have learnt, and what was found so far."""
+
+    fitting: Fitting[Any]
+    step: int
+    learnt: list[Any]  # states of the estimators that learn beside the training; empty where they learn at each freeze
+    found: dict[str, float]  # scores by name
+    curves: dict[str, float]  # trace ratios on the way, by <gradient>/<t>/<iteration>
+    problem: Rowwise = rebuilt()
+
+
+def labels(estimators: list[Gradient]) -> list[str]:
+    """A name for each: its own and, where others have it too, the keys in which they differ."""
+    out = []
+    for one in estimators:
+        alike = [other for other in estimators if other.name == one.name]
+        values = [dict(other) for other in alike]
+        keys = [key for key in dict(one) if any(v[key] != values[0][key] for v in values)]
+        told = [f"{key}={dict(one)[key]}" for key in keys]
+        out.append(" ".join([one.name, *told]))
+    return out
+
+
+@register("inference", "gradient_variance")
+class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
+    """Gradient laboratory: a model is trained by one method and, where it is frozen, estimators of its gradient are measured.
+
+        trace(g) = B⁻¹ Σ_B Tr Cov[ĝ/N | B],   trace_ratio(g) = trace(g)/trace(g₀),   g₀ the first of ``gradients``
+
+    After step t of ``at`` the module stands still.  Estimators learn afresh for each number of ``iterations`` (their
+    coefficients, baselines, surrogates: on minibatches of their own) and what they have learnt is then held while ``draws``
+    estimates are taken at each of ``batches`` fixed batches; with no iterations they learn beside the training instead, on
+    its batches and noise of their own.  All draw the same base noise where they draw alike.  ``parameters: guide`` looks at
+    those alone that q depends on: the others have one and the same gradient in score-function estimators.
+
+    Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as Boustati prints it),
+    minibatch_share (of the variance over fresh batches), bias (its squared norm, estimated without bias), bias_p (of no
+    bias against g₀), milliseconds (median time of an estimate), variance_seconds (trace · time, as a ratio); and
+    best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial of order k of the noise can have,
+    by closed form.  The posterior is that of the method that trains.
+
+    Raises:
+        ConfigError: ``train`` holds no gradient; fewer than 2 draws.
+        Misfit: the best ratio of a module whose noise is not normal, or the guide of one without.
+
+    Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eq. (4.8)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
+    needs: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that what it holds takes over from here
+
+    train: Inference
+    gradients: Annotated[list[Gradient], Field(min_length=1)]
+    n_samples: PositiveInt
+    at: Annotated[list[NonNegativeInt], Field(min_length=1)]
+    iterations: list[PositiveInt]
+    draws: Annotated[int, Field(ge=4)]
+    batches: PositiveInt
+    parameters: Literal["all", "guide"]
+    best_orders: list[PositiveInt]
+    best_draws: PositiveInt
+
+    @model_validator(mode="after")
+    def _measurable(self) -> GradientVariance:
+        if not any(isinstance(value, Gradient) for value in dict(self.train).values()):
+            raise ValueError(f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi")
+        for key, values in (("at", self.at), ("iterations", self.iterations), ("best_orders", self.best_orders)):
+            if sorted(set(values)) != values:
+                raise ValueError(f"{key}: {values} must increase")
+        return self
+
+    def needed(self, kind: Kind) -> frozenset[str]:
+        own = frozenset() if self.train.made() else frozenset().union(*(g.needs for g in self.gradients))
+        return super().needed(kind) | self.train.needed(kind) | own
+
+    def made(self) -> frozenset[str]:
+        return self.train.made()
+
+    def init(self, model: Any, problem: Rowwise, rng: Rng) -> LaboratoryState:
+        fitting = self.train.init(model, problem, rng)
+        beside = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
+        return self._measured(LaboratoryState(fitting, 0, beside, {}, {}, problem), rng)
+
+    def step(self, state: LaboratoryState, batch: RowBatch, rng: Rng) -> tuple[LaboratoryState, Info]:
+        learnt = list(state.learnt)
+        for k, estimator in enumerate(self.gradients if learnt else []):
+            own = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
+            learnt[k] = estimator.estimate(state.fitting.module, batch, own, learnt[k])[2]
+        fitting, info = self.train.step(state.fitting, batch, rng)
+        return self._measured(replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng), info
+
+    def posterior(self, state: LaboratoryState) -> Measured:
+        inner = self.train.posterior(state.fitting)
+        facts = (labels(self.gradients), list(self.at), list(self.iterations), dict(state.found), dict(state.curves))
+        if isinstance(inner, BoundsLikelihood):
+            return MeasuredBound(*facts, inner)
+        assert isinstance(inner, Predicts)
+        return MeasuredPredictions(*facts, inner)
+
+    def _fresh(self, module: Trainable, rng: Rng) -> list[Any]:
+        """What each estimator knows before it has learnt anything."""
+        return [estimator.init(module, rng) for estimator in self.gradients]
+
+    def _measured(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
+        """With what is found where the module is to be looked at; no stream of the training is drawn from."""
+        t, module = state.step, state.fitting.module
+        if t not in self.at:
+            return state
+        frozen = Frozen(module, state.problem, FIRST + t * EACH, rng, self.parameters == "guide")
+        learnt = copy.deepcopy(state.learnt) or self._fresh(module, frozen.own(INIT))
+        noise = (frozen.own(INIT + 1 + k) for k in range(len(learnt)))
+        watched = [
+            Measurable(*parts) for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
+        ]
+        chosen, found, curves = frozen.chosen(), dict(state.found), dict(state.curves)
+        for start, stop in itertools.pairwise([0, *self.iterations]):
+            frozen.teach(watched, start, stop)
+            if stop < self.iterations[-1]:
+                at_work = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
+                curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in at_work.items()}
+        scores = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
+        for one, over in zip(watched, frozen.over(watched, self.draws, chosen), strict=True):
+            found |= {f"{name}/{one.label}/{t}": v for name, v in (scores[one.label] | asdict(over)).items()}
+        for order in self.best_orders:
+            best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
+            found |= {f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()}
+        return replace(state, found=found, curves=curves)

@@ -1,0 +1,142 @@
+"""How far the estimates of a gradient lie apart: what a laboratory measures of an estimator, streamed over its draws."""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+
+
+@dataclass
+class Measurable:
+    """An estimator of gradients, its name in the tables, what it has learnt so far and the noise that it learns by."""
+
+    label: str
+    estimator: Gradient
+    state: Any  # None: there is nothing to learn
+    rng: Rng
+
+    def learn(self, module: Trainable, batch: RowBatch) -> None:
+        """One estimate, for what it teaches the estimator."""
+        self.state = self.estimator.estimate(module, batch, self.rng, self.state)[2]
+
+    def estimate(self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]) -> tuple[Tensor, float]:
+        """ĝ/N of the chosen parameters end to end [P] and the seconds that it took.
+
+        What the estimator has learnt stays as it is: a copy learns from this noise, so that all draws are of one estimator."""
+        state = copy.deepcopy(self.state)
+        began = time.perf_counter()
+        gradients = self.estimator.estimate(module, batch, rng, state)[0]
+        seconds = time.perf_counter() - began
+        kept = [
+            (torch.zeros_like(p) if g is None else g).flatten()
+            for g, p, wanted in zip(gradients, module.parameters(), chosen, strict=True)
+            if wanted
+        ]
+        return torch.cat(kept).detach().double() / (batch.scale * batch.n_rows), seconds
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of n estimates ĝ [P] of one gradient."""
+
+    n: int
+    mean: Tensor  # [P]
+    variance: Tensor  # unbiased [P]
+    norm_variance: float  # of ‖ĝ‖, which is what the thesis prints
+    seconds: float  # median time of an estimate
+
+    @property
+    def trace(self) -> float:
+        """Tr Cov[ĝ], the sum of the variances: the objective of Boustati (2021), eq. (4.8)."""
+        return float(self.variance.sum())
+
+
+def spread_of(draws: Iterable[tuple[Tensor, float]]) -> Spread:
+    """Moments of estimates, one by one (Welford's recursion: no [n, P] tensor is held)."""
+    n, mean, square = 0, torch.zeros(()), torch.zeros(())
+    norms: list[float] = []
+    seconds: list[float] = []
+    for gradient, took in draws:
+        n += 1
+        apart = gradient - mean
+        mean = mean + apart / n
+        square = square + apart * (gradient - mean)
+        norms.append(float(gradient.norm()))
+        seconds.append(took)
+    return Spread(n, mean, square / (n - 1), statistics.variance(norms), statistics.median(seconds))
+
+
+def at_batch(watched: Measurable, module: Trainable, batch: RowBatch, rng: Rng, n: int, chosen: list[bool]) -> Spread:
+    """Of n estimates at one batch: the noise of the draws alone."""
+    return spread_of(watched.estimate(module, batch, rng, chosen) for _ in range(n))
+
+
+@dataclass(frozen=True)
+class Over:
+    """Of estimates at M fresh batches, two at each."""
+
+    minibatch_share: float  # Tr Cov_B[E[ĝ|B]] / Tr Cov[ĝ]
+    bias: float  # ‖E ĝ − E ĝ₀‖², ĝ₀ that of the first estimator: an unbiased estimate, which may be below 0
+    bias_p: float  # probability of as large a value where both have one mean
+
+
+def over_batches(
+    watched: list[Measurable], module: Trainable, batches: Iterable[RowBatch], rngs: list[Rng], chosen: list[bool]
+) -> list[Over]:
+    """What the choice of the rows adds, and whether all estimators have the mean of the first.
+
+    Two estimates at a batch are independent given it: their mean product less ‖E ĝ‖² is the trace of Cov_B, half their
+    squared difference that of the noise.  d_B, the mean of the two less that of the first estimator, is independent from
+    batch to batch: products of d at neighbouring batches have the mean ‖bias‖² whatever the number of parameters, and a
+    one-sided t-test asks whether it is above 0."""
+    n = 0
+    product, within, squares = ([0.0] * len(watched) for _ in range(3))
+    total: list[Tensor] = [torch.zeros(()) for _ in watched]
+    before: list[Tensor] = []
+    together: list[list[float]] = [[] for _ in watched]
+    for batch in batches:
+        n += 1
+        means = []
+        for k, (one_of, rng) in enumerate(zip(watched, rngs, strict=True)):
+            one, two = (one_of.estimate(module, batch, rng, chosen)[0] for _ in range(2))
+            mean = (one + two) / 2
+            product[k] += float(one @ two)
+            within[k] += 0.5 * float((one - two).square().sum())
+            squares[k] += float(mean.square().sum())
+            total[k] = total[k] + mean
+            means.append(mean)
+        apart = [mean - means[0] for mean in means]
+        if n % 2 == 0:
+            for k, (now, last) in enumerate(zip(apart, before, strict=True)):
+                together[k].append(float(now @ last))
+        before = apart
+    found = []
+    for k in range(len(watched)):
+        # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): products of different batches alone.
+        between = product[k] / n - (float(total[k].square().sum()) - squares[k]) / (n * (n - 1))
+        whole = between + within[k] / n
+        found.append(Over(between / whole if whole > 0 else math.nan, *_above_zero(together[k])))
+    return found
+
+
+def _above_zero(values: list[float]) -> tuple[float, float]:
+    """Their mean, and the p-value of a one-sided t-test that it is 0."""
+    from scipy.stats import t
+
+    mean, sd = statistics.mean(values), statistics.stdev(values)
+    if sd == 0:
+        return mean, float(mean <= 0)
+    return mean, float(t.sf(mean / sd * math.sqrt(len(values)), len(values) - 1))

@@ -1,0 +1,244 @@
+"""The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves the training alone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from configured import component
+from omegaconf import OmegaConf
+from small_bernoulli import binary_rows, small_dvae
+from small_problems import real, resumed, tensors, train
+from torch import Tensor, nn
+
+from components.contracts.problems import Rows
+from components.contracts.roles import Gradient
+from components.contracts.streams import Beside
+from components.inference.variational.laboratory.frozen import Frozen
+from components.inference.variational.laboratory.spread import Measurable, at_batch, over_batches, spread_of
+from runner import CONF
+from runner.compose.build import built
+from runner.compose.pairs import check_pairs
+from runner.compose.parts import filled
+from runner.mistakes import ConfigError
+from runner.run.rng import Streams
+
+F64 = torch.float64
+LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)
+TRAIN = {"name": "gaussian_vi", "covariance": "diagonal", "noise": "rows", "draws": 10, "initial_std": 0.3}
+LEARNER = {"name": "context_free_cv", "solver": "moving_average", "decay": 0.9}
+
+
+def laboratory(**changes):
+    values = OmegaConf.to_container(OmegaConf.load(CONF / "inference/gradient_variance.yaml"))
+    small = {
+        "at": [0, 3],
+        "iterations": [2, 30],
+        "draws": 60,
+        "batches": 2,
+        "train": TRAIN,
+        "gradients": ["reparam", LEARNER],
+    }
+    return built("inference", filled("inference", values | small | changes, "inference"), "inference")
+
+
+def regression():
+    return real(n=24, n_tasks=1, missing=0.0, batch_size=6)
+
+
+# ---- estimators that are known -----------------------------------------------------------------------------------------
+class Vector(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = nn.Parameter(torch.zeros(3, dtype=F64))
+
+
+class Known(Gradient):
+    """ĝ/N = mean of the rows + offset + sd · noise; counts how often it learnt."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    unbiased: ClassVar[bool] = True
+    sd: float
+    offset: float
+
+    def init(self, module, rng):
+        return [0]
+
+    def estimate(self, module, batch, rng, state):
+        state[0] += 1
+        noise = torch.randn(3, generator=rng.noise, dtype=F64)
+        g = batch.x.mean(0) + self.offset + self.sd * noise
+        return [g * batch.scale * batch.n_rows], {"elbo": g.sum()}, state
+
+
+def known(sd=1.0, offset=0.0):
+    return Measurable("known", Known(name="known", sd=sd, offset=offset), [0], Streams(0))
+
+
+def rows(m, seed=0, sd=1.0):
+    x = sd * torch.randn(m, 4, 3, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    return [Rows(batch, 5.0) for batch in x]
+
+
+def test_moments_of_estimates_are_those_of_numpy():
+    g = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
+    found = spread_of((torch.from_numpy(row), 0.1 * k) for k, row in enumerate(g))
+    assert np.allclose(found.mean, g.mean(0))
+    assert np.allclose(found.variance, g.var(0, ddof=1))
+    assert found.trace == pytest.approx(np.trace(np.cov(g.T)))
+    assert found.norm_variance == pytest.approx(np.linalg.norm(g, axis=1).var(ddof=1))
+    assert found.seconds == pytest.approx(np.median(0.1 * np.arange(50)))
+
+
+def test_what_was_learnt_is_held_while_it_is_measured():
+    one = known()
+    at_batch(one, Vector(), rows(1)[0], Streams(1), 10, [True])
+    assert one.state == [0]
+    one.learn(Vector(), rows(1)[0])
+    assert one.state == [1]
+
+
+def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
+    """Rows N(0, 1), four a batch: the variance of their mean is 1/4 a component, that of the noise sd²."""
+    module, batches = Vector(), rows(2_000)
+    watched = [known(0.5), known(1.0), known(0.5, offset=0.2)]
+    found = over_batches(watched, module, batches, [Streams(k) for k in range(3)], [True])
+    assert found[0].minibatch_share == pytest.approx(0.25 / (0.25 + 0.25), abs=0.03)
+    assert found[1].minibatch_share == pytest.approx(0.25 / (0.25 + 1.0), abs=0.03)
+    assert found[1].bias_p > 0.01
+    assert abs(found[1].bias) < 4 * 1.25 * 3 / 2_000**0.5
+    assert found[2].bias_p < 1e-3
+    assert found[2].bias == pytest.approx(3 * 0.2**2, rel=0.5)
+
+
+def test_p_values_of_unbiased_estimators_are_uniform():
+    p = []
+    for k in range(80):
+        pair = [known(0.5), known(1.0)]
+        p.append(over_batches(pair, Vector(), rows(20, k), [Streams(k), Streams(1_000 + k)], [True])[1].bias_p)
+    assert 0.03 < np.mean(np.array(p) < 0.1) + 0.03 < 0.25
+    assert 0.35 < np.mean(p) < 0.65
+
+
+# ---- in a run --------------------------------------------------------------------------------------------------------
+def test_training_is_what_it_is_without_the_laboratory():
+    problem, inference = regression(), laboratory()
+    alone, _ = train(inference.train, LINEAR, problem, 6)
+    watched, _ = train(inference, LINEAR, problem, 6)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(alone), tensors(watched.fitting), strict=True))
+    assert watched.found
+    assert watched.curves
+
+
+def scores(inference, steps=4):
+    problem = regression()
+    state, _ = train(inference, LINEAR, problem, steps)
+    return inference.posterior(state).scores()
+
+
+def test_variance_falls_as_the_number_of_samples():
+    found = scores(laboratory(gradients=["reparam", {"name": "reparam", "n_samples": 4}], draws=300, iterations=[]))
+    for t in (0, 3):
+        assert found[f"trace_ratio/reparam n_samples=4/{t}"] == pytest.approx(0.25, rel=0.2)
+        assert found[f"trace_ratio/reparam n_samples=1/{t}"] == 1.0
+        assert found[f"bias_p/reparam n_samples=4/{t}"] > 0.01
+    assert {"milliseconds", "variance_seconds", "norm_ratio", "minibatch_share"} <= {
+        name.split("/")[0] for name in found
+    }
+
+
+def test_the_best_ratio_is_below_what_was_learnt():
+    found = scores(laboratory(best_orders=[1, 2], best_draws=400))
+    for t in (0, 3):
+        assert found[f"best_context_free/order 1/{t}"] < 1.05 * found[f"trace_ratio/context_free_cv/{t}"]
+        assert (
+            found[f"best_per_row/order 2/{t}"]
+            < found[f"best_per_row/order 1/{t}"]
+            < found[f"best_context_free/order 1/{t}"]
+        )
+
+
+def test_estimators_learn_beside_the_training_where_there_are_no_iterations():
+    problem, inference = regression(), laboratory(iterations=[], at=[3])
+    before, _ = train(inference, LINEAR, problem, 2)
+    after, _ = train(inference, LINEAR, problem, 4)
+    _, learner = after.learnt
+    assert learner.weight > before.learnt[1].weight > 0
+    assert not after.curves
+    alone, _ = train(inference.train, LINEAR, problem, 4)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(alone), tensors(after.fitting), strict=True))
+
+
+@pytest.mark.parametrize("iterations", [[], [2, 5]])
+def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
+    problem, inference = regression(), laboratory(iterations=iterations, at=[1, 4], draws=4)
+    whole, _ = train(inference, LINEAR, problem, 5)
+    again, _ = resumed(inference, LINEAR, problem, 5, 2, tmp_path)
+
+    def untimed(state):
+        return {k: v for k, v in state.found.items() if k.split("/")[0] not in ("milliseconds", "variance_seconds")}
+
+    assert untimed(whole) == untimed(again)
+    assert whole.curves == again.curves
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+
+
+def test_of_the_guide_alone():
+    """Of a Bernoulli model the parameters of p are left out: their gradient has its variance in every estimator."""
+    problem = binary_rows()
+    model = small_dvae(problem)
+    frozen = Frozen(model, problem, 0, Streams(0), True)
+    looked_at = [name for (name, _), wanted in zip(model.named_parameters(), frozen.chosen(), strict=True) if wanted]
+    assert looked_at
+    assert all(name.startswith("down") for name in looked_at)
+
+
+def test_its_table_and_its_figure(tmp_path):
+    inference = laboratory(draws=4)
+    state, _ = train(inference, LINEAR, regression(), 4)
+    posterior = inference.posterior(state)
+    posterior.artefacts(tmp_path)
+    table = pd.read_csv(tmp_path / "tables/gradient_variance.csv")
+    one = table[(table.score == "trace_ratio") & (table.gradient == "context_free_cv") & (table.step == 3)]
+    assert list(one.iteration.fillna(-1)) == [-1, 2]
+    assert one.value.iloc[0] == pytest.approx(posterior.scores()["trace_ratio/context_free_cv/3"])
+    (figure,) = (f for name, f in posterior.figures().items() if name == "gradient_variance")
+    assert len(figure.axes) == 4
+    assert isinstance(posterior.predict(regression().test.x, torch.Generator()).mean, Tensor)
+
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"train": "map"}, "train: map has no gradient to measure; use vi or gaussian_vi"),
+        ({"at": [5, 3]}, "at: [5, 3] must increase"),
+        ({"iterations": [5, 5]}, "iterations: [5, 5] must increase"),
+        ({"draws": 1}, "draws"),
+        ({"gradients": []}, "gradients"),
+    ],
+)
+def test_mistakes_are_named(changes, told):
+    with pytest.raises(ConfigError) as error:
+        laboratory(**changes)
+    assert told in str(error.value)
+
+
+def test_pairs_that_do_not_fit_are_refused():
+    titanic = component("dataset", "titanic")
+    logistic = component("model", "logistic_regression")
+    with pytest.raises(ConfigError, match=r"inference\.gradients\.1=arm needs bernoulli_layers, which the q"):
+        check_pairs(titanic, logistic, laboratory(gradients=["reparam", "arm"]), None)
+    with pytest.raises(ConfigError, match="needs log_joint"):
+        check_pairs(component("dataset", "images"), component("model", "dvae"), laboratory(gradients=["reparam"]), None)
+
+
+def test_the_laboratory_streams_are_its_own():
+    rng = Streams(0)
+    own = Beside(rng, 10**7)
+    before = rng.noise.get_state()
+    torch.randn(3, generator=own.noise)
+    assert torch.equal(before, rng.noise.get_state())
