@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
+
+Product = Literal["per_row", "batch_sum"]  # what f multiplies: its own row's score, or, summed over the rows, every score
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator
 
 
 def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:
-    """∇ N/B Σ_b surrogate_b, in the order of the parameters; surrogate [B]."""
+    """∇ N/B Σ_b surrogate_b, in the order of the parameters; surrogate [B], or its sum."""
     total = batch.scale * surrogate.sum()
     return list(torch.autograd.grad(total, list(module.parameters()), allow_unused=True))
 
@@ -39,6 +42,11 @@ def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> li
 def elbo(batch: RowBatch, f: Tensor) -> dict[str, Tensor]:
     """−N/B Σ_b f̄_b, the bound of the whole data set."""
     return {"elbo": -batch.scale * f.mean(0).sum()}
+
+
+def factors(f: Tensor, product: Product) -> Tensor:
+    """What the scores of rows are multiplied by, of f [S, B]: [S, B], or [S, 1] where it is summed over the rows first."""
+    return f if product == "per_row" else f.sum(1, keepdim=True)
 
 
 def two_or_more(n_samples: int, name: str, reason: str) -> None:

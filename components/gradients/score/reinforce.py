@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 from torch import Tensor
@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import ascent, drawn, elbo
+from components.gradients.score.log_ratio import Product, ascent, drawn, elbo, factors
 from components.registry import register
 
 
@@ -23,14 +23,18 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
     f [S, B] is multiplied row by row.  Unbiased whatever S and B are, asks for no derivative in z, and varies the more the
-    further the bound is from 0.  Terms: elbo of the whole data set in nats.  There is no state.
+    further the bound is from 0.  ``product: batch_sum``, for comparison alone, has Σ_b' f(z_sb') in the place of f(z_sb), as
+    the code released with the thesis: unbiased too, as scores of other rows have mean 0, with B terms of noise for one.
+    Terms: elbo of the whole data set in nats.  There is no state.
 
     Source: Boustati (2021), eq. (5.2); Williams (1992), section 3; Ranganath, Gerrish and Blei (2014), eq. (3)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True
+    before: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
+    product: Product
 
     def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:
         return None
@@ -39,5 +43,5 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         draws = drawn(module, batch, self.n_samples, rng.noise)
-        surrogate = (draws.log_joint - draws.f * draws.log_q).mean(0)  # [B]
+        surrogate = (draws.log_joint - factors(draws.f, self.product) * draws.log_q).mean(0)  # [B]
         return ascent(module, batch, surrogate), elbo(batch, draws.f), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import ascent, drawn, elbo, two_or_more
+from components.gradients.score.log_ratio import Product, ascent, drawn, elbo, factors, two_or_more
 from components.registry import register
 
 
@@ -23,7 +23,9 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
         ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
 
     f [S, B].  The same as Reinforce with the mean of the row's other S − 1 draws as baseline, hence unbiased; 0 at every draw
-    where the guide is the posterior.  Terms: elbo of the whole data set in nats.  There is no state.
+    where the guide is the posterior.  ``product: batch_sum``, for comparison alone, takes the variance of Σ_b f(z_sb), as the
+    code released with the thesis (which leaves out the ½ besides): unbiased too, with the noise of every row in each row's
+    gradient.  Terms: elbo of the whole data set in nats.  There is no state.
 
     Raises:
         ConfigError: one draw has no variance.
@@ -32,8 +34,10 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True
+    before: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
+    product: Product
 
     @model_validator(mode="after")
     def _compares_draws(self) -> VarGrad:
@@ -48,5 +52,5 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         draws = drawn(module, batch, self.n_samples, rng.noise)
         # Of p only values take part in the variance: its parameters follow the mean of log p.
-        loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
-        return ascent(module, batch, draws.log_joint.mean(0) - loss), elbo(batch, draws.f), None
+        loss = 0.5 * factors(draws.log_q - draws.log_joint.detach(), self.product).var(0)  # [B] or [1]
+        return ascent(module, batch, draws.log_joint.mean(0).sum() - loss.sum()), elbo(batch, draws.f), None

@@ -74,6 +74,29 @@ def test_reinforce_is_5_2_row_by_row(module):
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
 
 
+@pytest.mark.parametrize("name", ["reinforce", "vargrad"])
+def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name):
+    """S⁻¹ Σ_s (Σ_b f_sb) Σ_b ∇ log q_sb, and for VarGrad the covariance of the two sums over the draws."""
+    batch = rows(n=3, scale=2.0)
+    estimator = component("gradient", name, n_samples=S, product="batch_sum")
+    gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
+    draws = drawn(module, batch, S, Streams(0).noise)
+    f, h = draws.f.sum(1), sum(scores(module, draws.log_q[:, b]) for b in range(3))  # [S], [S, P]
+    if name == "reinforce":
+        printed = (f[:, None] * h).mean(0)
+    else:
+        printed = ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
+    torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
+    by_row, _, _ = component("gradient", name, n_samples=S).estimate(module, batch, Streams(0), None)
+    for parameter, g, other in zip(module.named_parameters(), gradients, by_row, strict=True):
+        if parameter[0] not in module.guide:
+            torch.testing.assert_close(g, other, **EXACT)
+    one = rows(n=1)
+    found = [component("gradient", name, n_samples=S, product=p) for p in ("per_row", "batch_sum")]
+    single = [guide_part(module, e.estimate(module, one, Streams(0), None)[0]) for e in found]
+    torch.testing.assert_close(*single, **EXACT)
+
+
 def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     """Lemma 5.4.1: (5.12), (5.13) and (5.14) over all states; and extra draws find it."""
     batch = rows()

@@ -50,6 +50,20 @@ def test_of_the_enumerated_bernoulli_model(key):
     assert largest_z(gradient(key), module, batch, exact_gradient(module, batch)) < 4.2  # of 57 parameters
 
 
+@pytest.mark.parametrize("name", ["reinforce", "vargrad"])
+def test_f_summed_over_the_batch_is_unbiased_and_varies_the_more(name):
+    """Scores of other rows have mean 0; their products with a row's f are noise."""
+    module, batch = SmallBernoulli(), rows(n=8, copies=1, scale=0.5)
+    exact = exact_gradient(module, batch)
+    assert largest_z(component("gradient", name, n_samples=40, product="batch_sum"), module, batch, exact, 1500) < 4.2
+    spread = []
+    for product in ("per_row", "batch_sum"):
+        estimator, rng = component("gradient", name, n_samples=4, product=product), Streams(1)
+        found = torch.stack([flat(estimator.estimate(module, batch, rng, None)[0]) for _ in range(150)])
+        spread.append(float(found.var(0).sum()))
+    assert spread[1] > 3 * spread[0]
+
+
 def test_one_draw_is_enough_where_draws_are_not_compared():
     module, batch = SmallBernoulli(), rows(copies=COPIES, scale=0.005)
     for key in ("reinforce", "running", "oracle", "nvil"):
