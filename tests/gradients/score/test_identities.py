@@ -82,10 +82,7 @@ def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
     draws = drawn(module, batch, S, Streams(0).noise)
     f, h = draws.f.sum(1), sum(scores(module, draws.log_q[:, b]) for b in range(3))  # [S], [S, P]
-    if name == "reinforce":
-        printed = (f[:, None] * h).mean(0)
-    else:
-        printed = ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
+    printed = (f[:, None] * h).mean(0) if name == "reinforce" else ((f - f.mean())[:, None] * h).sum(0) / (S - 1)
     torch.testing.assert_close(guide_part(module, gradients), -2.0 * printed, **EXACT)
     by_row, _, _ = component("gradient", name, n_samples=S).estimate(module, batch, Streams(0), None)
     for parameter, g, other in zip(module.named_parameters(), gradients, by_row, strict=True):

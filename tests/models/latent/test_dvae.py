@@ -55,6 +55,27 @@ def test_the_bound_of_draws_is_the_enumerated_one_and_below_the_likelihood(layer
     assert exact < evidence - 0.1
 
 
+def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
+    """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over the rows."""
+    problem, copies = binary_rows(n=4), 6000
+    module = small_dvae(problem)
+    with torch.no_grad():
+        z = tuple(layer.expand(-1, 4, -1) for layer in every_z())
+        log_q = module.log_q(problem.train, z)
+        log_w = module.log_joint(problem.train, z) - log_q  # [64, B]
+        pairs = (log_q[:, None] + log_q[None]).exp() * torch.logaddexp(log_w[:, None], log_w[None])
+        bound = -(pairs.sum((0, 1)) - torch.tensor(2.0).double().log()).mean()
+        elbo = float(enumerated_elbo(module, problem.train))
+    problem.test = Rows(problem.train.x.repeat(copies, 1), 1.0)
+    problem.importance_samples, problem.evaluation_chunk = 2, 1000
+    weights = problem.log_weights(LatentPosterior(module), Streams(0))  # [2, 4 copies]
+    found = problem.score(LatentPosterior(module), Streams(0))
+    error = float(weights.std()) / copies**0.5
+    assert found["nelbo"] == pytest.approx(-elbo / 4, abs=4 * error)
+    assert found["nll_bound"] == pytest.approx(float(bound), abs=4 * error)
+    assert found["nelbo"] > found["nll_bound"] + 8 * error
+
+
 def test_draws_from_the_prior_have_the_mean_of_the_model():
     module = small_dvae(binary_rows())
     z = module.sample_latent(40_000, Streams(0).noise)
