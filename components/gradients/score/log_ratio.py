@@ -11,9 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 
-Product = Literal[
-    "per_row", "batch_sum"
-]  # what f multiplies: its own row's score, or, summed over the rows, every score
+Product = Literal["per_row", "batch_sum"]  # f multiplies its own row's score, or, summed over the rows, every one
 
 
 @dataclass(frozen=True)
