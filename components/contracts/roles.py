@@ -155,6 +155,7 @@ class Inference(Component, Generic[M, P, B, S]):
     needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
+    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that it keeps of one kind of problem besides
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
     # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     attacks: ClassVar[bool] = False  # True: a defence, which calls ``problem.attacker`` inside ``step``

@@ -49,6 +49,20 @@ class VariationalPosterior:
         return hold(replace(self, n_predict=n), generator)
 
 
+@dataclass(frozen=True)
+class BoundedPosterior(VariationalPosterior):
+    """q(f) of a variational model whose bound on the evidence of the training rows is a score."""
+
+    elbo: float  # nats
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """Minus the bound."""
+        return {"nelbo": -self.elbo}
+
+    def figures(self) -> dict[str, Figure]:
+        return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class GaussianPosterior(Draws):
     """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any others."""

@@ -66,6 +66,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "cgp": ["n_inducing=4"],
         "cmdgp": ["n_inducing=4", "inner_dim=2"],
         "collapsed_mdgp": ["n_inducing=4"],
+        "dgp": ["n_inducing=4", "inner_dim=2"],
         "dvae": ["units=3"],
         "gp_classifier": ["n_inducing=4"],
         "gpytorch_gp": ["n_inducing=4"],
@@ -120,6 +121,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "robustification": ["chains=2", "undefended_steps=1", "train_eps=1"],
         "select_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "share=0.5"],
         "statistical_risk": ["simulations=4"],
+        "vi": ["n_predict=2", "bound_samples=2"],
     },
     "attacker": {
         "ara": ["eps=[0,1]"],

@@ -71,7 +71,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert_same(kept(restored, fresh_rng), kept(state, rng))
 
     posterior = inference.posterior(state)
-    for word in inference.gives:
+    for word in inference.gives | inference.gives_by_kind.get(problem.kind, frozenset()):
         assert isinstance(posterior, POSTERIORS[word]), (
             f"{inference.name} gives {word}, and its posterior does not keep it"
         )

@@ -2,55 +2,111 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
+import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import LogRatio
-from components.contracts.problems import Kind, RowBatch
+from components.contracts.capabilities import Elbo, LogRatio
+from components.contracts.problems import Batch, Kind, RowBatch
 from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.posteriors.latent import LatentPosterior
+from components.posteriors.variational import BoundedPosterior
+from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
+
+CHUNK = 1000  # rows at once where the bound of all is estimated
 
 FittingOfRows = Fitting[LogRatio[RowBatch]]
 
 
+@dataclass
+class FittingOfLabels(Fitting[Elbo]):
+    """A model of labels in training, and what its bound on all rows is scored by."""
+
+    train: Batch = rebuilt()
+    noise: list[Any] = rebuilt()  # of each part of them: always the same, so that the score moves as the model does
+
+
+def parts(whole: Batch) -> Iterator[Batch]:
+    """All rows, so many at once."""
+    for start in range(0, whole.n_rows, CHUNK):
+        yield whole.part(slice(start, start + CHUNK), 1.0)
+
+
 @register("inference", "vi")
-class VI(Inference[LogRatio[RowBatch], Unlabelled, RowBatch, FittingOfRows]):
-    """Variational inference: ascent of a lower bound on log p(x), model and guide at once (Adam or gradient ascent).
+class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch, FittingOfRows | FittingOfLabels]):
+    """Variational inference: ascent of a lower bound on log p(x), or on log p(y | x), by any gradient (Adam or SGD).
 
         φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ Σ_n E_q(z|x_n)[log p(x_n, z) − log q(z|x_n)]
+        of labels                   E[ĝ] = ∇_φ {Σ_n E_q(f_n)[log p(y_n | f_n)] − KL[q ‖ p]}
 
     ĝ is what ``gradient`` estimates from a minibatch; φ are the parameters of the generative model and of its guide q.
-    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of sgd its customary meaning.
+    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of sgd its customary meaning.  Labels are
+    predicted by ``n_predict`` samples, and minus the bound on all training rows (``nelbo``) is estimated by ``bound_samples``.
     Info: the terms of the bound for the whole data set in nats (``elbo``), and the norm of ĝ / N.
 
-    Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm 1."""
+    Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm 1; of labels Salimbeni and
+    Deisenroth (2017), Boustati (2021), section 4.6.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})  # what held-out rows are scored by
-    gives: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset()
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "unlabelled": frozenset({"log_ratio"}),  # what held-out rows are scored by
+        "supervised": frozenset({"elbo"}),  # and what labels are predicted by
+    }
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_module"})
+    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "unlabelled": frozenset({"bounds_likelihood"}),
+        "supervised": frozenset({"predicts", "redraws", "analyses"}),
+    }
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
+    before: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}  # of labels, which had no vi
 
     gradient: Gradient
     n_samples: PositiveInt
     optimizer: Descent
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
+    n_predict: PositiveInt
+    bound_samples: PositiveInt
 
     def needed(self, kind: Kind) -> frozenset[str]:
         return super().needed(kind) | self.gradient.needs
 
-    def init(self, model: LogRatio[RowBatch], problem: Unlabelled, rng: Rng) -> FittingOfRows:
+    def init(
+        self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng
+    ) -> FittingOfRows | FittingOfLabels:
         optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
-        return Fitting(model, optimizer, self.gradient.init(model, rng))
+        learnt = self.gradient.init(model, rng)
+        if isinstance(problem, Supervised):
+            assert isinstance(model, Elbo)
+            every = enumerate(parts(problem.train))
+            noise = [model.draw_noise(part, self.bound_samples, rng.at("noise", i)) for i, part in every]
+            return FittingOfLabels(model, optimizer, learnt, problem.train, noise)
+        assert isinstance(model, LogRatio)
+        return Fitting(model, optimizer, learnt)
 
-    def step(self, state: FittingOfRows, batch: RowBatch, rng: Rng) -> tuple[FittingOfRows, Info]:
+    def step(
+        self, state: FittingOfRows | FittingOfLabels, batch: RowBatch, rng: Rng
+    ) -> tuple[FittingOfRows | FittingOfLabels, Info]:
         return ascend(state, self.gradient, batch, rng)
 
-    def posterior(self, state: FittingOfRows) -> LatentPosterior:
+    def posterior(self, state: FittingOfRows | FittingOfLabels) -> LatentPosterior | BoundedPosterior:
+        if isinstance(state, FittingOfLabels):
+            return BoundedPosterior(state.module, self.n_predict, self.bound(state))
         return LatentPosterior(state.module)
+
+    @staticmethod
+    @torch.no_grad()
+    def bound(state: FittingOfLabels) -> float:
+        """Of all training rows, in nats."""
+        terms = [state.module.elbo(part, noise) for part, noise in zip(parts(state.train), state.noise, strict=True)]
+        return float(torch.stack([term["log_likelihood"] for term in terms]).sum() - terms[0]["kl"])

@@ -1,0 +1,112 @@
+"""Variational inference of labels by any gradient: what its posterior predicts, and the bound that it is scored by."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, defaults
+from omegaconf import OmegaConf
+
+from components.contracts.problems import Batch
+from components.inference.variational import vi as module_of_vi
+from components.problems.supervised import Supervised
+from runner.compose.build import built
+from runner.compose.config import prepare
+from runner.compose.parts import filled
+from runner.mistakes import ConfigError
+from runner.run.rng import Streams
+
+F64 = torch.float64
+LABELS = ["+experiment=cv_dgp", "smoke=true"]
+
+
+def vi(**changes):
+    return built("inference", filled("inference", defaults("inference", "vi") | changes, "inference"), "inference")
+
+
+def curve(n=60):
+    """y = sin 2x with little noise, in units of its own spread."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(n, 1, generator=g, dtype=F64)
+    y = torch.sin(2 * x) + 0.1 * torch.randn(n, 1, generator=g, dtype=F64)
+    train = Batch(x, y / y.std(), torch.ones(n, 1, dtype=torch.bool), 1.0)
+    return Supervised("curve", "real", train, train, 20)
+
+
+def started(inference, problem, **keys):
+    rng = Streams(0)
+    model = component("model", "dgp", **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1} | keys))
+    return inference.init(model.build(problem, rng), problem, rng), rng
+
+
+def test_it_learns_a_curve_and_its_bound_rises():
+    problem, inference = curve(), vi(lr=0.02, n_samples=2)
+    state, rng = started(inference, problem)
+    before = problem.score(inference.posterior(state), rng)
+    for _, batch in problem.batches(inference.sees, rng, 0, 400):
+        state, info = inference.step(state, batch, rng)
+    after = problem.score(inference.posterior(state), rng)
+    assert set(info) == {"elbo", "kl", "grad_norm"}
+    assert before["rmse"] > 0.8 > 0.35 > after["rmse"]
+    assert after["nelbo"] < before["nelbo"] / 5
+    assert {"nlpp", "coverage90"} <= set(after)
+
+
+def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatch):
+    """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL once however many parts the rows are taken in."""
+    monkeypatch.setattr(module_of_vi, "CHUNK", 25)
+    problem, inference = curve(), vi(bound_samples=3)
+    state, _ = started(inference, problem)
+    assert [tuple(noise.shape) for noise in state.noise] == [(3, 25, 2), (3, 25, 2), (3, 10, 2)]
+    with torch.no_grad():
+        state.module.inner.q_mean += 0.5
+        rows = state.module.elbo_rows(problem.train, torch.cat(state.noise, 1))
+        expected = -float(rows.mean(0).sum() - state.module.kl())
+    assert float(state.module.kl().detach()) > 1.0
+    for _ in range(2):
+        assert inference.posterior(state).scores() == {"nelbo": pytest.approx(expected, rel=1e-12)}
+    again, _ = started(inference, problem)
+    assert all(torch.equal(a, b) for a, b in zip(again.noise, state.noise, strict=True))
+
+
+def test_the_score_has_the_mean_of_the_bound():
+    """By 2,000 draws against 2,000 others, within their Monte-Carlo errors."""
+    problem = curve()
+    inference = vi(bound_samples=2000)
+    state, _ = started(inference, problem)
+    noise = state.module.draw_noise(problem.train, 2000, torch.Generator().manual_seed(7))
+    with torch.no_grad():
+        of_draws = state.module.elbo_rows(problem.train, noise).sum(1) - state.module.kl()
+    error = float(of_draws.std()) * (2 / 2000) ** 0.5
+    assert inference.posterior(state).scores()["nelbo"] == pytest.approx(-float(of_draws.mean()), abs=4 * error)
+
+
+def test_records_of_before_its_keys_are_read(make_job):
+    """``n_predict`` and ``bound_samples`` came later: what was recorded without them is the same run."""
+    made = make_job("+experiment=vae_digits", "smoke=true")
+    config = OmegaConf.create(made.config)
+    for key in ("n_predict", "bound_samples"):
+        del config.inference[key]
+    again = prepare(config, made.settings.experiment)
+    assert again.inference == made.inference
+    assert "n_predict" not in again.config["inference"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model=smdgp"], "inference.gradient=reparam needs pathwise, which model=smdgp lacks"),
+        (
+            ["inference.gradient=vargrad", "inference.n_samples=2"],
+            "inference.gradient=vargrad needs log_ratio, which model=dgp lacks",
+        ),
+        (["dataset=titanic", "dataset.batch_size=10"], "model=dgp has no likelihood for the binary labels"),
+        (["model=logistic_regression", "dataset=titanic"], "needs pathwise, which model=logistic_regression lacks"),
+        (["inference.bound_samples=0"], "inference.bound_samples=0: out of range, must be > 0"),
+        (["model.top=closed"], "model.top=closed: not one of sampled | integrated"),
+    ],
+)
+def test_mistakes_are_named(overrides, message, make_job):
+    with pytest.raises(ConfigError) as caught:
+        make_job(*LABELS, *overrides)
+    assert message in str(caught.value)

@@ -1,0 +1,233 @@
+"""The deep GP whose posterior alone is learnt: the equations as printed, the family's own layer, and gradients row by row."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from torch import nn
+
+from components.contracts.capabilities import CAPABILITIES, missing
+from components.contracts.problems import Batch
+from components.gradients.pathwise.bound import flat, row_gradients, whole_gradient
+from components.models.deep_gp.layer import GPLayer
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+F64 = torch.float64
+
+
+def problem(n=40, D=3, seed=0, missing_row=None):
+    g = torch.Generator().manual_seed(seed)
+    x, y = torch.randn(n, D, generator=g, dtype=F64), torch.randn(n, 1, generator=g, dtype=F64)
+    mask = torch.ones(n, 1, dtype=torch.bool)
+    if missing_row is not None:
+        mask[missing_row], y[missing_row] = False, math.nan
+    train = Batch(x, y, mask, 1.0)
+    return Supervised("rows", "real", train, train, 10)
+
+
+def built(data=None, trained=True, **keys):
+    """A model whose q has moved somewhere."""
+    module = component("model", "dgp", **({"n_inducing": 6} | keys)).build(data or problem(), Streams(0))
+    if trained:
+        g = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for p in module.parameters():
+                p += 0.3 * torch.randn(p.shape, generator=g, dtype=F64)
+    return module
+
+
+def noise_of(module, batch, S=2, seed=3):
+    return module.draw_noise(batch, S, torch.Generator().manual_seed(seed))
+
+
+def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6):
+    """f_1 and the moments of f_2 for one row and one noise, from K_uu, K_fu and K_ff as B.2.2 prints them, unwhitened."""
+
+    def k(a, b):
+        return variance * torch.exp(-0.5 * torch.cdist(a, b).square() / lengthscale**2)
+
+    def moments(layer, at):
+        Z = layer.inducing
+        K = k(Z, Z) + variance * jitter * torch.eye(len(Z), dtype=F64)
+        L = torch.linalg.cholesky(K)
+        kfu = k(at[None], Z)
+        mean, spread = [], []
+        for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
+            u, S = L @ m, L @ C @ C.T @ L.T  # q(u) of u = L v, in units of the prior
+            w = torch.linalg.solve(K, kfu.T).T
+            mean.append((w @ u)[0])
+            spread.append((k(at[None], at[None]) - w @ kfu.T + w @ S @ w.T)[0, 0])
+        return torch.stack(mean), torch.stack(spread)
+
+    mean, spread = moments(module.inner, x)
+    features = mean + x[: len(mean)] + spread.sqrt() * noise[: len(mean)]
+    mean, spread = moments(module.top, features)
+    return features, mean[0], spread[0]
+
+
+@pytest.mark.parametrize("top", ["sampled", "integrated"])
+def test_the_rows_of_the_bound_are_those_printed(top):
+    """(B.7) row by row: log N(y_b; f_2(ε_2), σ²) at f_1(ε_1), or its mean over f_2 in closed form."""
+    data = problem()
+    module = built(data, top=top, inner_dim=3)
+    batch = data.train.part(slice(0, 4), 10.0)
+    noise = noise_of(module, batch)
+    assert noise.shape == (2, 4, 4 if top == "sampled" else 3) == (2, 4, module.noise_dim)
+    rows = module.elbo_rows(batch, noise)
+    law = torch.distributions.Normal
+    for s in range(2):
+        for b in range(4):
+            _, mean, variance = sampled_by_hand(module, batch.x[b], noise[s, b])
+            y = batch.y[b, 0]
+            if top == "sampled":
+                expected = law(mean + variance.sqrt() * noise[s, b, -1], 0.1).log_prob(y)
+            else:
+                expected = law(mean, 0.1).log_prob(y) - variance / (2 * 0.01)
+            assert float(rows[s, b].detach()) == pytest.approx(float(expected.detach()), rel=1e-8)
+
+
+def test_the_two_tops_have_one_mean():
+    data = problem()
+    sampled, integrated = built(data, top="sampled"), built(data, top="integrated")
+    batch = data.train.part(slice(0, 1), 40.0)
+    noise = noise_of(sampled, batch, 200_000)
+    one = sampled.elbo_rows(batch, noise) - integrated.elbo_rows(batch, noise[..., :-1])
+    assert abs(float(one.mean())) < 4 * float(one.std()) / len(one) ** 0.5
+
+
+def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
+    """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all that is learnt."""
+    data = problem()
+    layer = built(data, inner_dim=2).inner
+    family = GPLayer("family", layer.inducing[None], 2, shape="squared_exponential", ard=False, lengthscale=2.0, variance=2.0,
+                     q_mean=layer.q_mean[None], q_scale=1.0, mean_weight=layer.mean_weight[None], jitter=1e-6)  # fmt: skip
+    family.q_tril.data.copy_(layer.q_tril[None])
+    mean, variance = layer(data.train.x)
+    m, v, _ = family(data.train.x)
+    assert torch.allclose(mean.T, m[0], atol=1e-10)
+    assert torch.allclose(variance.T, v[0], atol=1e-10)
+    assert torch.allclose(layer.kl(), family.kl())
+    ours = torch.autograd.grad((mean * variance).sum() - layer.kl(), [layer.q_mean, layer.q_packed])
+    theirs = torch.autograd.grad((m * v).sum() - family.kl(), [family.q_mean, family.q_tril])
+    assert torch.allclose(ours[0], theirs[0][0], atol=1e-9)
+    row, column = torch.tril_indices(6, 6)
+    assert torch.allclose(ours[1], theirs[1][0][:, row, column], atol=1e-9)
+
+
+def test_only_the_posterior_is_learnt():
+    """P = Σ_l Q_l (M + M(M + 1)/2): 390 of B.2.2; kernels, noise and inducing inputs are not among them."""
+    module = built(problem(D=5), n_inducing=10, trained=False)
+    assert {name for name, _ in module.named_parameters()} == {
+        "inner.q_mean", "inner.q_packed", "top.q_mean", "top.q_packed",
+    }  # fmt: skip
+    assert sum(p.numel() for p in module.parameters()) == 6 * (10 + 55)
+    assert torch.equal(module.inner.q_tril, torch.eye(10, dtype=F64).expand(5, 10, 10))
+    assert float(module.kl()) == 0.0  # q starts at the prior
+    assert module.noise_dim == 6
+    assert module.context_dim == 6
+
+
+def test_inducing_inputs_are_centroids_and_those_of_the_top_their_means():
+    """k-means of the inputs, which the identity mean leads to the top; principal axes where the width is smaller."""
+    from sklearn.cluster import KMeans
+
+    data = problem(D=3)
+    module = built(data, inner_dim=3)
+    seed = int(torch.randint(2**31, (), generator=Streams(0).init))
+    centres = KMeans(6, n_init=1, random_state=seed).fit(data.train.x.numpy()).cluster_centers_
+    assert torch.allclose(module.inner.inducing, torch.from_numpy(centres))
+    assert torch.equal(module.top.inducing, module.inner.inducing)
+    narrow = built(data, inner_dim=2)
+    assert torch.allclose(narrow.top.inducing, narrow.inner.inducing @ narrow.inner.mean_weight)
+
+
+def test_it_offers_what_its_gradients_need():
+    module = built()
+    assert missing(module, frozenset({"elbo", "pathwise", "normal_noise", "row_context"})) == []
+    assert isinstance(module, nn.Module)
+    assert "row_context" in CAPABILITIES
+    data = problem(missing_row=1)
+    context = built(data).context(data.train.part(slice(0, 3), 1.0))
+    assert torch.equal(context[0], torch.cat([data.train.x[0], data.train.y[0]]))
+    assert float(context[1, -1]) == 0.0
+
+
+def test_the_bound_of_a_batch_is_that_of_its_rows():
+    data = problem()
+    module, batch = built(data), data.train.part(slice(0, 10), 4.0)
+    noise = noise_of(module, batch, 3)
+    terms = module.elbo(batch, noise)
+    assert torch.allclose(terms["log_likelihood"], 4.0 * module.elbo_rows(batch, noise).sum() / 3)
+    assert torch.allclose(terms["elbo"], terms["log_likelihood"] - module.kl())
+
+
+def test_a_missing_label_leaves_no_trace():
+    data = problem(missing_row=2)
+    module = built(data)
+    batch = data.train.part(slice(0, 5), 1.0)
+    noise = noise_of(module, batch)
+    rows = module.elbo_rows(batch, noise)
+    assert torch.equal(rows[:, 2], torch.zeros(2, dtype=F64))
+    by_row, gradients, _ = row_gradients(module, batch, noise)
+    assert float(by_row[2].abs().sum()) == 0.0
+    assert all(torch.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("top", ["sampled", "integrated"])
+def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
+    data = problem()
+    module, batch = built(data, top=top), data.train.part(slice(3, 10), 5.0)
+    noise = noise_of(module, batch, 2)
+    rows, gradients, terms = row_gradients(module, batch, noise)
+    parameters = list(module.parameters())
+    for b in range(7):
+        one = torch.autograd.grad(5.0 * module.elbo_rows(batch, noise)[:, b].mean(), parameters)
+        assert torch.allclose(rows[b], flat(list(one), parameters), atol=1e-9)
+    whole, same = whole_gradient(module, batch, noise)
+    assert torch.allclose(flat(gradients, parameters), flat(whole, parameters), atol=1e-8)
+    assert torch.allclose(terms["elbo"], same["elbo"])
+
+
+def test_curvature_in_the_noise_can_be_had():
+    """Twice differentiable, as a Taylor expansion of the gradient asks: against central differences."""
+    data = problem()
+    module, batch = built(data), data.train.part(slice(0, 2), 1.0)
+    parameters = list(module.parameters())
+
+    def gradient(noise):
+        value = module.elbo_rows(batch, noise).sum()
+        return flat(list(torch.autograd.grad(value, parameters, create_graph=True)), parameters)
+
+    noise = noise_of(module, batch, 1).requires_grad_()
+    direction = torch.randn(noise.shape, generator=torch.Generator().manual_seed(5), dtype=F64)
+    weights = torch.randn(len(gradient(noise)), generator=torch.Generator().manual_seed(6), dtype=F64)
+    (slope,) = torch.autograd.grad(gradient(noise) @ weights, noise)
+    there, back = (float((gradient(noise.detach() + h * direction) @ weights).detach()) for h in (1e-5, -1e-5))
+    assert float((slope * direction).sum()) == pytest.approx((there - back) / 2e-5, rel=1e-6)
+
+
+def test_predictions_integrate_the_top_and_keep_the_noise():
+    """The mixture's moments are those of draws of both layers and of η."""
+    data = problem()
+    module = built(data)
+    x = data.train.x[:2]
+    found = module.sample_predictive(x, 4000, torch.Generator().manual_seed(0))
+    assert found.mu.shape == found.v.shape == (4000, 2, 1)
+    noise = torch.randn(4000, 2, module.noise_dim, generator=torch.Generator().manual_seed(9), dtype=F64)
+    mean, variance = module.top_moments(x, noise)
+    y = mean + (variance + 0.01).sqrt() * torch.randn(4000, 2, generator=torch.Generator().manual_seed(8), dtype=F64)
+    error = y.std(0) / 4000**0.5
+    assert ((found.mean[:, 0] - y.mean(0)).abs() < 5 * error).all()
+    assert torch.allclose(found.variance[:, 0], y.var(0), rtol=0.15)
+
+
+def test_several_tasks_are_refused():
+    data = problem()
+    two = Batch(data.train.x, data.train.y.expand(-1, 2), data.train.mask.expand(-1, 2), 1.0)
+    with pytest.raises(Misfit, match="model=dgp: has one output"):
+        component("model", "dgp").build(Supervised("two", "real", two, two, None), Streams(0))
