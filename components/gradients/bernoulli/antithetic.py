@@ -1,4 +1,4 @@
-"""Antithetic pairs of binary draws, layer by layer: what ARM and DisARM share."""
+"""Antithetic draws of binary variables, layer by layer: what ARM, DisARM and ARMS share."""
 
 from __future__ import annotations
 
@@ -16,22 +16,32 @@ from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import drawn_above, uniform, with_log_odds
 
 
-class AntitheticPairs(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
-    """∂/∂α E f(z) from two draws of each layer that share one uniform number, u and 1 − u, and f's difference between them.
+class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
+    """∂/∂α E f(z) from K draws of each layer whose uniform numbers depend on each other, and how f differs between them.
 
-    f = log p(x, z) − log q(z|x) of a row, [S, B]: it is never summed over rows before it is multiplied.  The layers below
-    are a draw of the guide, the same for both; those above are drawn given each.  Where f depends on φ itself nothing is lost:
-    E[∂ log q/∂φ] = 0.  Both draws of each layer are ones of q, and p learns from all: 2 L evaluations of f a sample."""
+    f = log p(x, z) − log q(z|x) of a row, [K, C, B]: it is never summed over rows before it is multiplied.  The layers below
+    are a draw of the guide, the same for all K; those above are drawn given each.  C such chains go on side by side.  Where f
+    depends on φ itself nothing is lost: E[∂ log q/∂φ] = 0.  Each draw of each layer is one of q, and p learns from all, or
+    from those of the first layer where the others have few draws below them: L K C evaluations of f."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = True
+    first_alone: ClassVar[bool]  # p, and the bound that is told, are of the first layer's draws
 
     n_samples: PositiveInt
 
-    @staticmethod
+    @property
     @abstractmethod
-    def weight(u: Tensor, z: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
-        """What multiplies f(z) − f(z̃) in ∂/∂α, by draw and variable [S, B, D]."""
+    def chains(self) -> int:
+        """C."""
+
+    @abstractmethod
+    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+        """Uniform numbers and the draws that they make, [K, C, B, D] each, of log odds α [C, B, D]."""
+
+    @abstractmethod
+    def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
+        """An estimate of ∂/∂α E f [C, B, D], of u and z [K, C, B, D] and f [K, C, B]."""
 
     def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> None:
         return None
@@ -39,25 +49,47 @@ class AntitheticPairs(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        S, scale = self.n_samples, batch.scale / self.n_samples
-        below: list[Tensor] = []  # z_1 … z_{l−1}
+        scale = batch.scale / self.chains
+        below: list[Tensor] = []  # z_1 … z_{l−1}, [C, B, D] each
         alphas, by_alpha, f = [], [], []
-        joint = torch.zeros((), device=next(module.parameters()).device)
+        joint = []
         for _ in range(module.n_layers):
-            alpha = module.logits(batch, below).expand(S, -1, -1)
+            alpha = module.logits(batch, below).expand(self.chains, -1, -1)
             with torch.no_grad():
-                u, p = uniform(alpha.shape, alpha, rng), alpha.sigmoid()
-                z, other = (u < p).to(alpha), (1 - u < p).to(alpha)  # the pair
-                both = [torch.cat([layer, layer]) for layer in below]
-                pair = drawn_above(module, batch, [*both, torch.cat([z, other])], rng)
-                log_q = module.log_q(batch, pair)
-            log_joint = module.log_joint(batch, pair)
-            joint = joint + log_joint.sum() / (2 * module.n_layers)
-            f.append(log_joint.detach() - log_q)  # [2 S, B]
-            first, second = f[-1].chunk(2)
+                u, z = self.coupled(alpha, rng)
+                same = [layer.repeat(len(z), 1, 1) for layer in below]
+                draws = drawn_above(module, batch, [*same, z.flatten(0, 1)], rng)
+                log_q = module.log_q(batch, draws)
+            log_joint = module.log_joint(batch, draws)
+            joint.append(log_joint.mean(0).sum())
+            f.append((log_joint.detach() - log_q).unflatten(0, z.shape[:2]))  # [K, C, B]
             alphas.append(alpha)
-            by_alpha.append(scale * (first - second)[..., None] * self.weight(u, z, other, alpha.detach()))
-            below.append(z)
-        gradients = with_log_odds(module, scale * joint, alphas, by_alpha)
-        elbo = batch.scale * torch.cat(f).mean(0).sum()
+            by_alpha.append(scale * self.slope(u, z, f[-1], alpha.detach()))
+            below.append(z[0])
+        told = slice(1) if self.first_alone else slice(None)
+        gradients = with_log_odds(module, batch.scale * torch.stack(joint[told]).mean(), alphas, by_alpha)
+        elbo = batch.scale * torch.stack(f[told]).flatten(0, 2).mean(0).sum()
         return gradients, {"elbo": elbo}, None
+
+
+class AntitheticPairs(Antithetic):
+    """Pairs: one uniform number for each variable, used as u and as 1 − u; S pairs of each layer, a chain each."""
+
+    first_alone: ClassVar[bool] = False
+
+    @staticmethod
+    @abstractmethod
+    def weight(u: Tensor, z: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
+        """What multiplies f(z) − f(z̃) in ∂/∂α, by draw and variable [S, B, D]."""
+
+    @property
+    def chains(self) -> int:
+        return self.n_samples
+
+    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+        first = uniform(alpha.shape, alpha, rng)
+        u = torch.stack([first, 1 - first])
+        return u, (u < alpha.sigmoid()).to(alpha)
+
+    def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
+        return (f[0] - f[1])[..., None] * self.weight(u[0], z[0], z[1], alpha)

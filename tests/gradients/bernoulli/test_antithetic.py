@@ -1,4 +1,4 @@
-"""ARM and DisARM against an enumerated gradient, against each other, and where they are refused."""
+"""ARM, DisARM and ARMS against an enumerated gradient, against each other, and where they are refused."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import pytest
 import torch
 from configured import component
 from contract.only import only
+from scipy.stats import multivariate_normal, norm
 from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dvae, z_scores
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
+from components.gradients.bernoulli.arms import both_below, dirichlet, gaussian
 from runner.mistakes import ConfigError
 from runner.run.rng import Streams
 
-NAMES = pytest.mark.parametrize("name", ["arm", "disarm"])
+ARMS = [("arms", {"n_samples": 3, "copula": copula}) for copula in ("dirichlet", "gaussian")]
+ANTITHETIC = pytest.mark.parametrize(("name", "keys"), [("arm", {"n_samples": 1}), ("disarm", {"n_samples": 1}), *ARMS])
 
 
-@NAMES
+@ANTITHETIC
 @pytest.mark.parametrize("layers", [1, 2])
-def test_unbiased(name, layers):
+def test_unbiased(name, keys, layers):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
-    estimator = component("gradient", name, n_samples=1)
+    estimator = component("gradient", name, **keys)
     assert estimator.unbiased
     z = z_scores(estimator, module, Rows(batch.x, 3.0), 100_000)
     assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-@NAMES
+@pytest.mark.parametrize("name", ["arm", "disarm", "arms"])
 def test_the_bound_is_among_its_terms(name):
     problem = binary_rows(n=2)
     module = small_dvae(problem)
@@ -40,10 +43,10 @@ def test_the_bound_is_among_its_terms(name):
     assert [g.shape for g in gradients] == [p.shape for p in module.parameters()]
 
 
-def by_layer(name: str, n_samples: int = 1) -> torch.Tensor:
+def by_layer(name: str, n_samples: int = 1, layers: int = 2) -> torch.Tensor:
     """Variances of 400 estimates, of every parameter of the guide."""
     problem = binary_rows(n=6)
-    module, estimator, rng = small_dvae(problem), component("gradient", name, n_samples=n_samples), Streams(3)
+    module, estimator, rng = small_dvae(problem, layers), component("gradient", name, n_samples=n_samples), Streams(3)
     names = [key for key, _ in module.named_parameters()]
     draws = [estimator.estimate(module, problem.train, rng, None)[0] for _ in range(400)]
     guide = [[g for key, g in zip(names, draw, strict=True) if key.startswith("down")] for draw in draws]
@@ -70,6 +73,48 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
                 torch.testing.assert_close(w[0], w[1], rtol=0, atol=2e-5)
 
 
+def test_arms_of_two_draws_is_disarm():
+    """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1 / max(σ(α), σ(−α))."""
+    arms, disarm = component("gradient", "arms", n_samples=2), component("gradient", "disarm", n_samples=1)
+    alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
+    u, z = arms.coupled(alpha, Streams(0))
+    torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
+    f = torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(arms.slope(u, z, f, alpha), disarm.slope(u, z, f, alpha), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("copula", ["dirichlet", "gaussian"])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copula, n):
+    like, shape = torch.zeros((), dtype=torch.float64), torch.Size([n, 100_000])
+    u = {"dirichlet": dirichlet, "gaussian": gaussian}[copula](shape, like, Streams(0))
+    for m in (0.05, 0.2, 0.4, 0.5):
+        below = (u < m).double()
+        rate, both = below.mean(1), (below[0] * below[-1]).mean()
+        assert float((rate - m).abs().max()) < 4 * (m * (1 - m) / 1e5) ** 0.5
+        expected = float(both_below(copula, torch.tensor(m, dtype=torch.float64), n))
+        assert float(both) == pytest.approx(expected, abs=4 * (max(expected, 1e-5) / 1e5) ** 0.5 + 2e-4 * (n == 2))
+        assert expected < m * m
+
+
+def test_probabilities_of_two_correlated_normals_by_scipy():
+    for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
+        h, r = norm.ppf(m), -1 / (n - 1)
+        exact = multivariate_normal.cdf([h, h], mean=[0, 0], cov=[[1, r], [r, 1]])
+        assert float(both_below("gaussian", torch.tensor(m).double(), n)) == pytest.approx(exact, abs=1e-7)
+
+
+def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
+    """And stays finite where a variable is all but certain, in single precision."""
+    loo, arms = by_layer("vargrad", 4, layers=1), by_layer("arms", 4, layers=1)
+    assert float(arms.sum()) < 0.8 * float(loo.sum())
+    for copula in ("dirichlet", "gaussian"):
+        estimator = component("gradient", "arms", copula=copula)
+        alpha = torch.tensor([-120.0, -40.0, 0.0, 40.0, 120.0]).reshape(1, 1, 5)
+        u, z = estimator.coupled(alpha, Streams(0))
+        assert bool(estimator.slope(u, z, torch.randn(4, 1, 1), alpha).isfinite().all())
+
+
 DVAE_DIGITS = ["+experiment=dvae_digits", "smoke=true"]
 
 
@@ -89,6 +134,10 @@ DVAE_DIGITS = ["+experiment=dvae_digits", "smoke=true"]
             "model=dvae has no likelihood for the real values",
         ),
         ([*DVAE_DIGITS, "model.layers=3"], "model.layers=3"),
+        (
+            [*DVAE_DIGITS, "inference.gradient=arms", "inference.n_samples=1"],
+            "inference.gradient.n_samples: arms compares a draw with the row's others; set inference.n_samples to 2",
+        ),
     ],
 )
 def test_mistakes_are_named(overrides, message, make_job):

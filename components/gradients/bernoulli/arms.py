@@ -1,0 +1,97 @@
+"""ARMS: more than two antithetic draws of binary variables."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import model_validator
+from torch import Tensor
+
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.antithetic import Antithetic
+from components.gradients.bernoulli.layers import uniform
+from components.gradients.score.log_ratio import two_or_more
+from components.registry import register
+
+Copula = Literal["dirichlet", "gaussian"]
+# Gauss-Legendre on (0, 1): the Gaussian copula's probabilities to about 1e-9, for half of 2 draws to about 1e-4
+POINTS = 20
+
+
+def dirichlet(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
+    """u_k = (1 − d_k)^{n−1}, d ~ Dirichlet(1, …, 1) over the first dimension of ``shape`` (n): uniform, one by one."""
+    exponential = -torch.log1p(-uniform(shape, like, rng))
+    d = exponential / exponential.sum(0)
+    return (1 - d).pow(len(exponential) - 1)
+
+
+def gaussian(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
+    """u_k = Φ(e_k), e ~ N(0, 1) with correlation −1/(n − 1) between any two, the least there is."""
+    noise = torch.randn(shape, generator=rng.noise, dtype=like.dtype, device=like.device)
+    n = len(noise)
+    return torch.special.ndtr(math.sqrt(n / (n - 1)) * (noise - noise.mean(0)))
+
+
+def both_below(copula: Copula, m: Tensor, n: int) -> Tensor:
+    """P(u_j < m, u_k < m) of two of n numbers; m in (0, ½]."""
+    if copula == "dirichlet":
+        return (2 * m.pow(1 / (n - 1)) - 1).clamp_min(0).pow(n - 1)
+    # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are independent; r = sin t.
+    h, end = torch.special.ndtri(m), math.asin(-1 / (n - 1))
+    at, weights = _legendre(m)
+    slope = torch.exp(-h.square()[..., None] / (1 + (end * at).sin()))
+    return (m.square() + end / (2 * math.pi) * (slope * weights).sum(-1)).clamp_min(0)
+
+
+def _legendre(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Points and weights of a Gauss-Legendre rule on (0, 1), by eigenvectors (Golub and Welsch 1969)."""
+    k = torch.arange(1, POINTS, dtype=torch.float64)
+    beside = (k / (4 * k.square() - 1).sqrt()).diag(1)
+    at, vectors = torch.linalg.eigh(beside + beside.T)
+    return (at + 1).div(2).to(like), vectors[0].square().to(like)
+
+
+@register("gradient", "arms")
+class ARMS(Antithetic):
+    """ARMS: n draws of each variable, any two of them equally and negatively correlated, each compared with the mean of all.
+
+        ∂/∂α_l E f = E[(n − 1)⁻¹ Σ_k (f(z^k) − f̄) (z_l^k − σ(α_l)) / (1 − ρ_l)],   ρ_l = Corr(z_l^j, z_l^k)
+        z_l^k = 1[u^k < σ(α_l)] where σ(α_l) ≤ ½, else 1[u^k > 1 − σ(α_l)],   (u^1, …, u^n) of a copula, every u^k ~ U(0, 1)
+
+    so that the rarer value of a variable is taken by as few of the n at once as can be.  dirichlet: u = (1 − d)^{n−1},
+    d ~ Dirichlet(1_n), P(u^j, u^k < m) = max(0, 2 m^{1/(n−1)} − 1)^{n−1}; gaussian: normals of correlation −1/(n − 1), ρ by
+    quadrature.  n = S = 2 is DisARM, independent draws (ρ = 0) leave-one-out.  Layers as in ARM, the layers below one draw for
+    all n, because only draws of one α can be compared so: L n evaluations of f; p learns from those of the first layer.
+    f [n, B], α [B, D].  Terms: elbo, of the whole data set in nats.
+
+    Raises:
+        ConfigError: one draw has no others.
+
+    Source: Dimitriev and Zhou (2021)."""
+
+    first_alone: ClassVar[bool] = True
+
+    copula: Copula
+
+    @model_validator(mode="after")
+    def _compares_draws(self) -> ARMS:
+        two_or_more(self.n_samples, "arms", "compares a draw with the row's others")
+        return self
+
+    @property
+    def chains(self) -> int:
+        return 1
+
+    def coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+        shape = torch.Size([self.n_samples, *alpha.shape])
+        u = dirichlet(shape, alpha, rng) if self.copula == "dirichlet" else gaussian(shape, alpha, rng)
+        rare = (u < (-alpha.abs()).sigmoid()).to(alpha)
+        return u, torch.where(alpha > 0, 1 - rare, rare)
+
+    def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
+        n, m = self.n_samples, (-alpha.abs()).sigmoid().clamp_min(torch.finfo(alpha.dtype).tiny)  # P of the rarer value
+        uncorrelated = (1 - both_below(self.copula, m, n) / m) / (1 - m)  # 1 − ρ
+        differences = ((f - f.mean(0))[..., None] * (z - alpha.sigmoid())).sum(0)
+        return differences / (n - 1) / uncorrelated
