@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -76,6 +77,18 @@ def z_scores(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int,
         found.append(flat(gradients))
     drawn = torch.stack(found)
     error, off = drawn.std(0) / groups**0.5, drawn.mean(0) - exact
+    return torch.where(off.abs() < 1e-12, 0.0, off / error)
+
+
+def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) -> Tensor:
+    """(mean − enumerated gradient) / standard error [P] of single draws, each from a state that has learnt nothing yet.
+
+    What learns from the noise that it then corrects shows most at its first step, at a high rate; a settled state hides it."""
+    rng, exact = Streams(7), enumerated_gradient(module, batch)
+    state = estimator.init(module, rng)
+    found = [flat(estimator.estimate(module, batch, rng, copy.deepcopy(state))[0]) for _ in range(draws)]
+    drawn = torch.stack(found)
+    off, error = drawn.mean(0) - exact, drawn.std(0) / draws**0.5
     return torch.where(off.abs() < 1e-12, 0.0, off / error)
 
 

@@ -169,6 +169,9 @@ class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
     @property
     def n_layers(self) -> int: ...  # L
 
+    @property
+    def layer_sizes(self) -> Sequence[int]: ...  # D_1, …, D_L
+
     # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none is given
     def logits(self, batch: Shown, below: Sequence[Tensor]) -> Tensor: ...
 

@@ -45,6 +45,7 @@ class BinaryAutoEncoder(nn.Module):
             self.prior_logits = prior  # [D]
         else:
             self.register_buffer("prior_logits", prior)
+        self.layer_sizes = [len(network.layers[-1].bias) for network in down]
         self.row_shape = like.shape[1:]
         self.to(like)
 

@@ -1,0 +1,72 @@
+"""What estimators of models with binary layers learn on the way: parts that descend the variance of what they correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import BernoulliLayers, RowGuide
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.maths.optimizers import Adam
+from components.models.latent.perceptron import Perceptron
+from components.models.networks.feed_forward import Activation
+
+C = TypeVar("C", bound=nn.Module)
+
+
+@dataclass
+class Learnt(Generic[C]):
+    """What a control variate is made of, and its optimizer."""
+
+    control: C
+    optimizer: Adam
+
+    @classmethod
+    def begun(cls, control: C, lr: float) -> Learnt[C]:
+        return cls(control, Adam(control.parameters(), lr))
+
+
+def descend(state: Learnt[C], by_alpha: Sequence[Tensor]) -> None:
+    """One step of Adam down Σ_l of the mean over draws and rows of |∂/∂α_l|², of ``by_alpha`` [S, B, D_l].
+
+    As long as the mean of ∂/∂α does not depend on what is learnt, that is descent of the variance.  To be called when
+    ``by_alpha`` has been used: a control variate must not know the noise that it corrects."""
+    square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
+    parameters = list(state.control.parameters())
+    for parameter, gradient in zip(parameters, torch.autograd.grad(square, parameters), strict=True):
+        parameter.grad = gradient
+    state.optimizer.step()
+    state.optimizer.zero_grad()
+
+
+def silent(sizes: Sequence[int], activation: Activation, rng: Rng) -> Perceptron:
+    """A perceptron that is 0 wherever it is asked, until it has learnt."""
+    network = Perceptron(sizes, activation, rng)
+    nn.init.zeros_(network.layers[-1].weight)
+    return network
+
+
+class RowLayers(BernoulliLayers[RowBatch], RowGuide[RowBatch], Protocol):
+    """Binary layers, and rows that networks beside the model may read."""
+
+
+class Surrogates(nn.Module):
+    """r_l(x, z_1, …, z_{l−1}, ζ_l), a network for each layer, 0 at first: free functions of a relaxed layer."""
+
+    def __init__(self, module: RowLayers, widths: Iterable[int], rng: Rng):
+        super().__init__()
+        sizes, hidden = list(module.layer_sizes), list(widths)
+        inside = [module.context_dim + sum(sizes[: at + 1]) for at in range(len(sizes))]
+        self.networks = nn.ModuleList(silent([n, *hidden, 1], "tanh", rng) for n in inside)
+        self.to(next(iter(module.parameters())))
+
+    def value(self, module: RowLayers, batch: RowBatch, below: Sequence[Tensor], zeta: Tensor) -> Tensor:
+        """r_l [S, B], of l − 1 layers below and ζ_l, [S, B, D] each."""
+        context = module.context(batch).detach().expand(len(zeta), -1, -1)
+        found: Tensor = self.networks[len(below)](torch.cat([context, *below, zeta], -1))
+        return found.squeeze(-1)

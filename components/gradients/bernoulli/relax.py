@@ -1,0 +1,41 @@
+"""RELAX: the score function with a free function of a relaxed layer as control variate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
+from components.gradients.bernoulli.relaxation import Relaxing
+from components.registry import register
+
+
+@register("gradient", "relax")
+class RELAX(Relaxing[RowLayers, Surrogates]):
+    """RELAX: a network of the relaxed layer is the control variate, one for each layer; f is asked for its values alone.
+
+        ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
+        ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l,   c_φ(ζ) = r_l(x, z_1, …, z_{l−1}, ζ)
+
+    φ descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used: as the mean does not depend on φ, that is descent of the
+    variance.  c_φ is 0 at first, which is Reinforce.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.
+    State: the networks and their optimizer.
+
+    Source: Grathwohl et al. (2018), section 3; for layers one by one Tucker et al. (2017), section 3."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
+
+    widths: list[PositiveInt]
+    lr: PositiveFloat
+
+    def init(self, module: RowLayers, rng: Rng) -> Learnt[Surrogates]:
+        return Learnt.begun(Surrogates(module, self.widths, rng), self.lr)
+
+    def control(
+        self, module: RowLayers, batch: RowBatch, part: Surrogates, below: list[Tensor], zeta: Tensor
+    ) -> Tensor:
+        return part.value(module, batch, below, zeta)

@@ -1,0 +1,51 @@
+"""RELAX with REBAR's relaxation: a network learns what the relaxation leaves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
+from components.gradients.bernoulli.relaxation import Relaxation, Relaxing
+from components.registry import register
+
+
+class Both(nn.Module):
+    """Temperatures and coefficients, and networks."""
+
+    def __init__(self, relaxation: Relaxation, surrogates: Surrogates):
+        super().__init__()
+        self.relaxation, self.surrogates = relaxation, surrogates
+
+
+@register("gradient", "relax_rebar")
+class RelaxREBAR(Relaxing[RowLayers, Both]):
+    """RELAX on top of REBAR: f at the relaxed layer and a network of it are the control variate, one layer at a time.
+
+        ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
+        c_φ(ζ) = η_l f(z_1, …, z_{l−1}, σ(ζ/λ_l), σ(α_{l+1}), …) + r_l(x, z_1, …, z_{l−1}, ζ)
+
+    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used.  r is 0 at first, which
+    is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: φ and its optimizer.
+
+    Source: Grathwohl et al. (2018), section 3; Tucker et al. (2017), section 3."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
+
+    temperature: PositiveFloat
+    coefficient: float
+    widths: list[PositiveInt]
+    lr: PositiveFloat
+
+    def init(self, module: RowLayers, rng: Rng) -> Learnt[Both]:
+        like = next(iter(module.parameters()))
+        relaxation = Relaxation(module.n_layers, self.temperature, self.coefficient, like)
+        return Learnt.begun(Both(relaxation, Surrogates(module, self.widths, rng)), self.lr)
+
+    def control(self, module: RowLayers, batch: RowBatch, part: Both, below: list[Tensor], zeta: Tensor) -> Tensor:
+        relaxed = part.relaxation.value(module, batch, below, zeta)
+        return relaxed + part.surrogates.value(module, batch, below, zeta)

@@ -1,0 +1,116 @@
+"""Control variates of relaxed binary layers, one layer at a time: what REBAR and RELAX share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from components.contracts.capabilities import BernoulliLayers
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.layers import logistic, uniform, with_log_odds
+from components.gradients.bernoulli.learning import Learnt, descend
+
+M = TypeVar("M", bound=BernoulliLayers[RowBatch])
+C = TypeVar("C", bound=nn.Module)
+
+
+class Relaxation(nn.Module):
+    """A temperature λ and a coefficient η for each layer."""
+
+    def __init__(self, layers: int, temperature: float, coefficient: float, like: Tensor):
+        super().__init__()
+        self.log_temperature = nn.Parameter(torch.full((layers,), temperature).log().to(like))
+        self.coefficient = nn.Parameter(torch.full((layers,), coefficient).to(like))
+
+    def value(
+        self, module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], zeta: Tensor
+    ) -> Tensor:
+        """η f(z_1, …, z_{l−1}, σ(ζ/λ), σ(α_{l+1}), …) [S, B]."""
+        at = len(below)
+        layers = [*below, (zeta / self.log_temperature[at].exp()).sigmoid()]
+        while len(layers) < module.n_layers:
+            layers.append(module.logits(batch, layers).sigmoid())
+        f = module.log_joint(batch, tuple(layers)) - module.log_q(batch, tuple(layers))
+        return self.coefficient[at] * f
+
+
+@dataclass(frozen=True)
+class RelaxedDraws:
+    """Draws of all layers, [S, B, D_l] each, and the noise that relaxes them, all without gradient."""
+
+    alphas: list[Tensor]
+    u: list[Tensor]
+    z: list[Tensor]
+    v: list[Tensor]  # what u is drawn anew with, given z
+    f: Tensor  # [S, B]
+
+
+def conditional(z: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
+    """ζ̃ ~ ζ | z, a smooth function of α."""
+    zero = (-alpha).sigmoid()  # P(z = 0)
+    return alpha + logistic(torch.where(z > 0, zero + v * (1 - zero), v * zero))
+
+
+class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
+    """∂/∂α_l E f(z) by the score function, with a control variate c of a relaxed layer, whose mean is known by its path.
+
+        (f(z) − c(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c(ζ) − c(ζ̃)),   ζ = α_l + logit u,   z_l = 1[ζ > 0],   ζ̃ ~ ζ | z_l
+
+    c is any smooth function of ζ_l, given x and the draws below l, that knows nothing of u."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+
+    @property
+    def learns(self) -> bool:
+        return True
+
+    @abstractmethod
+    def control(self, module: M, batch: RowBatch, part: C, below: list[Tensor], zeta: Tensor) -> Tensor:
+        """c(ζ_l) [2 S, B], of the layers below and ζ_l [2 S, B, D]."""
+
+    def estimate(
+        self, module: M, batch: RowBatch, rng: Rng, state: Learnt[C]
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], Learnt[C]]:
+        alphas: list[Tensor] = []
+        u: list[Tensor] = []
+        z: list[Tensor] = []
+        for _ in range(module.n_layers):
+            alphas.append(module.logits(batch, z).expand(self.n_samples, -1, -1))
+            with torch.no_grad():
+                u.append(uniform(alphas[-1].shape, alphas[-1], rng))
+                z.append((alphas[-1] + logistic(u[-1]) > 0).to(alphas[-1]))
+        v = [uniform(alpha.shape, alpha, rng) for alpha in alphas]
+        log_joint = module.log_joint(batch, tuple(z))
+        with torch.no_grad():
+            f = log_joint - module.log_q(batch, tuple(z))  # [S, B]
+        draws = RelaxedDraws([alpha.detach() for alpha in alphas], u, z, v, f)
+        by_alpha = self._by_alpha(module, batch, state.control, draws)
+        scale = batch.scale / self.n_samples
+        gradients = with_log_odds(module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha])
+        if self.learns:
+            descend(state, by_alpha)
+        return gradients, {"elbo": batch.scale * f.mean(0).sum()}, state
+
+    def _by_alpha(self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws) -> list[Tensor]:
+        """∂/∂α_l of each draw, unscaled [S, B, D_l]; functions of what is learnt where it is."""
+        found = []
+        for at, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):
+            alpha = draws.alphas[at].clone().requires_grad_()
+            zeta = torch.cat([alpha + logistic(u), conditional(z, alpha, v)])  # ζ, ζ̃ [2 S, B, D]
+            below = [torch.cat([layer, layer]) for layer in draws.z[:at]]
+            free, conditioned = self.control(module, batch, part, below, zeta).chunk(2)
+            (slope,) = torch.autograd.grad((free - conditioned).sum(), alpha, create_graph=self.learns)
+            score = z - draws.alphas[at].sigmoid()
+            found.append((draws.f - conditioned)[..., None] * score + slope)
+        return found

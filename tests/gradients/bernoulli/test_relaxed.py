@@ -1,0 +1,171 @@
+"""REBAR, RELAX and both at once against an enumerated gradient, their formula literally, and what they learn."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from configured import component
+from contract.only import only
+from small_bernoulli import binary_rows, enumerated_elbo, flat, fresh_z, holm_p, small_dvae, z_scores
+
+from components.contracts.capabilities import BernoulliLayers, RowGuide
+from components.contracts.problems import Rows
+from components.gradients.bernoulli.layers import logistic
+from components.gradients.bernoulli.relaxation import conditional
+from runner.run.checkpoint import pack, unpack
+from runner.run.execute import run
+from runner.run.rng import Streams
+from runner.run.signals import Pruned
+
+LEARNING = [("rebar", {}), ("relax", {"widths": [4]}), ("relax_rebar", {"widths": [4]})]
+LEARN = pytest.mark.parametrize(("name", "keys"), LEARNING)
+
+
+@pytest.mark.parametrize(("name", "keys"), [("rebar", {"adapt": "static"}), *LEARNING])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_unbiased(name, keys, layers):
+    batch = binary_rows(n=2).train
+    module = small_dvae(binary_rows(n=2), layers)
+    estimator = component("gradient", name, lr=0.02, **keys)
+    assert estimator.unbiased
+    z = z_scores(estimator, module, Rows(batch.x, 3.0), 40_000)
+    assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+
+
+@LEARN
+def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
+    problem = binary_rows(n=1)
+    z = fresh_z(component("gradient", name, lr=1.0, **keys), small_dvae(problem), problem.train, 200)
+    assert holm_p(z, 200) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+
+
+def test_logistic_noise_keeps_from_the_ends():
+    assert bool(logistic(torch.tensor([0.0, 0.5, 1 - 1e-8])).isfinite().all())
+
+
+def test_the_formula_by_hand():
+    """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by loops of its own."""
+    problem = binary_rows(n=3)
+    module, x = small_dvae(problem), problem.train.x
+    estimator = component("gradient", "relax_rebar", widths=[4], temperature=0.7, coefficient=0.8)
+    state = estimator.init(module, Streams(1))
+    g = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in state.control.surrogates.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=torch.float64))
+    before = copy.deepcopy(state)
+    found, _, _ = estimator.estimate(module, problem.train, Streams(0), state)
+
+    noise = Streams(0).noise
+    u1, u2, v1, v2 = (torch.rand(1, 3, 3, generator=noise, dtype=torch.float64) for _ in range(4))
+    a1 = module.down[0](x)[None]
+    z1 = (a1 + u1.logit() > 0).double()
+    a2 = module.down[1](z1)
+    z2 = (a2 + u2.logit() > 0).double()
+    networks = before.control.surrogates.networks
+
+    def f(*z):
+        return module.log_joint(problem.train, z) - module.log_q(problem.train, z)
+
+    def first(zeta):
+        soft = (zeta / 0.7).sigmoid()
+        relaxed = 0.8 * f(soft, module.down[1](soft).sigmoid())
+        return relaxed + networks[0](torch.cat([x[None], zeta], -1))[..., 0]
+
+    def second(zeta):
+        return 0.8 * f(z1, (zeta / 0.7).sigmoid()) + networks[1](torch.cat([x[None], z1, zeta], -1))[..., 0]
+
+    surrogate = module.log_joint(problem.train, (z1, z2)).sum()
+    for alpha, u, v, z, c in ((a1, u1, v1, z1, first), (a2, u2, v2, z2, second)):
+        a = alpha.detach().requires_grad_()
+        off = (-a).sigmoid()
+        free, tied = a + u.logit(), a + torch.where(z > 0, off + v * (1 - off), v * off).logit()
+        assert torch.equal(tied > 0, z > 0)
+        torch.testing.assert_close(tied, conditional(z, a, v))
+        (slope,) = torch.autograd.grad((c(free) - c(tied)).sum(), a)
+        by_alpha = (f(z1, z2) - c(tied))[..., None] * (z - a.sigmoid()) + slope
+        surrogate = surrogate + (by_alpha.detach() * alpha).sum()
+    torch.testing.assert_close(flat(found), flat(torch.autograd.grad(surrogate, list(module.parameters()))))
+
+
+def test_networks_that_have_learnt_nothing_change_nothing():
+    """relax begins as the score function, relax_rebar as REBAR."""
+    problem = binary_rows(n=3)
+    module = small_dvae(problem)
+
+    def first(name, **keys):
+        estimator = component("gradient", name, **keys)
+        return flat(estimator.estimate(module, problem.train, Streams(5), estimator.init(module, Streams(0)))[0])
+
+    torch.testing.assert_close(first("relax"), first("rebar", coefficient=0.0, adapt="static"))
+    torch.testing.assert_close(first("relax_rebar"), first("rebar"))
+
+
+def drawn(estimator, state, n: int = 150) -> torch.Tensor:
+    """Summed variance of ``n`` estimates by the guide's parameters, from one state."""
+    problem, rng = binary_rows(n=6), Streams(3)
+    module = small_dvae(problem)
+    names = [key for key, _ in module.named_parameters()]
+    found = []
+    for _ in range(n):
+        gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
+        found.append(flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down")))
+    return torch.stack(found).var(0).sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "steps", "ratio"),
+    [("rebar", {"coefficient": 0.2, "temperature": 2.0}, 80, 0.85), ("relax", {"widths": [10]}, 200, 0.5)],
+)
+def test_what_is_learnt_reduces_the_variance(name, keys, steps, ratio):
+    problem, rng = binary_rows(n=6), Streams(0)
+    module = small_dvae(problem)
+    estimator = component("gradient", name, lr=0.05, **keys)
+    state = estimator.init(module, rng)
+    first = copy.deepcopy(state)
+    for _ in range(steps):
+        state = estimator.estimate(module, problem.train, rng, state)[2]
+    without = component("gradient", "rebar", adapt="static", coefficient=0.0)
+    plain = drawn(without, without.init(module, rng))
+    if name == "rebar":
+        assert float(drawn(estimator, first)) < 0.9 * float(plain)
+    assert float(drawn(estimator, state)) < ratio * float(drawn(estimator, first))
+
+
+@LEARN
+def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
+    problem, rng = binary_rows(n=2), Streams(0)
+    module = small_dvae(problem)
+    stub = only(module, BernoulliLayers, *([] if name == "rebar" else [RowGuide]))  # it asks for nothing else
+    estimator = component("gradient", name, n_samples=20_000, **keys)
+    _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
+    exact = float(enumerated_elbo(module, problem.train).detach())
+    assert float(terms["elbo"]) == pytest.approx(exact, abs=0.08)
+    estimator, tensors = component("gradient", name, **keys), {}
+    packed = pack(state, tensors, "gradient")
+    again = unpack(packed, tensors, estimator.init(stub, rng))
+    runs = []
+    for kept in (state, again):
+        own = Streams(5)
+        for _ in range(3):
+            gradients, _, kept = estimator.estimate(module, problem.train, own, kept)
+        runs.append(gradients)
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+@pytest.mark.parametrize("gradient", ["{name: rebar, lr: 0.05}", "{name: relax_rebar, lr: 0.05, widths: [5]}"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
+    smoke = ["+experiment=dvae_digits", "smoke=true", f"inference.gradient={gradient}", "steps=12"]
+    _, whole = run(make_job(*smoke))
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    often = ["eval_every=6", "checkpoint_every=5", f"output_dir={tmp_path / 'stopped'}"]
+    stopped = make_job(*smoke, *often)
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    _, resumed = run(stopped)
+    assert resumed == whole
