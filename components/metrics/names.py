@@ -12,7 +12,7 @@ _DECISIONS = {
 }  # fmt: skip
 _GRADIENTS = {
     "trace", "trace_ratio", "norm_ratio", "minibatch_share", "bias", "bias_p", "milliseconds", "variance_seconds",
-    "best_per_row", "best_context_free",
+    "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "nelbo"}

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 FLOOR = 1e-6  # smallest ratio that is drawn
 
 
+class Found(Protocol):
+    """By name; see ``laboratory.measured``."""
+
+    @property
+    def scores(self) -> dict[str, float]: ...
+
+    @property
+    def curves(self) -> dict[str, float]: ...
+
+    @property
+    def corrections(self) -> dict[str, list[float]]: ...
+
+
 class Laboratory(Protocol):
     """What these figures read."""
 
@@ -27,16 +40,13 @@ class Laboratory(Protocol):
     def iterations(self) -> list[int]: ...
 
     @property
-    def found(self) -> dict[str, float]: ...
-
-    @property
-    def curves(self) -> dict[str, float]: ...
+    def findings(self) -> Found: ...
 
 
 def _curve(seen: Laboratory, label: str, t: int) -> tuple[list[int], list[float]]:
     """Trace ratio after each number of iterations."""
-    values = [seen.curves[f"{label}/{t}/{n}"] for n in seen.iterations[:-1]]
-    return seen.iterations, [*values, seen.found[f"trace_ratio/{label}/{t}"]]
+    values = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations[:-1]]
+    return seen.iterations, [*values, seen.findings.scores[f"trace_ratio/{label}/{t}"]]
 
 
 def _plain(ax: Axes) -> None:
@@ -52,7 +62,7 @@ def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
         x, y = _curve(seen, label, t)
         ax.plot(x, [max(v, FLOOR) for v in y], "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
-    for name, value in seen.found.items():
+    for name, value in seen.findings.scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")
             ax.axhline(max(value, FLOOR), color="0.5", lw=0.8, ls=":" if "per_row" in kind else "--")
@@ -69,11 +79,11 @@ def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
 
 def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
-        ratio, time = (seen.found[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
+        ratio, time = (seen.findings.scores[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
         ax.plot(time, max(ratio, FLOOR), "o", color=PALETTE[k % len(PALETTE)], label=label)
     first = seen.labels[0]
-    slow = max(seen.found[f"milliseconds/{label}/{t}"] for label in seen.labels)
-    start = seen.found[f"milliseconds/{first}/{t}"]
+    slow = max(seen.findings.scores[f"milliseconds/{label}/{t}"] for label in seen.labels)
+    start = seen.findings.scores[f"milliseconds/{first}/{t}"]
     x = [start * (slow / start) ** (i / 20) for i in range(21)] if slow > start > 0 else [start]
     ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # as much variance × time as the first
     ax.set(xscale="log", yscale="log", xlabel="milliseconds an estimate", title=f"cost after {t:,} steps")
@@ -83,7 +93,7 @@ def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
 def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
     """Trace ratios by iteration of learning and by step of training, and ratio against time at the last freeze; the line there
     joins what has as much variance × time as the first gradient.  Nothing before the first freeze."""
-    reached = [t for t in seen.at if f"trace_ratio/{seen.labels[0]}/{t}" in seen.found]
+    reached = [t for t in seen.at if f"trace_ratio/{seen.labels[0]}/{t}" in seen.findings.scores]
     if not reached:
         return {}
     panels = reached if len(seen.iterations) > 1 else []
@@ -92,7 +102,7 @@ def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
         _learning(ax, seen, t)
     steps, costs = axes[-2:]
     for k, label in enumerate(seen.labels):
-        y = [max(seen.found[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
+        y = [max(seen.findings.scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
         steps.plot(range(len(reached)), y, "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
     steps.set(yscale="log", xlabel="steps of training", title="when learnt")
     _plain(steps)
@@ -102,3 +112,19 @@ def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
     handles, names = steps.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=min(4, math.ceil(len(names))), fontsize=8)
     return {"gradient_variance": figure}
+
+
+def correction_spread(seen: Laboratory) -> dict[str, Figure]:
+    """The distribution function of |δ_i^CV/E[a_VarGrad]| over parameters and rows, a curve for each freeze (Boustati 2021,
+    Figure 5.2 as a distribution function).  Nothing where it was not looked at."""
+    if not seen.findings.corrections:
+        return {}
+    figure, (ax,) = new_figure()
+    for k, (t, quantiles) in enumerate(seen.findings.corrections.items()):
+        share = [i / (len(quantiles) - 1) for i in range(len(quantiles))]
+        ax.plot(
+            [max(q, FLOOR) for q in quantiles], share, color=PALETTE[k % len(PALETTE)], label=f"after {int(t):,} steps"
+        )
+    ax.set(xscale="log", xlabel="|δ / E a|", ylabel="share of parameters below")
+    ax.legend()
+    return {"corrections": figure}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ class Drawn:
 
     log_q: Tensor  # log q(z_sb|x_b) [S, B]
     log_joint: Tensor  # log p(x_b, z_sb) [S, B]
+    z: Any  # the draws, a tensor or a tuple of them
 
     @property
     def f(self) -> Tensor:
@@ -30,7 +31,7 @@ class Drawn:
 def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
     """S draws for each row from the module's own guide, and the densities at them."""
     z = module.sample(batch, n_samples, generator)
-    return Drawn(module.log_q(batch, z), module.log_joint(batch, z))
+    return Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
 
 
 def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils._pytree import tree_map
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
@@ -15,8 +17,9 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import Drawn, drawn, elbo, two_or_more
 from components.registry import register
+from components.trouble import Misfit
 
-TOGETHER = 8  # extra draws whose scores are found in one backward pass: its memory grows with the square
+NUMBERS = 2**22  # of the scores of extra draws that are held at once
 
 
 @dataclass
@@ -33,20 +36,33 @@ def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
     return Moments(zero, zero.clone())
 
 
-def by_draw(module: LogRatio[RowBatch], draws: Drawn) -> tuple[Tensor, Tensor]:
+class LogQ(nn.Module):
+    """log q as a module of its own, which ``functional_call`` can be given other parameters for."""
+
+    def __init__(self, module: LogRatio[RowBatch]):
+        super().__init__()
+        if not isinstance(module, nn.Module):
+            raise Misfit("gradient=reinforce_cv differentiates log q draw by draw, which takes a module of torch")
+        self.module, self.guide = module, (module,)  # one object; the tuple keeps its parameters from counting twice
+
+    def forward(self, batch: RowBatch, z: Any) -> Tensor:
+        return self.guide[0].log_q(batch, z)[0]  # [B], of z [1, B, …]
+
+
+def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[Tensor, Tensor]:
     """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all parameters end to end."""
-    S, B = draws.f.shape
-    parameters = list(module.parameters())
-    own = torch.eye(S, dtype=draws.f.dtype, device=draws.f.device).unsqueeze(-1)  # [S, S, 1]
-    cotangents = torch.cat([own * draws.f, own.expand(S, S, B)])  # [2S, S, B]
-    found = torch.autograd.grad(
-        draws.log_q, parameters, cotangents, retain_graph=True, is_grads_batched=True, allow_unused=True
-    )
-    flat = [
-        p.new_zeros(2 * S, p.numel()) if g is None else g.flatten(1) for p, g in zip(parameters, found, strict=True)
-    ]
-    both = torch.cat(flat, 1)
-    return both[:S], both[S:]
+    log_q = LogQ(module)
+    start = {name: p.detach() for name, p in log_q.named_parameters()}
+
+    def of_draw(z: Any, f: Tensor) -> tuple[Tensor, Tensor]:
+        one = tree_map(lambda layer: layer[None], z)
+        value, pulled = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one)), start)
+        both = (pulled(weight)[0] for weight in (f, torch.ones_like(value)))
+        X, H = (torch.cat([found[name].flatten() for name in start]) for found in both)
+        return X, H
+
+    found: tuple[Tensor, Tensor] = torch.func.vmap(of_draw)(draws.z, draws.f)
+    return found
 
 
 def coefficient(product: Tensor, square: Tensor) -> Tensor:
@@ -98,7 +114,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Moments | None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
         draws = drawn(module, batch, self.n_samples, rng.noise)
-        X, H = by_draw(module, draws)
+        X, H = by_draw(module, batch, draws)
         product, square = X * H, H.square()
         if self.coefficient == "sampled":
             a = coefficient(product.sum(0) - product, square.sum(0) - square)  # [S, P]
@@ -118,8 +134,9 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     def _beside(self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng) -> Moments:
         """The sums over draws that are used for nothing else."""
         sums = nothing_yet(module)
-        for begin in range(0, n_samples, TOGETHER):
-            X, H = by_draw(module, drawn(module, batch, min(TOGETHER, n_samples - begin), rng.noise))
+        together = max(1, NUMBERS // len(sums.product))
+        for begin in range(0, n_samples, together):
+            X, H = by_draw(module, batch, drawn(module, batch, min(together, n_samples - begin), rng.noise))
             sums = Moments(sums.product + (X * H).sum(0), sums.square + H.square().sum(0))
         return sums
 

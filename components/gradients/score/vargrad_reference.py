@@ -62,7 +62,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
         if self.refresh and state.t % self.refresh == 0:
             state.module.load_state_dict(module.state_dict())
         z = state.module.sample(batch, self.n_samples, rng.noise)
-        draws = Drawn(module.log_q(batch, z), module.log_joint(batch, z))
+        draws = Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
         loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
         gradients = ascent(module, batch, draws.log_joint.mean(0) - loss)
         with torch.no_grad():

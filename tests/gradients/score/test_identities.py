@@ -113,7 +113,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     assert float(delta.abs().max()) > 0.1
 
     many = rows(copies=1)
-    X, H = by_draw(module, drawn(module, many, 1000, Streams(0).noise))
+    X, H = by_draw(module, many, drawn(module, many, 1000, Streams(0).noise))
     found = coefficient((X * H).sum(0), H.square().sum(0))
     names = [name for name, _ in module.named_parameters()]
     sizes = [p.numel() for p in module.parameters()]
@@ -150,7 +150,7 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
     first, _, state = estimator.estimate(module, batch, rng, state)
     torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
     draws = drawn(module, batch, 2, Streams(0).noise)
-    X, H = by_draw(module, draws)
+    X, H = by_draw(module, batch, draws)
     torch.testing.assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
     torch.testing.assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
 

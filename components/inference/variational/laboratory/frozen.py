@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor, nn
 
 from components.contracts.capabilities import LogRatio, NormalNoise
 from components.contracts.capabilities.variational import Trainable
-from components.contracts.problems import RowBatch
+from components.contracts.problems import Batch, RowBatch
 from components.contracts.streams import Beside, Rng
+from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
+from components.inference.variational.laboratory.evidence import log_evidence, weights_of_q
+from components.inference.variational.laboratory.score_coefficients import corrections, rows_of
 from components.inference.variational.laboratory.spread import Measurable, Over, Spread, at_batch, over_batches
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -21,7 +25,7 @@ from components.trouble import Misfit
 
 Rowwise = Supervised | Unlabelled
 # Streams of a freeze, by what they are for; estimators follow in those of INIT.
-FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, INIT = range(7)
+FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, SCORE, BOUND, INIT = range(9)
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,53 @@ class Frozen:
         return Best(
             *(statistics.fmean(values) for values in zip(*((b.per_row, b.context_free) for b in found), strict=True))
         )
+
+    def corrections(self, batches: int, draws: int, chosen: list[bool]) -> dict[str, Tensor]:
+        """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and spread), by name [n, …]: of
+        each row of the fixed batches where rows have latent variables of their own, otherwise of each batch.
+
+        Raises:
+            Misfit: the module has no score function."""
+        module = self.module
+        if not isinstance(module, LogRatio) or not isinstance(module, nn.Module):
+            raise Misfit("inference.correction_draws asks for a log q, which this model has not; set it to null")
+        named = zip(module.named_parameters(), chosen, strict=True)
+        vectors = {name: p for (name, p), wanted in named if wanted and p.dim() == 1}
+        generator = self.own(SCORE).noise
+        found = [
+            corrections(module, part, list(vectors.values()), draws, generator)
+            for part in rows_of(module, self.shown(FIXED, 0, batches))
+        ]
+        return {name: torch.stack(of) for name, of in zip(vectors, zip(*found, strict=True), strict=True)}
+
+    def kl(self, log_evidence: float, draws: int) -> dict[str, float]:
+        """KL(q ‖ p(θ|y)) = log p(y) − ELBO; what it would be with log p(y) by importance sampling from q; and the denominator
+        of Boustati (2021), eq. (C.3)."""
+        q = self.gaussian()
+        with torch.no_grad():
+            log_weights = weights_of_q(q, self.train(), draws, self.own(BOUND).noise)
+        elbo, by_q = float(log_weights.mean()), float(log_weights.logsumexp(0)) - math.log(draws)
+        kl = max(log_evidence - elbo, 1e-12)
+        return {
+            "kl": kl,
+            "kl_by_q": by_q - elbo,
+            "bound_denominator": abs(math.sqrt(kl) - log_evidence / math.sqrt(kl)),
+        }
+
+    def log_evidence(self, particles: int) -> float:
+        """log p(y) of the log joint that q is fitted to."""
+        q = self.gaussian()
+        return float(log_evidence(q.target.model, self.train(), q.mean, particles, self.own(BOUND).noise))
+
+    def gaussian(self) -> GlobalGaussian:
+        """Raises Misfit: the module is not a Gaussian q of all parameters."""
+        if not isinstance(self.module, GlobalGaussian):
+            raise Misfit("inference.evidence_particles asks for inference.train=gaussian_vi; set it to null")
+        return self.module
+
+    def train(self) -> Batch:
+        assert isinstance(self.problem, Supervised)
+        return self.problem.train
 
 
 def scores_of(watched: list[Measurable], spreads: list[list[Spread]]) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from components.contracts.capabilities.variational import Trainable
@@ -17,12 +18,14 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import Fitting
 from components.inference.variational.laboratory.frozen import INIT, Frozen, Rowwise, scores_of
-from components.inference.variational.laboratory.measured import Measured, MeasuredBound, MeasuredPredictions
+from components.inference.variational.laboratory.measured import Findings, Measured, MeasuredBound, MeasuredPredictions
 from components.inference.variational.laboratory.spread import Measurable
 from components.registry import register
 
 FIRST = 10**7  # index of the laboratory's own streams: beyond those of any step
 EACH = 10**3  # streams at each step
+QUANTILES = 101
+BOUND_DRAWS = 2_000  # behind a bound (Boustati C.3.1)
 BESIDE = 500  # from there on those of estimators that learn beside the training
 
 
@@ -33,8 +36,7 @@ class LaboratoryState:
     fitting: Fitting[Any]
     step: int
     learnt: list[Any]  # states of the estimators that learn beside the training; empty where they learn at each freeze
-    found: dict[str, float]  # scores by name
-    curves: dict[str, float]  # trace ratios on the way, by <gradient>/<t>/<iteration>
+    findings: Findings
     problem: Rowwise = rebuilt()
 
 
@@ -63,16 +65,18 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     those alone that q depends on: the others have one and the same gradient in score-function estimators.
 
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as Boustati prints it),
-    minibatch_share (of the variance over fresh batches), bias (its squared norm, estimated without bias), bias_p (of no
-    bias against g₀), milliseconds (median time of an estimate), variance_seconds (trace · time, as a ratio); and
+    minibatch_share (of the variance, over draws/2 fresh batches), bias (its squared norm, estimated without bias), bias_p (of
+    no bias against g₀), milliseconds (median time of an estimate), variance_seconds (trace · time, as a ratio); and
     best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial of order k of the noise can have,
-    by closed form.  The posterior is that of the method that trains.
+    by closed form.  With ``correction_draws``: correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
+    parameters and, of all of them, correction/all/<t> and correction_q95/all/<t>.  With ``evidence_particles``: log_evidence,
+    kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  The posterior is that of the method that trains.
 
     Raises:
         ConfigError: ``train`` holds no gradient; fewer than 2 draws.
         Misfit: the best ratio of a module whose noise is not normal, or the guide of one without.
 
-    Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eq. (4.8)."""
+    Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -89,6 +93,8 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     parameters: Literal["all", "guide"]
     best_orders: list[PositiveInt]
     best_draws: PositiveInt
+    correction_draws: PositiveInt | None
+    evidence_particles: PositiveInt | None
 
     @model_validator(mode="after")
     def _measurable(self) -> GradientVariance:
@@ -109,7 +115,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     def init(self, model: Any, problem: Rowwise, rng: Rng) -> LaboratoryState:
         fitting = self.train.init(model, problem, rng)
         beside = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
-        return self._measured(LaboratoryState(fitting, 0, beside, {}, {}, problem), rng)
+        return self._measured(LaboratoryState(fitting, 0, beside, Findings(), problem), rng)
 
     def step(self, state: LaboratoryState, batch: RowBatch, rng: Rng) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
@@ -121,7 +127,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
 
     def posterior(self, state: LaboratoryState) -> Measured:
         inner = self.train.posterior(state.fitting)
-        facts = (labels(self.gradients), list(self.at), list(self.iterations), dict(state.found), dict(state.curves))
+        facts = (labels(self.gradients), list(self.at), list(self.iterations), copy.deepcopy(state.findings))
         if isinstance(inner, BoundsLikelihood):
             return MeasuredBound(*facts, inner)
         assert isinstance(inner, Predicts)
@@ -142,16 +148,31 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         watched = [
             Measurable(*parts) for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
-        chosen, found, curves = frozen.chosen(), dict(state.found), dict(state.curves)
+        chosen, new = frozen.chosen(), copy.deepcopy(state.findings)
         for start, stop in itertools.pairwise([0, *self.iterations]):
             frozen.teach(watched, start, stop)
             if stop < self.iterations[-1]:
                 at_work = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
-                curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in at_work.items()}
+                new.curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in at_work.items()}
         scores = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
-        for one, over in zip(watched, frozen.over(watched, self.draws, chosen), strict=True):
-            found |= {f"{name}/{one.label}/{t}": v for name, v in (scores[one.label] | asdict(over)).items()}
+        for one, over in zip(watched, frozen.over(watched, max(4, self.draws // 2), chosen), strict=True):
+            new.scores |= {f"{name}/{one.label}/{t}": v for name, v in (scores[one.label] | asdict(over)).items()}
         for order in self.best_orders:
             best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
-            found |= {f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()}
-        return replace(state, found=found, curves=curves)
+            new.scores |= {f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()}
+        if self.correction_draws is not None:
+            by_name = frozen.corrections(self.batches, self.correction_draws, chosen)
+            ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
+            new.scores |= {f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()}
+            new.scores |= {
+                f"correction/all/{t}": float(ratios.mean()),
+                f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
+            }
+            new.corrections[str(t)] = ratios.quantile(torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)).tolist()
+        if self.evidence_particles is not None:
+            if "log_evidence" not in new.scores:
+                new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
+            new.scores |= {
+                f"{name}/{t}": value for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
+            }
+        return replace(state, findings=new)

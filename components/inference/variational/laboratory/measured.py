@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,34 +17,50 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def _parts(name: str) -> tuple[str, str | None, str | None]:
+    """Score, gradient and step of a score's name, of which it may lack the middle or all but the first."""
+    score, *rest = name.split("/")
+    return score, rest[0] if len(rest) > 1 else None, rest[-1] if rest else None
+
+
+@dataclass
+class Findings:
+    """What was found at the freezes so far."""
+
+    scores: dict[str, float] = field(default_factory=dict)  # by name, "trace_ratio/<gradient>/<step>"
+    curves: dict[str, float] = field(
+        default_factory=dict
+    )  # trace ratios on the way, by "<gradient>/<step>/<iteration>"
+    corrections: dict[str, list[float]] = field(default_factory=dict)  # quantiles of |δ^CV/E[a_VarGrad]| by step
+
+
 @dataclass(frozen=True)
 class Measured:
-    """Scores by name, "trace_ratio/<gradient>/<step>", figures of them, and a table with all."""
+    """Scores, figures of them, and a table with all."""
 
     labels: list[str]  # of the gradients, the first of which the others are measured against
     at: list[int]
     iterations: list[int]
-    found: dict[str, float]
-    curves: dict[str, float]  # trace ratios while estimators were learning, by "<gradient>/<step>/<iteration>"
+    findings: Findings
     inner: object
 
     def scores(self) -> dict[str, Tensor | float]:
         own = self.inner.scores() if isinstance(self.inner, Analyses) else {}
-        return {**own, **self.found}
+        return {**own, **self.findings.scores}
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.variational.gradient_variance import gradient_variance
+        from components.figures.variational.gradient_variance import correction_spread, gradient_variance
 
         own = self.inner.figures() if isinstance(self.inner, Analyses) else {}
-        return own | gradient_variance(self)
+        return own | gradient_variance(self) | correction_spread(self)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was learnt) and value."""
         import pandas as pd
 
         written = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []
-        found = [(*name.split("/"), None, value) for name, value in self.found.items()]
-        learning = [("trace_ratio", *name.split("/"), value) for name, value in self.curves.items()]
+        found = [(*_parts(name), None, value) for name, value in self.findings.scores.items()]
+        learning = [("trace_ratio", *name.split("/"), value) for name, value in self.findings.curves.items()]
         path = folder / "tables" / "gradient_variance.csv"
         path.parent.mkdir(exist_ok=True)
         columns = ["score", "gradient", "step", "iteration", "value"]

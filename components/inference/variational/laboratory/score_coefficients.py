@@ -1,0 +1,52 @@
+"""How far VarGrad's coefficient is from the best one: the correction δ of the score function as control variate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import LogRatio, RowGuide
+from components.contracts.problems import RowBatch
+from components.gradients.score.log_ratio import drawn
+
+TOGETHER = 40  # draws whose scores are found in one backward pass
+
+
+def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
+    """What has one f: a row where each has latent variables of its own, otherwise a batch."""
+    for batch in batches:
+        if not isinstance(module, RowGuide):
+            yield batch
+            continue
+        for row in range(batch.n_rows):
+            yield batch.part(slice(row, row + 1), batch.scale * batch.n_rows)
+
+
+def corrections(
+    module: LogRatio[RowBatch], batch: RowBatch, parameters: list[nn.Parameter], draws: int, generator: torch.Generator
+) -> list[Tensor]:
+    """δ_i^CV / E[a_VarGrad] of each parameter, of the shape that it has, by moments of ``draws`` draws.
+
+        δ_i = Cov(f, h_i²)/Var(h_i),   h_i = ∂_i log q(z|x),   E[a_VarGrad] = E f = −ELBO
+
+    f is that of the whole batch, and so is the score: where its rows share one z, log q is counted once for each.
+
+    Source: Boustati (2021), eq. (5.14) and Lemma 5.4.1."""
+    count, f_sum = 0, 0.0
+    square = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]  # Σ h²
+    product = [s.clone() for s in square]  # Σ f h²
+    while count < draws:
+        S = min(TOGETHER, draws - count)
+        found = drawn(module, batch, S, generator)
+        f = found.f.sum(1).double()  # [S]
+        each = torch.eye(S, dtype=found.log_q.dtype, device=found.log_q.device).unsqueeze(-1).expand(S, S, batch.n_rows)
+        h = torch.autograd.grad(found.log_q, parameters, each, is_grads_batched=True)
+        for s, p, one in zip(square, product, h, strict=True):
+            h2 = one.double().square()  # [S, …]
+            s += h2.sum(0)
+            p += torch.tensordot(f, h2, 1)
+        count, f_sum = count + S, f_sum + float(f.sum())
+    mean = f_sum / draws
+    return [(p / draws - mean * s / draws) / (s / draws) / mean for s, p in zip(square, product, strict=True)]
