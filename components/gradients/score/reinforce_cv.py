@@ -56,7 +56,7 @@ def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[
 
     def of_draw(z: Any, f: Tensor) -> tuple[Tensor, Tensor]:
         one = tree_map(lambda layer: layer[None], z)
-        value, pulled = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one)), start)
+        value, pulled, *_ = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one)), start)
         both = (pulled(weight)[0] for weight in (f, torch.ones_like(value)))
         X, H = (torch.cat([found[name].flatten() for name in start]) for found in both)
         return X, H

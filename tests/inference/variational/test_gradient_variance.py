@@ -82,7 +82,7 @@ def known(sd=1.0, offset=0.0):
 
 
 def rows(m, seed=0, sd=1.0):
-    x = sd * torch.randn(m, 4, 3, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    x = 2 + sd * torch.randn(m, 4, 3, generator=torch.Generator().manual_seed(seed), dtype=F64)
     return [Rows(batch, 5.0) for batch in x]
 
 
