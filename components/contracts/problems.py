@@ -48,6 +48,7 @@ class Batch:
     y: Tensor  # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
     mask: Tensor  # [B, T] bool: which labels are observed
     scale: float
+    numbers: Tensor | None = None  # [B] long: which rows of the training set they are; None: nothing says so
 
     @property
     def n_rows(self) -> int:
@@ -55,7 +56,8 @@ class Batch:
 
     def part(self, rows: Tensor | slice, scale: float) -> Batch:
         """Some of the rows, each of which stands for ``scale`` rows."""
-        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale)
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale, numbers=numbers)
 
 
 @dataclass(frozen=True)

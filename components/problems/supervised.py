@@ -80,10 +80,11 @@ class Supervised:
         """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
         size = None if sees == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
-            yield (
-                step,
-                self.train if rows is None else self.train.part(rows.to(self.train.x.device), self.n / len(rows)),
-            )
+            if rows is None:
+                yield step, self.train
+            else:
+                rows = rows.to(self.train.x.device)
+                yield step, replace(self.train.part(rows, self.n / len(rows)), numbers=rows)
 
     def held_out(self, share: float, rng: Rng) -> Supervised:
         """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.

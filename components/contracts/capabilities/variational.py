@@ -108,6 +108,27 @@ class NormalNoise(Pathwise[Shown], Protocol[Shown]):
     def noise_dim(self) -> int: ...  # D
 
 
+@runtime_checkable
+class LocationScale(NormalNoise[Shown], Protocol[Shown]):
+    """Latent variables θ = m + L ε, through which alone the noise enters the bound: what is quadratic in θ has a known mean."""
+
+    def location_scale(
+        self, batch: Shown
+    ) -> tuple[Tensor, Tensor]: ...  # m [B, D], L [B, D, D]; B = 1 where rows share them
+
+    def rows_at(
+        self, batch: Shown, theta: Tensor
+    ) -> Tensor: ...  # what of ``elbo_rows`` depends on θ [S, B, D]: [S, B]
+
+
+@runtime_checkable
+class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
+    """One θ for all rows of a data set, which has so many."""
+
+    @property
+    def n_data(self) -> int: ...  # N; 0 where there are no rows
+
+
 class Contextual(Protocol[Shown]):
     """What tells rows apart: their inputs, and their labels where there are some; what networks beside the model may read."""
 

@@ -62,7 +62,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
     makes: ClassVar[frozenset[str]] = frozenset(
-        {"pathwise", "log_ratio", "normal_noise", "row_context", "path_derivative"}
+        {"pathwise", "log_ratio", "normal_noise", "row_context", "path_derivative", "location_scale", "global_latent"}
     )
 
     gradient: Gradient
@@ -79,8 +79,9 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
-        values = problem.n_inputs + problem.n_tasks if isinstance(problem, Supervised) else 0
-        q = GlobalGaussian(JointByRows(model, values), mean, self.initial_std, self.covariance == "full", self.noise)
+        labelled = isinstance(problem, Supervised)
+        target = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n) if labelled else JointByRows(model)
+        q = GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
         train = problem.train if isinstance(problem, Supervised) else None
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)

@@ -23,6 +23,7 @@ class JointByRows:
 
     model: LogJoint
     context_dim: int = 0  # values of a row, inputs and labels; 0 of a density
+    n_data: int = 0  # N, rows of the training set; 0 of a density
 
     @property
     def prior_std(self) -> Tensor | None:
@@ -115,11 +116,8 @@ class GlobalGaussian(nn.Module):
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise with the row's share of
         log p(θ_sb) + H(q)."""
-        theta = self.transform(self.distinct(noise))
-        value = self.target.log_likelihood(theta, batch)
-        if self.target.prior_std is None:
-            value = value + (self.target.log_prior(theta) + self.entropy) / (batch.scale * batch.n_rows)
-        return value
+        value = self.rows_at(batch, self.transform(self.distinct(noise)))
+        return value + self.entropy / (batch.scale * batch.n_rows) if self.target.prior_std is None else value
 
     def kl(self) -> Tensor:
         """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it all."""
@@ -161,6 +159,21 @@ class GlobalGaussian(nn.Module):
         assert isinstance(batch, Batch)
         labels = torch.where(batch.mask, batch.y, 0).to(self.mean.dtype)
         return torch.cat([batch.x.to(self.mean.dtype), labels], 1)
+
+    # ---- LocationScale, GlobalLatent ---------------------------------------------------------------------------------
+    def location_scale(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+        return self.mean[None], self.scale_tril[None]  # m [1, P], L [1, P, P]
+
+    def rows_at(self, batch: RowBatch, theta: Tensor) -> Tensor:
+        """log p(y_b | θ_sb) [S, B], and the row's share of log p(θ_sb) where ``kl`` does not have it in closed form."""
+        value = self.target.log_likelihood(theta, batch)
+        if self.target.prior_std is None:
+            value = value + self.target.log_prior(theta) / (batch.scale * batch.n_rows)
+        return value
+
+    @property
+    def n_data(self) -> int:
+        return self.target.n_data
 
     # ---- LogRatio ----------------------------------------------------------------------------------------------------
     @torch.no_grad()

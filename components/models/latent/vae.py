@@ -79,7 +79,14 @@ class AutoEncoder(nn.Module):
     def elbo_rows(self, batch: Rows, noise: Tensor) -> Tensor:
         m, s = self.encode(batch)
         divergence = 0.5 * (m.square() + s.square() - 1).sum(-1) - s.log().sum(-1)  # KL(q(z|x_b) ‖ p(z)) [B]
-        return self.generative.log_prob(batch.x.flatten(1), m + s * noise) - divergence  # [S, B]
+        return self.rows_at(batch, m + s * noise) - divergence  # [S, B]
+
+    def location_scale(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        m, s = self.encode(batch)
+        return m, s.diag_embed()  # [B, D], [B, D, D]
+
+    def rows_at(self, batch: Rows, theta: Tensor) -> Tensor:
+        return self.generative.log_prob(batch.x.flatten(1), theta)  # [S, B]
 
     def kl(self) -> Tensor:
         return torch.zeros((), device=next(self.parameters()).device)  # rows share no latent variable
@@ -110,6 +117,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
         {
             "decoder",
             "latent_variable",
+            "location_scale",
             "log_ratio",
             "normal_noise",
             "path_derivative",

@@ -21,7 +21,9 @@ LEARNING = [
     {"name": "amortised_cv", "objective": "gradient_sum", "widths": [4]},
     {"name": "context_free_cv", "solver": "adam"},
     {"name": "context_free_cv", "solver": "moving_average"},
+    {"name": "quadratic_cv"},
 ]
+TABLES = {"name": "joint_cv"}
 
 
 def inference(name, **changes):
@@ -29,13 +31,15 @@ def inference(name, **changes):
     return built("inference", filled("inference", values, "inference"), "inference")
 
 
-@pytest.mark.parametrize("gradient", LEARNING)
+@pytest.mark.parametrize("gradient", [*LEARNING, TABLES])
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, gradient):
     labels = real(n_tasks=1, missing=0.0, batch_size=6)
     for method, model, problem in (
         (inference("vi", gradient=gradient, n_samples=2), VAE, real_rows(n=20, batch_size=6)),
         (inference("gaussian_vi", gradient=gradient, noise="rows", draws=4), LINEAR, labels),
     ):
+        if gradient == TABLES and problem is not labels:
+            continue  # there every row has latent variables of its own
         whole, rng = train(method, model, problem, 7)
         again, restored = resumed(method, model, problem, 7, 3, tmp_path / method.name)
         assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
@@ -45,7 +49,7 @@ def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, gradient):
         assert len(learnt) > 4  # what was resumed moves
 
 
-@pytest.mark.parametrize("gradient", [*LEARNING, {"name": "sticking_the_landing"}])
+@pytest.mark.parametrize("gradient", [*LEARNING, {"name": "sticking_the_landing"}, {"name": "taylor_cv"}])
 def test_a_run_from_the_command_line_has_it(make_job, gradient):
     made = make_job(
         "+experiment=vae_digits", "smoke=true", f"inference.gradient={gradient['name']}", "inference.n_samples=3"
@@ -58,3 +62,20 @@ def test_models_without_known_noise_are_refused_with_what_fits(make_job):
         ConfigError, match=r"inference.gradient=amortised_cv needs .*normal_noise.* models that have it: .*vae"
     ):
         make_job("+experiment=vae_digits", "smoke=true", "model=dvae", "inference.gradient=amortised_cv")
+
+
+def test_control_variates_whose_mean_is_not_known_are_refused_with_what_fits(make_job):
+    for name, model, lacking in (
+        ("taylor_cv", "dvae", "location_scale, normal_noise"),
+        ("quadratic_cv", "dvae", "location_scale, normal_noise"),
+        ("joint_cv", "vae", "global_latent"),
+    ):
+        with pytest.raises(
+            ConfigError, match=rf"inference.gradient={name} needs {lacking}.*, which model={model} lacks; "
+        ):
+            make_job("+experiment=vae_digits", "smoke=true", f"model={model}", f"inference.gradient={name}")
+
+
+def test_tables_of_a_density_are_refused(make_job):
+    made = make_job("dataset=gaussian", "model=target_density", "inference=gaussian_vi", "inference.gradient=joint_cv")
+    assert made.inference.gradient.name == "joint_cv"

@@ -1,0 +1,121 @@
+"""One control variate for the noise of the draws and for that of the rows drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import GlobalLatent
+from components.contracts.problems import Batch, RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
+from components.gradients.pathwise.surrogate import Derivatives, held, mean_path, moved, path, without
+from components.registry import register
+from components.trouble import Misfit
+
+LARGEST = 2**27  # numbers in a table: 1 GiB in double precision
+
+
+@dataclass
+class Table:
+    """∇f̃_n(θ) = h_n + H_n θ of every row n."""
+
+    h: Tensor  # [N, D]
+    H: Tensor  # [N, D, D]
+    known: Tensor  # [N] bool: 0 and False where a row was never seen
+
+
+@dataclass
+class Tables:
+    """What corrects, and what the pass that goes on leaves behind it."""
+
+    used: Table
+    h: Tensor  # sums over the rows of the table that is used [D]
+    H: Tensor  # [D, D]
+    filled: Table
+    seen: int  # rows of the pass that goes on
+
+
+@register("gradient", "joint_cv")
+class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
+    """Joint control variate: every row's f is replaced by its own quadratic, whose mean over draws and over all rows is known.
+
+        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s ∂θ(ε_sb)ᵀ r_b(θ(ε_sb)) + Σ_n E[∂θ(ε)ᵀ r_n(θ(ε))],   r_n(θ) = h_n + H_n θ
+        H_n ← ∇²f_n(m),   h_n ← ∇f_n(m) − H_n m   when row n is seen, after it was used
+
+    ∂θ is the Jacobian of θ = m + L ε in the parameters of q, as q is now; Wang et al. keep the q of each row's last visit
+    and evaluate its expansion there, which asks for as many numbers.  Both noises fall: those of the draws and of the choice
+    of the rows.  The sum over n is that of the table as the last pass over the data left it: in a shuffled pass a row is seen
+    only while its entry is old, so that a sum that ran along would be biased.  A row without entry is corrected by its
+    own expansion less that one's mean, for its draws alone.  Table h [N, D], H [N, D, D], twice; D backward passes.
+
+    Raises:
+        Misfit: there are no rows, or nothing says which they are; or the table is beyond what memory holds.
+
+    Source: Wang, Geffner and Domke (2024), section 4 and Algorithm 1; Johnson and Zhang (2013) for a mean that stands still."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale", "global_latent"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+
+    def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> Tables:
+        N, D = module.n_data, module.noise_dim
+        if not N:
+            raise Misfit(
+                "gradient=joint_cv keeps an expansion of each row, and here are no rows; choose gradient=taylor_cv"
+            )
+        if N * D * D > LARGEST:
+            raise Misfit(f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv")
+        like = next(iter(module.parameters())).detach()
+
+        def empty() -> Table:
+            return Table(like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool))
+
+        return Tables(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
+
+    def estimate(
+        self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: Tables
+    ) -> tuple[Gradients, Terms, Tables]:
+        numbers = self.numbers(batch, len(state.used.h))
+        noise = module.draw_noise(batch, self.n_samples, rng.noise)
+        found, terms = whole_gradient(module, batch, noise)
+        q, used, B = module.location_scale(batch), state.used, batch.n_rows
+        m, L = held(q)
+        here = Derivatives(module, batch, m.expand(1, B, -1))
+        H_now = here.columns(torch.eye(len(m[0]), dtype=m.dtype, device=m.device).expand(B, -1, -1))  # [B, D, D]
+        h_now = here.slope[0] - (H_now @ m[0])
+        known = used.known[numbers][:, None]
+        h, H = torch.where(known, used.h[numbers], h_now), torch.where(known[..., None], used.H[numbers], H_now)
+        r = h + torch.einsum("bij,sbj->sbi", H, moved((m, L), noise))
+        own = mean_path(q, ~known * here.slope[0], ~known[..., None] * (H_now @ L))
+        whole = mean_path(q, state.h + state.H @ m[0], state.H @ L)
+        surrogate = batch.scale * (path(q, noise, r) - own) - whole
+        gradients = without(found, surrogate, list(module.parameters()))
+        return gradients, terms, self.filled(state, numbers, Table(h_now, H_now, known))
+
+    def numbers(self, batch: RowBatch, n: int) -> Tensor:
+        """Which rows of the data set a batch holds [B]."""
+        if isinstance(batch, Batch):
+            if batch.numbers is not None:
+                return batch.numbers
+            if batch.n_rows == n:
+                return torch.arange(n, device=batch.x.device)
+        raise Misfit(
+            "gradient=joint_cv has to know which rows it is shown, and nothing says so; choose gradient=taylor_cv"
+        )
+
+    def filled(self, state: Tables, numbers: Tensor, seen: Table) -> Tables:
+        """With what was seen; at the end of a pass that is what is used from then on."""
+        new, n = state.filled, len(state.used.h)
+        new.h[numbers], new.H[numbers], new.known[numbers] = seen.h, seen.H, True
+        rows = state.seen + len(numbers)
+        if rows + len(numbers) <= n:
+            return Tables(state.used, state.h, state.H, new, rows)
+        used = Table(new.h.clone(), new.H.clone(), new.known.clone())
+        return Tables(used, used.h.sum(0), used.H.sum(0), new, 0)

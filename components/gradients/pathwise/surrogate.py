@@ -1,0 +1,68 @@
+"""Control variates that are gradients of surrogates quadratic in θ = m + L ε: what they take away is known in the mean.
+
+Where f is replaced by a quadratic, its slope r = ∇f̃(θ) is affine in the noise.  What r sends down the path to the parameters
+φ of q is ∇_φ r·(m_φ + L_φ ε), and its mean is ∇_φ [E r·m_φ + tr(L_φᵀ E r εᵀ)]."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import LocationScale
+from components.contracts.problems import RowBatch
+from components.gradients.pathwise.bound import Gradients
+
+Affine = tuple[Tensor, Tensor]  # m [B or 1, D] and L [B or 1, D, D] of q, as functions of φ
+
+
+def moved(q: Affine, noise: Tensor) -> Tensor:
+    """θ = m + L ε [S, B, D] of noise ε [S, B, D]."""
+    m, L = q
+    return m + torch.einsum("bij,sbj->sbi", L.expand(noise.shape[1], -1, -1), noise)
+
+
+def path(q: Affine, noise: Tensor, slope: Tensor) -> Tensor:
+    """S⁻¹ Σ_sb r_sb·θ_φ(ε_sb) [] of slopes r [S, B, D], which do not move with φ."""
+    return (slope * moved(q, noise)).mean(0).sum()
+
+
+def mean_path(q: Affine, slope: Tensor, cross: Tensor) -> Tensor:
+    """What ``path`` has the gradient of in the mean: Σ_b [a_b·m + tr(Lᵀ C_b)] [], a = E r [B, D], C = E[r εᵀ] [B, D, D]."""
+    m, L = q
+    return (slope * m).sum() + (cross * L).sum()
+
+
+def held(q: Affine) -> Affine:
+    """m and L that do not move with φ."""
+    return q[0].detach(), q[1].detach()
+
+
+def without(found: Gradients, surrogate: Tensor, parameters: list[nn.Parameter]) -> Gradients:
+    """Gradients less those of a surrogate whose own have mean 0."""
+    taken = torch.autograd.grad(surrogate, parameters, allow_unused=True)
+    return [g if g is None or t is None else g - t for g, t in zip(found, taken, strict=True)]
+
+
+class Derivatives:
+    """Slopes of f at points θ [S, B, D], or at [S, 1, D] for the sum of all rows' f, and products with its Hessian."""
+
+    def __init__(self, module: LocationScale[RowBatch], batch: RowBatch, theta: Tensor):
+        self.theta = theta.detach().clone().requires_grad_()
+        value = module.rows_at(batch, self.theta).sum()
+        (self._slope,) = torch.autograd.grad(value, self.theta, create_graph=True)
+
+    @property
+    def slope(self) -> Tensor:
+        """∇f [S, B, D]."""
+        return self._slope.detach()
+
+    def times(self, v: Tensor) -> Tensor:
+        """∇²f v [S, B, D] of v [S, B, D], in one backward pass."""
+        if not self._slope.requires_grad:  # f is affine
+            return torch.zeros_like(v)
+        (found,) = torch.autograd.grad(self._slope, self.theta, v, retain_graph=True, allow_unused=True)
+        return torch.zeros_like(v) if found is None else found
+
+    def columns(self, L: Tensor) -> Tensor:
+        """∇²f L [B, D, D] of L [B, D, D] where S = 1, in D backward passes."""
+        return torch.cat([self.times(column[None]) for column in L.unbind(-1)]).permute(1, 2, 0)

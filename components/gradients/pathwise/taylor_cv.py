@@ -1,0 +1,56 @@
+"""The reparameterisation gradient less that of its Taylor expansion around the mean of q."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from components.contracts.capabilities import LocationScale
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
+from components.gradients.pathwise.surrogate import Derivatives, held, mean_path, moved, path, without
+from components.registry import register
+
+
+@register("gradient", "taylor_cv")
+class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
+    """Taylor control variate: ∇f is replaced by its first-order expansion around the mean of q, whose own mean is known.
+
+        g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]},   r_b(ε) = ∇f_b(m) + ∇²f_b(m) L ε,   θ(ε) = m + L ε
+
+    ∂θ is the Jacobian in the parameters of q.  In m the braces are ∇²f_b(m) L ε; in L they are r_b(ε) εᵀ − ∇²f_b(m) L, which
+    asks for the Hessian times every column of L: D backward passes (``scale: hessian``).  ``scale: local`` holds r_b = ∇f_b(m)
+    for L, the expansion of order zero, which takes none, and leaves L most of its noise.  Products with the Hessian are
+    backward passes of the slope; nothing is learnt, and nothing is assumed of f_b.  θ [S, B, D].
+
+    Source: Miller, Foti, D'Amour and Adams (2017), section 3."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+    scale: Literal["hessian", "local"]
+
+    def init(self, module: LocationScale[RowBatch], rng: Rng) -> None:
+        return None
+
+    def estimate(
+        self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: None
+    ) -> tuple[Gradients, Terms, None]:
+        noise = module.draw_noise(batch, self.n_samples, rng.noise)
+        found, terms = whole_gradient(module, batch, noise)
+        q = module.location_scale(batch)
+        m, L = held(q)
+        if len(m) == 1 and noise.stride(1) == 0:  # one θ for all rows: their f are one function
+            noise = noise[:, :1]
+        around = Derivatives(module, batch, m.expand(*noise.shape))
+        bend = around.times(moved((m, L), noise) - m)  # ∇²f_b(m) L ε
+        if self.scale == "local":
+            surrogate = (bend * q[0]).mean(0).sum() + path((m, q[1]), noise, around.slope)
+        else:
+            centre = Derivatives(module, batch, m[None])
+            surrogate = path(q, noise, around.slope + bend) - mean_path(q, centre.slope[0], centre.columns(L))
+        return without(found, batch.scale * surrogate, list(module.parameters())), terms, None
