@@ -79,8 +79,9 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
-        labelled = isinstance(problem, Supervised)
-        target = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n) if labelled else JointByRows(model)
+        target = JointByRows(model)
+        if isinstance(problem, Supervised):
+            target = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n)
         q = GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
         train = problem.train if isinstance(problem, Supervised) else None
