@@ -22,7 +22,7 @@ LARGEST = 2**27  # numbers in a table: 1 GiB in double precision
 
 
 @dataclass
-class Table:
+class Expansions:
     """∇f̃_n(θ) = h_n + H_n θ of every row n."""
 
     h: Tensor  # [N, D]
@@ -31,18 +31,18 @@ class Table:
 
 
 @dataclass
-class Tables:
+class Tabulated:
     """What corrects, and what the pass that goes on leaves behind it."""
 
-    used: Table
+    used: Expansions
     h: Tensor  # sums over the rows of the table that is used [D]
     H: Tensor  # [D, D]
-    filled: Table
+    filled: Expansions
     seen: int  # rows of the pass that goes on
 
 
 @register("gradient", "joint_cv")
-class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
+class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
     """Joint control variate: every row's f is replaced by its own quadratic, whose mean over draws and over all rows is known.
 
         g̃ = ĝ − N/B Σ_b S⁻¹ Σ_s ∂θ(ε_sb)ᵀ r_b(θ(ε_sb)) + Σ_n E[∂θ(ε)ᵀ r_n(θ(ε))],   r_n(θ) = h_n + H_n θ
@@ -64,7 +64,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
 
     n_samples: PositiveInt
 
-    def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> Tables:
+    def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> Tabulated:
         N, D = module.n_data, module.noise_dim
         if not N:
             raise Misfit(
@@ -74,14 +74,14 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
             raise Misfit(f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv")
         like = next(iter(module.parameters())).detach()
 
-        def empty() -> Table:
-            return Table(like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool))
+        def empty() -> Expansions:
+            return Expansions(like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool))
 
-        return Tables(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
+        return Tabulated(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
 
     def estimate(
-        self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: Tables
-    ) -> tuple[Gradients, Terms, Tables]:
+        self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: Tabulated
+    ) -> tuple[Gradients, Terms, Tabulated]:
         numbers = self.numbers(batch, len(state.used.h))
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
@@ -97,7 +97,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
         whole = mean_path(q, state.h + state.H @ m[0], state.H @ L)
         surrogate = batch.scale * (path(q, noise, r) - own) - whole
         gradients = without(found, surrogate, list(module.parameters()))
-        return gradients, terms, self.filled(state, numbers, Table(h_now, H_now, known))
+        return gradients, terms, self.filled(state, numbers, Expansions(h_now, H_now, known))
 
     def numbers(self, batch: RowBatch, n: int) -> Tensor:
         """Which rows of the data set a batch holds [B]."""
@@ -110,12 +110,12 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tables]):
             "gradient=joint_cv has to know which rows it is shown, and nothing says so; choose gradient=taylor_cv"
         )
 
-    def filled(self, state: Tables, numbers: Tensor, seen: Table) -> Tables:
+    def filled(self, state: Tabulated, numbers: Tensor, seen: Expansions) -> Tabulated:
         """With what was seen; at the end of a pass that is what is used from then on."""
         new, n = state.filled, len(state.used.h)
         new.h[numbers], new.H[numbers], new.known[numbers] = seen.h, seen.H, True
         rows = state.seen + len(numbers)
         if rows + len(numbers) <= n:
-            return Tables(state.used, state.h, state.H, new, rows)
-        used = Table(new.h.clone(), new.H.clone(), new.known.clone())
-        return Tables(used, used.h.sum(0), used.H.sum(0), new, 0)
+            return Tabulated(state.used, state.h, state.H, new, rows)
+        used = Expansions(new.h.clone(), new.H.clone(), new.known.clone())
+        return Tabulated(used, used.h.sum(0), used.H.sum(0), new, 0)

@@ -34,7 +34,7 @@ class Quadratic(nn.Module):
 
 
 @dataclass
-class Learnt:
+class LearntQuadratic:
     """The surrogate and its optimizer."""
 
     surrogate: Quadratic
@@ -42,7 +42,7 @@ class Learnt:
 
 
 @register("gradient", "quadratic_cv")
-class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt]):
+class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
     """Quadratic control variate: log p is replaced by a quadratic that learns to leave as little variance as it can.
 
         g̃ = ĝ − C_v,   C_v = ∇_φ N/B Σ_b {S⁻¹ Σ_s f̂_v(θ(ε_sb)) − E f̂_v(θ)},   f̂_v(θ) = b·(θ − m) + ½ (θ − m)ᵀ A (θ − m)
@@ -61,14 +61,14 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, Learnt]):
     curvature: Literal["full", "diagonal"]
     lr: PositiveFloat
 
-    def init(self, module: LocationScale[RowBatch], rng: Rng) -> Learnt:
+    def init(self, module: LocationScale[RowBatch], rng: Rng) -> LearntQuadratic:
         zeros = next(iter(module.parameters())).detach().new_zeros(module.noise_dim)
         surrogate = Quadratic(zeros, self.curvature == "diagonal")
-        return Learnt(surrogate, Adam(surrogate.parameters(), self.lr))
+        return LearntQuadratic(surrogate, Adam(surrogate.parameters(), self.lr))
 
     def estimate(
-        self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: Learnt
-    ) -> tuple[Gradients, Terms, Learnt]:
+        self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: LearntQuadratic
+    ) -> tuple[Gradients, Terms, LearntQuadratic]:
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         found, terms = whole_gradient(module, batch, noise)
         q, b, A = module.location_scale(batch), state.surrogate.b, state.surrogate.curvature
