@@ -92,10 +92,3 @@ def sparse_conditional(
     x_inputs = lift_inputs(x, isotropic)
     slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
     return _SparseConditional.apply(lift_centres(Z, w), z_inputs, x_inputs, m, C, shape, jitter, name, slopes)
-
-
-def whitened_moments(A: Tensor, m: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
-    """μ and σ² of unit prior variance from A = L⁻¹ κ(Z, x) [..., M], m [Q, M] and C [Q, M, M] -> [..., Q] each: what
-    ``sparse_conditional`` finds, by operations that can be differentiated again and vectorised over rows."""
-    AC = torch.einsum("...m,qmk->...qk", A, C)
-    return A @ m.T, 1.0 - A.square().sum(-1, keepdim=True) + AC.square().sum(-1)

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.maths.kernels import correlation, lift_centres, lift_inputs
-from components.maths.sparse_gp import whitened_moments
+from components.maths.kernels import kernel
 
 UNIT_VARIANCE_FLOOR = 1e-10  # in units of σ²: rounding can make a variance at an inducing input negative
 
@@ -24,11 +23,11 @@ class FixedLayer(nn.Module):
     Source: Boustati (2021), appendix B.2.2 and eqs. (3.5) to (3.9)."""
 
     inducing: Tensor  # [M, D]
-    centres: Tensor  # the same, lifted and transposed [D + 2, M]
+    slopes: Tensor  # Zᵀ/ℓ² [D, M]
+    offsets: Tensor  # −|z|²/2ℓ² [M]
     whiten: Tensor  # L⁻ᵀ [M, M]
-    mean_weight: Tensor | None  # W [D, Q]
-    row: Tensor
-    column: Tensor
+    place: Tensor  # of the entries of C in [M, Q, M], the row of C first
+    mean_weight: Tensor | None  # W [D, Q]; None: zero mean function, or the identity
 
     def __init__(
         self,
@@ -43,34 +42,51 @@ class FixedLayer(nn.Module):
         jitter: float,
     ):
         super().__init__()
-        M = len(inducing)
-        w = inducing.new_full((1, 1), lengthscale**-2)
-        centres = lift_centres(inducing[None], w)[0]
-        kzz = correlation(centres @ lift_inputs(inducing, True).T, "squared_exponential", False)[0]
-        kzz.fill_diagonal_(1.0)  # exactly, whatever the rounding of r²
-        L, _ = jittered_cholesky(kzz, jitter, f"K_zz of the {name} layer")
+        Q, M = n_outputs, len(inducing)
+        self.variance, self.std, self.rate = variance, variance**0.5, 0.5 * lengthscale**-2
+        one, length = inducing.new_ones(()), inducing.new_tensor([lengthscale])
+        kzz = kernel(inducing, inducing, length, one, "squared_exponential")
+        L, _ = jittered_cholesky(kzz.fill_diagonal_(1.0), jitter, f"K_zz of the {name} layer")
         row, column = torch.tril_indices(M, M, device=inducing.device)
-        self.variance, self.std = variance, variance**0.5
-        for key, value in {"inducing": inducing, "centres": centres.T, "whiten": triangular_inverse(L).T, "row": row,
-                           "column": column, "mean_weight": mean_weight}.items():  # fmt: skip
-            self.register_buffer(key, None if value is None else value.clone())
-        self.q_mean = nn.Parameter(inducing.new_zeros(n_outputs, M))
-        self.q_packed = nn.Parameter((q_scale * (row == column).to(inducing)).repeat(n_outputs, 1))
+        self.identity = mean_weight is not None and torch.equal(
+            mean_weight, torch.eye(len(mean_weight)).to(mean_weight)
+        )
+        buffers = {
+            "inducing": inducing,
+            "slopes": 2 * self.rate * inducing.T,
+            "offsets": -self.rate * inducing.square().sum(1),
+            "whiten": triangular_inverse(L).T,
+            "place": (row * Q * M + column + M * torch.arange(Q, device=row.device)[:, None]).flatten(),
+            "mean_weight": None if self.identity else mean_weight,
+        }
+        for key, value in buffers.items():
+            self.register_buffer(key, None if value is None else value.contiguous())
+        self.q_mean = nn.Parameter(inducing.new_zeros(Q, M))
+        self.q_packed = nn.Parameter((q_scale * (row == column).to(inducing)).repeat(Q, 1))
+
+    @property
+    def factors(self) -> Tensor:
+        """C of all processes side by side, [M, Q, M]."""
+        Q, M = self.q_mean.shape
+        zeros = self.q_packed.new_zeros(Q * M * M)
+        return zeros.index_put((self.place,), self.q_packed.flatten()).view(M, Q, M)
 
     @property
     def q_tril(self) -> Tensor:
         """C [Q, M, M]."""
-        Q, M = self.q_mean.shape
-        zeros = self.q_packed.new_zeros(Q, M, M)
-        every = torch.arange(Q, device=zeros.device)[:, None]
-        return zeros.index_put((every, self.row, self.column), self.q_packed)
+        return self.factors.transpose(0, 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance [..., Q] of q(f(x)) for x [..., D]."""
-        kxz = correlation(lift_inputs(x, True) @ self.centres, "squared_exponential", False)[0]  # [..., M]
-        mean, variance = whitened_moments(kxz @ self.whiten, self.q_mean, self.q_tril)
-        mean = self.std * mean
-        if self.mean_weight is not None:
+        Q, M = self.q_mean.shape
+        exponent = x @ self.slopes + (self.offsets - self.rate * x.square().sum(-1, keepdim=True))
+        A = exponent.exp() @ self.whiten  # L⁻¹ κ(Z, x) [..., M]
+        AC = (A @ self.factors.view(M, Q * M)).unflatten(-1, (Q, M))
+        variance = AC.square().sum(-1) + (1.0 - A.square().sum(-1, keepdim=True))
+        mean = A @ (self.std * self.q_mean).T
+        if self.identity:
+            mean = mean + x
+        elif self.mean_weight is not None:
             mean = mean + x @ self.mean_weight
         return mean, self.variance * variance.clamp_min(UNIT_VARIANCE_FLOOR)
 
