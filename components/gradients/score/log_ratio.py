@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogRatio
+from components.contracts.capabilities import DrawsWithDensity, LogRatio
 from components.contracts.problems import RowBatch
 
 Product = Literal["per_row", "batch_sum"]  # f multiplies its own row's score, or, summed over the rows, every one
@@ -30,6 +30,9 @@ class Drawn:
 
 def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Drawn:
     """S draws for each row from the module's own guide, and the densities at them."""
+    if isinstance(module, DrawsWithDensity):
+        z, log_q = module.sample_with_log_q(batch, n_samples, generator)
+        return Drawn(log_q, module.log_joint(batch, z))
     z = module.sample(batch, n_samples, generator)
     return Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
 

@@ -21,6 +21,11 @@ def log_normal(x: Tensor, mean: Tensor | float, sd: Tensor) -> Tensor:
     return -0.5 * (((x - mean) / sd).square().sum(-1) + LOG_2PI * x.shape[-1]) - d
 
 
+def log_bernoulli(x: Tensor, logits: Tensor) -> Tensor:
+    """Σ_d x_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(x | sigmoid(α)), and at relaxed x its extension."""
+    return torch.linalg.vecdot(x, logits) - F.softplus(logits).sum(-1)
+
+
 class BernoulliModel(nn.Module):
     """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f begins near the log odds of the mean of the training rows.
 
@@ -37,8 +42,7 @@ class BernoulliModel(nn.Module):
 
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x|z), x [B, I], z [S, B, D] -> [S, B]."""
-        f = self.network(z)  # [S, B, I]
-        return (x * f - F.softplus(f)).sum(-1)
+        return log_bernoulli(x, self.network(z))
 
 
 class GaussianModel(nn.Module):
