@@ -170,9 +170,7 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
     """A guide that says log q of its draws as it makes them: in one pass through its networks what asks for two otherwise."""
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
-    def sample_with_log_q(
-        self, batch: Shown, n_samples: int, generator: torch.Generator
-    ) -> tuple[Any, Tensor]: ...
+    def sample_with_log_q(self, batch: Shown, n_samples: int, generator: torch.Generator) -> tuple[Any, Tensor]: ...
 
 
 @runtime_checkable

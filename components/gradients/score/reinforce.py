@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, ascent, drawn, elbo, factors
+from components.gradients.score.log_ratio import Product, drawn, elbo, factors, weighted
 from components.registry import register
 
 
@@ -43,5 +43,5 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         draws = drawn(module, batch, self.n_samples, rng.noise)
-        surrogate = (draws.log_joint - factors(draws.f, self.product) * draws.log_q).mean(0)  # [B]
-        return ascent(module, batch, surrogate), elbo(batch, draws.f), None
+        f = draws.f
+        return weighted(module, batch, draws, -factors(f, self.product)), elbo(batch, f), None

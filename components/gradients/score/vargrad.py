@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, ascent, drawn, elbo, factors, two_or_more
+from components.gradients.score.log_ratio import Product, drawn, elbo, factors, two_or_more, weighted
 from components.registry import register
 
 
@@ -52,5 +52,7 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         draws = drawn(module, batch, self.n_samples, rng.noise)
         # Of p only values take part in the variance: its parameters follow the mean of log p.
-        loss = 0.5 * factors(draws.log_q - draws.log_joint.detach(), self.product).var(0)  # [B] or [1]
-        return ascent(module, batch, draws.log_joint.mean(0).sum() - loss.sum()), elbo(batch, draws.f), None
+        f = draws.f
+        away = factors(f, self.product)
+        slope = (away - away.mean(0)) / (self.n_samples - 1)  # of half the variance by f [S, B] or [S, 1]
+        return weighted(module, batch, draws, -self.n_samples * slope), elbo(batch, f), None

@@ -33,8 +33,11 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     whole data set in nats and the norm of ĝ / N."""
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
     n = batch.scale * batch.n_rows
-    for parameter, gradient in zip(state.module.parameters(), gradients, strict=True):
-        parameter.grad = None if gradient is None else gradient / -n  # optimizers descend
-    norm = torch.nn.utils.get_total_norm([g for g in gradients if g is not None]) / n
+    pairs = list(zip(state.module.parameters(), gradients, strict=True))
+    scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)  # optimizers descend; one pass for all
+    norm = torch.nn.utils.get_total_norm(scaled)
+    upwards = iter(scaled)
+    for parameter, gradient in pairs:
+        parameter.grad = None if gradient is None else next(upwards)
     state.optimizer.step()
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}

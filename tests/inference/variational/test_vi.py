@@ -13,7 +13,7 @@ from unlabelled_problems import log_evidence, real_rows
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
-from runner.compose.build import built, inside
+from runner.compose.build import built, held
 from runner.compose.config import prepare
 from runner.compose.pairs import check_pairs
 from runner.compose.parts import filled, held_roles
@@ -61,7 +61,7 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     made = make_job(*VAE_DIGITS, "inference.n_samples=3")
     assert held_roles(type(made.inference)) == {"gradient": "gradient"}
     assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
-    assert [path for path, _ in inside(made.inference, "inference")] == ["inference.gradient"]
+    assert [path for path, _ in held(made.inference, "inference")] == ["inference.gradient"]
     own = make_job(*VAE_DIGITS, "inference.n_samples=3", "inference.gradient={name: reparam, n_samples: 2}")
     assert (own.inference.n_samples, own.inference.gradient.n_samples) == (3, 2)
     assert own.signature != made.signature
