@@ -43,6 +43,23 @@ def test_the_factors_are_those_of_the_formula():
 
 
 @LAYERS
+def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
+    problem = binary_rows(n=4)
+    module = small_dvae(problem, layers)
+    z, log_q = module.sample_with_log_q(problem.train, 7, Streams(0).noise)
+    alone = module.sample(problem.train, 7, Streams(0).noise)
+    assert all(torch.equal(a, b) and not a.requires_grad for a, b in zip(z, alone, strict=True))
+    expected = module.log_q(problem.train, alone)
+    torch.testing.assert_close(log_q, expected)
+    parameters = [p for network in module.down for p in network.parameters()]
+    for one, two in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (log_q, expected)), strict=True):
+        torch.testing.assert_close(one, two)
+    many, _ = module.sample_with_log_q(problem.train, 20_000, Streams(1).noise)
+    p = module.logits(problem.train, [])[0].sigmoid()
+    assert bool(((many[0].mean(0) - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all())
+
+
+@LAYERS
 def test_the_bound_of_draws_is_the_enumerated_one_and_below_the_likelihood(layers):
     problem = binary_rows(n=4)
     module = small_dvae(problem, layers)
