@@ -79,7 +79,10 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
         ),
         ("dataset.binarised=treshold", "dataset.binarised=treshold: not one of threshold | dynamic | none"),
         ("dataset.n_test=1700", "n_train: 97 of the 1797 digits are not held out"),
-        ("inference=sgld", "has no use for an unlabelled problem; inference that fits model=vae: gradient_variance, vi"),
+        (
+            "inference=sgld",
+            "has no use for an unlabelled problem; inference that fits model=vae: gradient_variance, vi",
+        ),
         ("attacker=fgsm", "attacker=fgsm cannot attack an unlabelled problem"),
     ],
 )
