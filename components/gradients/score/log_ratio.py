@@ -32,7 +32,7 @@ def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator
     """S draws for each row from the module's own guide, and the densities at them."""
     if isinstance(module, DrawsWithDensity):
         z, log_q = module.sample_with_log_q(batch, n_samples, generator)
-        return Drawn(log_q, module.log_joint(batch, z))
+        return Drawn(log_q, module.log_joint(batch, z), z)
     z = module.sample(batch, n_samples, generator)
     return Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
 
