@@ -45,7 +45,7 @@ def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> li
 
 def weighted(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn, weights: Tensor) -> list[Tensor | None]:
     """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the parameters; w [S, B], or [S, 1]."""
-    each = torch.full_like(draws.f, batch.scale / len(draws.log_q))
+    each = torch.full_like(draws.log_q, batch.scale / len(draws.log_q))
     pairs = [(draws.log_joint, each), (draws.log_q, each * weights)]
     outputs, cotangents = zip(*[(value, by) for value, by in pairs if value.requires_grad], strict=True)
     return list(torch.autograd.grad(outputs, list(module.parameters()), cotangents, allow_unused=True))

@@ -35,7 +35,7 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     n = batch.scale * batch.n_rows
     pairs = list(zip(state.module.parameters(), gradients, strict=True))
     scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)  # optimizers descend; one pass for all
-    norm = torch.nn.utils.get_total_norm(scaled)
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(scaled)))
     upwards = iter(scaled)
     for parameter, gradient in pairs:
         parameter.grad = None if gradient is None else next(upwards)
