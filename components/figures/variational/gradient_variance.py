@@ -43,12 +43,6 @@ class Laboratory(Protocol):
     def findings(self) -> Found: ...
 
 
-def _curve(seen: Laboratory, label: str, t: int) -> tuple[list[int], list[float]]:
-    """Trace ratio after each number of iterations."""
-    values = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations[:-1]]
-    return seen.iterations, [*values, seen.findings.scores[f"trace_ratio/{label}/{t}"]]
-
-
 def _plain(ax: Axes) -> None:
     """Logarithmic ticks as plain numbers."""
     for axis in (ax.xaxis, ax.yaxis):
@@ -60,8 +54,8 @@ def _plain(ax: Axes) -> None:
 
 def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
-        x, y = _curve(seen, label, t)
-        ax.plot(x, [max(v, FLOOR) for v in y], "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
+        y = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations]
+        ax.plot(seen.iterations, [max(v, FLOOR) for v in y], "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
     for name, value in seen.findings.scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")

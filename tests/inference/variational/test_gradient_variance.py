@@ -210,7 +210,8 @@ def test_its_table_and_its_figure(tmp_path):
     posterior.artefacts(tmp_path)
     table = pd.read_csv(tmp_path / "tables/gradient_variance.csv")
     one = table[(table.score == "trace_ratio") & (table.gradient == "context_free_cv") & (table.step == 3)]
-    assert list(one.iteration.fillna(-1)) == [-1, 2]
+    assert list(one.iteration.fillna(-1)) == [-1, 2, 30]
+    assert one.value.iloc[0] == one.value.iloc[2]
     assert one.value.iloc[0] == pytest.approx(posterior.scores()["trace_ratio/context_free_cv/3"])
     (figure,) = (f for name, f in posterior.figures().items() if name == "gradient_variance")
     assert len(figure.axes) == 4

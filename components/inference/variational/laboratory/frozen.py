@@ -70,14 +70,10 @@ class Frozen:
             for one in learning:
                 one.learn(self.module, batch)
 
-    def spreads(self, watched: list[Measurable], batches: int, draws: int, chosen: list[bool]) -> list[list[Spread]]:
-        """Of each estimator at each of the fixed batches; all with the same noise where they draw alike."""
-        fixed = list(self.shown(FIXED, 0, batches))
-        found = []
-        for one in watched:
-            rng = self.own(NOISE)
-            found.append([at_batch(one, self.module, batch, rng, draws, chosen) for batch in fixed])
-        return found
+    def spread(self, one: Measurable, batches: int, draws: int, chosen: list[bool]) -> list[Spread]:
+        """Of an estimator at each of the fixed batches; the same noise for all that draw alike."""
+        rng = self.own(NOISE)
+        return [at_batch(one, self.module, batch, rng, draws, chosen) for batch in self.shown(FIXED, 0, batches)]
 
     def over(self, watched: list[Measurable], draws: int, chosen: list[bool]) -> list[Over]:
         """What the choice of the rows adds, and the bias."""

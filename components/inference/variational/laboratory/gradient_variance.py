@@ -19,7 +19,7 @@ from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import Fitting
 from components.inference.variational.laboratory.frozen import INIT, Frozen, Rowwise, scores_of
 from components.inference.variational.laboratory.measured import Findings, Measured, MeasuredBound, MeasuredPredictions
-from components.inference.variational.laboratory.spread import Measurable
+from components.inference.variational.laboratory.spread import Measurable, Spread
 from components.registry import register
 
 FIRST = 10**7  # index of the laboratory's own streams: beyond those of any step
@@ -149,12 +149,16 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
             Measurable(*parts) for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
         chosen, new = frozen.chosen(), copy.deepcopy(state.findings)
-        for start, stop in itertools.pairwise([0, *self.iterations]):
+        unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
+        for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
-            if stop < self.iterations[-1]:
-                at_work = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
-                new.curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in at_work.items()}
-        scores = scores_of(watched, frozen.spreads(watched, self.batches, self.draws, chosen))
+            now = [
+                unmoved.get(k) or frozen.spread(one, self.batches, self.draws, chosen) for k, one in enumerate(watched)
+            ]
+            unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
+            scores = scores_of(watched, now)
+            if self.iterations:
+                new.curves |= {f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()}
         for one, over in zip(watched, frozen.over(watched, max(4, self.draws // 2), chosen), strict=True):
             new.scores |= {f"{name}/{one.label}/{t}": v for name, v in (scores[one.label] | asdict(over)).items()}
         for order in self.best_orders:
