@@ -1,0 +1,54 @@
+"""Double control variates: leave-one-out with a linear picture of f around the other draws."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import BernoulliLayers
+from components.contracts.problems import RowBatch
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.learning import Learnt
+from components.gradients.bernoulli.leave_one_out import LeaveOneOut, SlopedDraws, mean_of_others
+from components.registry import register
+
+
+class Coefficients(nn.Module):
+    """a_l, one for each layer."""
+
+    def __init__(self, layers: int, coefficient: float, like: Tensor):
+        super().__init__()
+        self.coefficient = nn.Parameter(torch.full((layers,), coefficient).to(like))
+
+
+@register("gradient", "double_cv")
+class DoubleCV(LeaveOneOut[Coefficients]):
+    """Double control variates: f less its first-order terms in Reinforce and in its baseline, and their mean put back.
+
+        ∂/∂α_l E f = E[S⁻¹ Σ_s (h_s − (S − 1)⁻¹ Σ_{j≠s} h_j) (z_l^s − μ_l^s) + a_l ∇̄_l^s ⊙ μ_l^s (1 − μ_l^s)]
+        h_s = f(z^s) − Σ_l a_l ∇̄_l^sᵀ (z_l^s − μ_l^s),   ∇̄_l^s = (S − 1)⁻¹ Σ_{j≠s} ∂f/∂z_l (z^j),   μ_l = σ(α_l)
+
+    The slopes are those at the other draws, which know nothing of z^s, and the mean of (z_l − μ_l)² is known; the terms of
+    other layers have mean 0 given the layers below them.  a_l descends E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0:
+    it stays); a = 0 is leave-one-out.  f [S, B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats.
+    State: a and its optimizer.
+
+    Raises:
+        ConfigError: one draw has no others.
+
+    Source: Titsias and Shi (2022); for layers, each given the one below, our derivation."""
+
+    coefficient: float
+
+    def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[Coefficients]:
+        return Learnt.begun(Coefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))), self.lr)
+
+    def by_alpha(self, control: Coefficients, draws: SlopedDraws) -> list[Tensor]:
+        a, h, known = control.coefficient, draws.f, []
+        centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
+        for at, mu in enumerate(draws.probability):
+            weighted = a[at] * mean_of_others(draws.slope[at])  # a_l ∇̄_l^s
+            h = h - (weighted * centred[at]).sum(-1)
+            known.append(weighted * mu * (1 - mu))
+        signal = (h - mean_of_others(h))[..., None]
+        return [signal * layer + mean for layer, mean in zip(centred, known, strict=True)]

@@ -1,0 +1,81 @@
+"""Reinforce with the other draws as baseline, and control variates from how f falls off around them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt, model_validator
+from torch import Tensor, nn
+
+from components.contracts.capabilities import BernoulliLayers
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.bernoulli.layers import with_log_odds
+from components.gradients.bernoulli.learning import Learnt, descend
+from components.gradients.score.log_ratio import two_or_more
+
+C = TypeVar("C", bound=nn.Module)
+
+
+def mean_of_others(values: Tensor) -> Tensor:
+    """(S − 1)⁻¹ Σ_{j≠s} v_j of v [S, …]."""
+    return (values.sum(0) - values) / (len(values) - 1)
+
+
+@dataclass(frozen=True)
+class SlopedDraws:
+    """S independent draws of all layers for each row, f and its slope there, all without gradient."""
+
+    z: list[Tensor]  # z_l [S, B, D_l]
+    probability: list[Tensor]  # σ(α_l)
+    slope: list[Tensor]  # ∂f/∂z_l, the other layers as they were drawn
+    f: Tensor  # log p(x, z) − log q(z|x) [S, B]
+
+
+class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Generic[C]):
+    """∂/∂α_l of E f from S draws z^s of all layers, each compared with the others: S evaluations of f and of its slope.
+
+    What is added to leave-one-out has mean 0 given the layers below and the other draws, whatever is learnt.
+
+    Raises:
+        ConfigError: one draw has no others."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+    lr: NonNegativeFloat
+
+    @model_validator(mode="after")
+    def _compares_draws(self) -> LeaveOneOut[C]:
+        two_or_more(self.n_samples, self.name, "compares a draw with the row's others")
+        return self
+
+    @abstractmethod
+    def by_alpha(self, control: C, draws: SlopedDraws) -> list[Tensor]:
+        """∂/∂α_l of each draw, unscaled [S, B, D_l]; functions of what is learnt."""
+
+    def seen(self, control: C, draws: SlopedDraws) -> None:
+        """Whatever else is to be kept of draws that have been used."""
+
+    def estimate(
+        self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: Learnt[C]
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], Learnt[C]]:
+        z: tuple[Tensor, ...] = module.sample(batch, self.n_samples, rng.noise)
+        alphas = [module.logits(batch, z[:at]).expand_as(layer) for at, layer in enumerate(z)]
+        at = tuple(layer.clone().requires_grad_() for layer in z)
+        log_joint = module.log_joint(batch, at)
+        f = log_joint - module.log_q(batch, at)  # [S, B]
+        slope = torch.autograd.grad(f.sum(), at, retain_graph=True)
+        draws = SlopedDraws(list(z), [alpha.detach().sigmoid() for alpha in alphas], list(slope), f.detach())
+        by_alpha = self.by_alpha(state.control, draws)
+        scale = batch.scale / self.n_samples
+        gradients = with_log_odds(module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha])
+        if self.lr:
+            descend(state, [g.mean(0, keepdim=True) for g in by_alpha])  # draws that are compared vary together
+        self.seen(state.control, draws)
+        return gradients, {"elbo": batch.scale * draws.f.mean(0).sum()}, state

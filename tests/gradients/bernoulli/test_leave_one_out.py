@@ -1,0 +1,232 @@
+"""double_cv and rodeo: against an enumerated gradient, their formulas literally, and what they learn."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import pytest
+import torch
+from configured import component
+from contract.only import only
+from small_bernoulli import binary_rows, enumerated_elbo, every_z, flat, fresh_z, holm_p, small_dvae, z_scores
+from torch import Tensor
+
+from components.contracts.capabilities import BernoulliLayers
+from components.contracts.problems import Rows
+from components.gradients.bernoulli.leave_one_out import SlopedDraws
+from runner.mistakes import ConfigError
+from runner.run.checkpoint import pack, unpack
+from runner.run.execute import run
+from runner.run.rng import Streams
+from runner.run.signals import Pruned
+
+F64 = torch.float64
+LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])
+
+
+@LEARN
+@pytest.mark.parametrize(("layers", "n_samples"), [(1, 2), (2, 3)])
+def test_unbiased(name, keys, layers, n_samples):
+    batch = binary_rows(n=2).train
+    module = small_dvae(binary_rows(n=2), layers)
+    estimator = component("gradient", name, lr=0.02, n_samples=n_samples, **keys)
+    assert estimator.unbiased
+    z = z_scores(estimator, module, Rows(batch.x, 3.0), 20_000)
+    assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+
+
+@LEARN
+def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
+    problem = binary_rows(n=1)
+    z = fresh_z(component("gradient", name, lr=2.0, n_samples=2, **keys), small_dvae(problem), problem.train, 200)
+    assert holm_p(z, 200) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+
+
+def draws_of(module, batch, S: int, seed: int = 0) -> SlopedDraws:
+    """S draws, and f and its slopes by a backward pass for each."""
+    z = module.sample(batch, S, Streams(seed).noise)
+    at = tuple(layer.clone().requires_grad_() for layer in z)
+    f = module.log_joint(batch, at) - module.log_q(batch, at)
+    p = [module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)]
+    return SlopedDraws(list(z), p, list(torch.autograd.grad(f.sum(), at)), f.detach())
+
+
+def to_parameters(module, batch, draws: SlopedDraws, by_alpha: list[Tensor]) -> Tensor:
+    """Σ_l ∂ℒ/∂α_l ∂α_l/∂φ + ∂ E log p, of draws of all layers."""
+    S, z = len(draws.f), tuple(draws.z)
+    total = module.log_joint(batch, z).mean(0).sum()
+    for at, g in enumerate(by_alpha):
+        total = total + (g * module.logits(batch, z[:at])).sum() / S
+    return flat(torch.autograd.grad(batch.scale * total, list(module.parameters())))
+
+
+def test_double_control_variates_by_hand():
+    """The displayed equation, by loops over draws, rows and layers."""
+    problem, S, a = binary_rows(n=2), 3, (0.7, -0.4)
+    module, batch = small_dvae(problem), Rows(problem.train.x, 2.5)
+    estimator = component("gradient", "double_cv", n_samples=S)
+    state = estimator.init(module, Streams(0))
+    with torch.no_grad():
+        state.control.coefficient.copy_(torch.tensor(a))
+    found, _, _ = estimator.estimate(module, batch, Streams(0), state)
+    d = draws_of(module, batch, S)
+    h, by_alpha = torch.zeros(S, 2, dtype=F64), [torch.zeros(S, 2, 3, dtype=F64) for _ in a]
+    slopes = {
+        (s, b, at): sum(d.slope[at][j, b] for j in range(S) if j != s) / (S - 1)
+        for s, b, at in itertools.product(range(S), range(2), range(2))
+    }
+    for s, b in itertools.product(range(S), range(2)):
+        linear = [a[at] * float(slopes[s, b, at] @ (d.z[at][s, b] - d.probability[at][s, b])) for at in range(2)]
+        h[s, b] = d.f[s, b] - sum(linear)
+    for s, b, at in itertools.product(range(S), range(2), range(2)):
+        signal = h[s, b] - sum(h[j, b] for j in range(S) if j != s) / (S - 1)
+        mu = d.probability[at][s, b]
+        by_alpha[at][s, b] = signal * (d.z[at][s, b] - mu) + a[at] * slopes[s, b, at] * mu * (1 - mu)
+    torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+
+
+def test_rodeo_by_hand():
+    """The displayed equation: operators as sums over flips, H one pair of draws at a time."""
+    problem, S = binary_rows(n=2), 3
+    module, batch = small_dvae(problem), Rows(problem.train.x, 2.5)
+    estimator = component("gradient", "rodeo", n_samples=S, widths=[4], coefficient=0.6)
+    state = estimator.init(module, Streams(0))
+    g = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in state.control.networks.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
+        state.control.mean.fill_(-3.0)
+        state.control.variance.fill_(4.0)
+    H = copy.deepcopy(state.control)
+    found, _, _ = estimator.estimate(module, batch, Streams(0), state)
+    d = draws_of(module, batch, S)
+
+    def surrogate(at: int, s: int, b: int, y: Tensor) -> Tensor:
+        values = []
+        for j in range(S):
+            if j != s:
+                rise = d.slope[at][j, b] @ (y - d.z[at][j, b])
+                inside = torch.stack([(d.f[j, b] + 3.0) / 2.0, rise / 2.0])
+                values.append(0.6 * rise + 2.0 * H.networks[at](inside))
+        return sum(values) / (S - 1)  # [2]
+
+    baseline = d.f.clone()
+    vectors = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
+    for s, b, at in itertools.product(range(S), range(2), range(2)):
+        z, mu = d.z[at][s, b], d.probability[at][s, b]
+        for i in range(3):
+            flipped = z.clone()
+            flipped[i] = 1 - z[i]
+            rate = mu[i] if flipped[i] > 0 else 1 - mu[i]
+            there, here = surrogate(at, s, b, flipped), surrogate(at, s, b, z)
+            baseline[s, b] += float((rate * (there[0] - here[0])).detach())
+            vectors[at][s, b] += (rate * (there[1] * (flipped - mu) - here[1] * (z - mu))).detach()
+    by_alpha = [torch.zeros(S, 2, 3, dtype=F64) for _ in range(2)]
+    for s, b, at in itertools.product(range(S), range(2), range(2)):
+        others = sum(baseline[j, b] for j in range(S) if j != s) / (S - 1)
+        by_alpha[at][s, b] = (d.f[s, b] - others) * (d.z[at][s, b] - d.probability[at][s, b]) + vectors[at][s, b]
+    torch.testing.assert_close(flat(found), to_parameters(module, batch, d, by_alpha))
+
+
+def test_the_stein_operator_has_mean_0():
+    """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one that stands still."""
+    estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
+    module, g = small_dvae(binary_rows(n=1), 1), torch.Generator().manual_seed(0)
+    control = estimator.init(module, Streams(0)).control
+    with torch.no_grad():
+        for parameter in control.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=F64))
+    (values,) = every_z(1)  # [8, 1, 3]
+    mu, still = torch.rand(1, 1, 3, generator=g, dtype=F64), torch.tensor([[1.0, 0.0, 1.0]], dtype=F64)
+    slope, f = torch.randn(2, 1, 3, generator=g, dtype=F64), torch.randn(2, 1, generator=g, dtype=F64)
+    total, size = torch.zeros(4, dtype=F64), 0.0
+    for z in values:
+        draws = SlopedDraws([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
+        scalar, vector = estimator._stein(control, draws, 0)
+        found = torch.cat([scalar[0], vector[0, 0]]).detach()
+        weight = float(torch.where(z > 0, mu[0], 1 - mu[0]).prod())
+        total, size = total + weight * found, size + weight * float(found.abs().max())
+    assert size > 0.1
+    torch.testing.assert_close(total, torch.zeros(4, dtype=F64), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {})])
+def test_without_control_variates_it_is_leave_one_out(name, keys):
+    problem = binary_rows(n=3)
+    module = small_dvae(problem)
+    estimator = component("gradient", name, n_samples=3, coefficient=0.0, **keys)
+    found, terms, _ = estimator.estimate(module, problem.train, Streams(0), estimator.init(module, Streams(1)))
+    loo, known, _ = component("gradient", "vargrad", n_samples=3).estimate(module, problem.train, Streams(0), None)
+    torch.testing.assert_close(flat(found), flat(loo))
+    torch.testing.assert_close(terms["elbo"], known["elbo"])
+
+
+def variance(estimator, state) -> float:
+    """Of the guide's parameters, summed, of 120 estimates from one state."""
+    problem, rng = binary_rows(n=6), Streams(3)
+    module = small_dvae(problem)
+    names = [key for key, _ in module.named_parameters()]
+    found = []
+    for _ in range(120):
+        gradients, _, _ = estimator.estimate(module, problem.train, rng, copy.deepcopy(state))
+        found.append(flat(g for key, g in zip(names, gradients, strict=True) if key.startswith("down")))
+    return float(torch.stack(found).var(0).sum())
+
+
+@LEARN
+def test_what_is_learnt_varies_less_than_leave_one_out(name, keys):
+    problem, rng = binary_rows(n=6), Streams(0)
+    module = small_dvae(problem)
+    estimator = component("gradient", name, n_samples=3, lr=0.03, **keys)
+    state = estimator.init(module, rng)
+    for _ in range(100):
+        state = estimator.estimate(module, problem.train, rng, state)[2]
+    loo = component("gradient", "vargrad", n_samples=3)
+    assert variance(estimator, state) < 0.9 * variance(loo, None)
+    assert not torch.equal(state.control.coefficient, estimator.init(module, Streams(0)).control.coefficient)
+
+
+@LEARN
+def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
+    problem, rng = binary_rows(n=2), Streams(0)
+    module = small_dvae(problem)
+    stub = only(module, BernoulliLayers)  # it asks for nothing else
+    exact = float(enumerated_elbo(module, problem.train).detach())
+    estimator, tensors = component("gradient", name, n_samples=100, **keys), {}
+    _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
+    assert float(terms["elbo"]) == pytest.approx(exact, abs=1.5)
+    packed = pack(state, tensors, "gradient")
+    again = unpack(packed, tensors, estimator.init(stub, rng))
+    runs = []
+    for kept in (state, again):
+        own = Streams(5)
+        for _ in range(3):
+            gradients, _, kept = estimator.estimate(module, problem.train, own, kept)
+        runs.append(gradients)
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+@pytest.mark.parametrize("gradient", ["{name: rodeo, lr: 0.05, widths: [5]}", "{name: double_cv, lr: 0.05}"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
+    smoke = ["+experiment=dvae_digits", "smoke=true", f"inference.gradient={gradient}", "inference.n_samples=2"]
+    _, whole = run(make_job(*smoke, "steps=12"))
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    often = ["steps=12", "eval_every=6", "checkpoint_every=5", f"output_dir={tmp_path / 'stopped'}"]
+    stopped = make_job(*smoke, *often)
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    _, resumed = run(stopped)
+    assert resumed == whole
+
+
+@pytest.mark.parametrize("name", ["double_cv", "rodeo"])
+def test_one_draw_is_refused(name, make_job):
+    with pytest.raises(ConfigError) as caught:
+        make_job("+experiment=dvae_digits", "smoke=true", f"inference.gradient={name}", "inference.n_samples=1")
+    assert f"inference.gradient.n_samples: {name} compares a draw with the row's others" in str(caught.value)
+    assert "set inference.n_samples to 2 or more" in str(caught.value)
+    assert "\n" not in str(caught.value)
