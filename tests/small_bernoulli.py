@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from typing import Any
 
 import torch
@@ -55,6 +56,17 @@ def enumerated_gradient(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
     return flat(torch.autograd.grad(enumerated_elbo(module, batch), list(module.parameters())))
 
 
+def enumerated_multi_sample(module: BinaryAutoEncoder, batch: Rows, n_samples: int) -> Tensor:
+    """Σ_b E log S⁻¹ Σ_s p(x_b, z_s)/q(z_s|x_b) · scale over all S values of z at once."""
+    z = tuple(layer.expand(-1, batch.n_rows, -1) for layer in every_z(module.n_layers))
+    log_q = module.log_q(batch, z)
+    log_w, total = module.log_joint(batch, z) - log_q, log_q.new_zeros(())
+    for b in range(batch.n_rows):
+        q, w = (torch.cartesian_prod(*[column] * n_samples) for column in (log_q[:, b], log_w[:, b]))  # [64^S, S]
+        total = total + (q.sum(1).exp() * (w.logsumexp(1) - math.log(n_samples))).sum()
+    return batch.scale * total
+
+
 def flat(gradients: Any) -> Tensor:
     return torch.cat([g.flatten() for g in gradients])
 
@@ -64,12 +76,19 @@ def replicated(batch: Rows, times: int) -> Rows:
     return Rows(batch.x.repeat(times, 1), batch.scale / times)
 
 
-def z_scores(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int, groups: int = 100) -> Tensor:
+def z_scores(
+    estimator: Any,
+    module: BinaryAutoEncoder,
+    batch: Rows,
+    draws: int,
+    groups: int = 100,
+    exact: Tensor | None = None,
+) -> Tensor:
     """(mean − enumerated gradient) / standard error by parameter [P], of ``draws`` draws in groups of rows repeated.
 
     An estimator treats rows each by itself, so that a group's estimate is the mean of its draws, and normal; its state goes
     from group to group.  Parameters without any noise have to be right to rounding, and count as 0 then."""
-    rng, exact = Streams(7), enumerated_gradient(module, batch)
+    rng, exact = Streams(7), enumerated_gradient(module, batch) if exact is None else exact
     state, found = estimator.init(module, rng), []
     many = replicated(batch, draws // groups)
     for _ in range(groups):

@@ -13,7 +13,7 @@ from components.gradients.bernoulli.leave_one_out import LeaveOneOut, SlopedDraw
 from components.registry import register
 
 
-class Coefficients(nn.Module):
+class LayerCoefficients(nn.Module):
     """a_l, one for each layer."""
 
     def __init__(self, layers: int, coefficient: float, like: Tensor):
@@ -22,7 +22,7 @@ class Coefficients(nn.Module):
 
 
 @register("gradient", "double_cv")
-class DoubleCV(LeaveOneOut[Coefficients]):
+class DoubleCV(LeaveOneOut[LayerCoefficients]):
     """Double control variates: f less its first-order terms in Reinforce and in its baseline, and their mean put back.
 
         ∂/∂α_l E f = E[S⁻¹ Σ_s (h_s − (S − 1)⁻¹ Σ_{j≠s} h_j) (z_l^s − μ_l^s) + a_l ∇̄_l^s ⊙ μ_l^s (1 − μ_l^s)]
@@ -40,10 +40,12 @@ class DoubleCV(LeaveOneOut[Coefficients]):
 
     coefficient: float
 
-    def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[Coefficients]:
-        return Learnt.begun(Coefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))), self.lr)
+    def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> Learnt[LayerCoefficients]:
+        return Learnt.begun(
+            LayerCoefficients(module.n_layers, self.coefficient, next(iter(module.parameters()))), self.lr
+        )
 
-    def by_alpha(self, control: Coefficients, draws: SlopedDraws) -> list[Tensor]:
+    def by_alpha(self, control: LayerCoefficients, draws: SlopedDraws) -> list[Tensor]:
         a, h, known = control.coefficient, draws.f, []
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
         for at, mu in enumerate(draws.probability):

@@ -8,12 +8,11 @@ import pytest
 import torch
 from bernoulli_by_hand import SmallBernoulli, exact_gradient, flat, log_ratio, rows
 from configured import component
+from line_model import line_gaussian, line_gradient, line_rows
 from unlabelled_problems import exact_elbo as exact_elbo_of_ppca
 from unlabelled_problems import ppca, real_rows
 
-from components.contracts.problems import Batch
 from components.contracts.roles import Gradient
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.registry import get
 from runner.run.rng import Streams
 
@@ -81,30 +80,10 @@ def test_of_a_gaussian_model_in_closed_form(key):
     assert largest_z(estimator, module, problem.train, exact, 400) < 4.2  # of 27 parameters
 
 
-class Line:
-    """y_b ~ N(θ_1 + θ_2 x_b, 1) with θ ~ N(0, I), without its constants: a log joint of two parameters that all rows share."""
-
-    dim = 2
-
-    def log_likelihood(self, theta, batch):
-        return -0.5 * (batch.y[:, 0] - theta[:, :1] - theta[:, 1:] * batch.x[:, 0]).square()  # [K, B]
-
-    def log_prior(self, theta):
-        return -0.5 * theta.square().sum(-1)
-
-
 @pytest.mark.parametrize("key", [key for key in GRADIENTS if key != "nvil"])
 def test_of_a_gaussian_posterior_that_all_rows_share(key):
-    """q(θ) = N(m, diag s²): the bound is a polynomial in m and s, and log s."""
-    x = torch.linspace(-1, 1, 6, dtype=torch.float64)[:, None]
-    batch = Batch(x, 0.5 + x.square(), torch.ones_like(x, dtype=torch.bool), 2.0)
-    module = GlobalGaussian(JointByRows(Line()), torch.tensor([0.4, -0.3]).double(), 0.6, full=False, noise="shared")
-    m, s = module.mean, module.log_std.exp()
-    design = torch.cat([torch.ones_like(x), x], 1)
-    residual = (batch.y[:, 0] - design @ m).square().sum() + (design.square() @ s.square()).sum()
-    bound = -0.5 * batch.scale * residual - 0.5 * (m.square() + s.square()).sum() + module.entropy
-    exact = flat(torch.autograd.grad(bound, list(module.parameters())))
-    assert largest_z(gradient(key), module, batch, exact, 800) < 4.0  # of 4 parameters
+    module, batch = line_gaussian(full=False, noise="shared"), line_rows(scale=2.0)
+    assert largest_z(gradient(key), module, batch, line_gradient(module, batch), 800) < 4.0  # of 4 parameters
 
 
 def test_marks():
