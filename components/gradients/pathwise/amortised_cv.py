@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
@@ -27,7 +27,7 @@ LARGEST = (
 class Recognition:
     """r_φ and its optimizer."""
 
-    network: Perceptron  # y_b [C] -> [P · K·D]
+    network: Perceptron  # y_b [C] -> [P · K·D], or [P · (K·D + 1)] with d_b
     optimizer: Adam
 
 
@@ -36,11 +36,13 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
     """Amortised control variates: each row's gradient is corrected by a polynomial of its noise, with coefficients of its own.
 
         G̃_p = Σ_b (ĝ_bp(ε_b) − c_bpᵀ w(ε_b)),   c_bp = [r_φ(y_b)]_p,   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
-        φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p)
+        φ ← φ − lr · Adam(∇_φ Σ_p Ṽ_p(d_bp + c_bpᵀ w)),   d_bp = 0, or learnt beside c_bp where ``centred``
 
     y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this noise, never after: G̃ has the mean of
     Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up to a constant.  ``unit: scale`` counts c in units of N/B, what a row stands
-    for.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in one vectorised pass.
+    for.  With ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but frees Ṽ's slope in c, 2w(d + cᵀw − ĝ),
+    of the noise of a mean that is not 0.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in
+    one vectorised pass.
 
     Raises:
         Misfit: there are no rows to tell apart; they share their noise, and ``objective`` takes them for independent; or the
@@ -49,7 +51,9 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
     Source: Boustati (2021), eqs. (4.5), (4.7), (4.10), (4.14), (4.15), (4.21) and Algorithm 4; 4.6.1 for the network."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "row_context"})
+    before: ClassVar[dict[str, Any]] = {"centred": False}
 
+    centred: bool
     widths: list[PositiveInt]
     activation: Activation
     lr: PositiveFloat
@@ -59,7 +63,7 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
             raise Misfit("gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
                          "gradient=context_free_cv")  # fmt: skip
         parameters = list(module.parameters())
-        out = sum(p.numel() for p in parameters) * self.order * module.noise_dim
+        out = sum(p.numel() for p in parameters) * (self.order * module.noise_dim + self.centred)
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
             raise Misfit(f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
@@ -67,12 +71,15 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
         network = Perceptron(sizes, self.activation, rng).to(parameters[0])
         return Recognition(network, Adam(network.parameters(), self.lr))
 
-    def coefficients(self, module: RowContext[RowBatch], batch: RowBatch, state: Recognition) -> Tensor:
-        found: Tensor = state.network(module.context(batch))
-        return found.unflatten(-1, (-1, self.order * module.noise_dim))  # [B, P, K·D]
+    def coefficients(
+        self, module: RowContext[RowBatch], batch: RowBatch, state: Recognition
+    ) -> tuple[Tensor, Tensor | None]:
+        K = self.order * module.noise_dim
+        found: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))  # [B, P, K·D (+ 1)]
+        return found[..., :K], found[..., K] if self.centred else None
 
     def learn(self, state: Recognition, told: Told) -> Recognition:
         state.optimizer.zero_grad()
-        spread(self.objective, told.gradient, told.rows, told.corrections).backward()
+        spread(self.objective, told.gradient, told.rows, told.fitted).backward()
         state.optimizer.step()
         return state

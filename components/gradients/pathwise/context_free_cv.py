@@ -64,13 +64,13 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         coefficient, none = Coefficient(zeros.clone()), zeros.new_zeros(())
         return Averages(coefficient, Adam(coefficient.parameters(), self.lr), zeros[:, 0].clone(), none, zeros, none)
 
-    def coefficients(self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages) -> Tensor:
-        return state.coefficient.c[None]
+    def coefficients(self, module: NormalNoise[RowBatch], batch: RowBatch, state: Averages) -> tuple[Tensor, None]:
+        return state.coefficient.c[None], None
 
     def learn(self, state: Averages, told: Told) -> Averages:
         if self.solver == "adam":
             state.optimizer.zero_grad()
-            spread(self.objective, told.gradient, told.rows, told.corrections).backward()
+            spread(self.objective, told.gradient, told.rows, told.fitted).backward()
             state.optimizer.step()
             return state
         keep, add = self.decay, 1 - self.decay

@@ -35,15 +35,17 @@ def control_variates(noise: Tensor, order: int) -> Tensor:
     return torch.cat([noise.pow(k) - moment(k) for k in range(1, order + 1)], -1).mean(0)
 
 
-def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, corrections: Tensor) -> Tensor:
-    """Σ_p Ṽ_p [], whose mean is Tr Cov[G̃] up to a constant: of Ĝ [P], ĝ_b [B, P] and c_bᵀ w(ε_b) [B, P].
+def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: Tensor) -> Tensor:
+    """Σ_p Ṽ_p [], whose mean is Tr Cov[G̃] up to a constant: of Ĝ [P], ĝ_b [B, P] and h_b = c_bᵀ w(ε_b) [B, P].
+
+    Where h_b = d_b + c_bᵀ w(ε_b), its mean is that but for a term in d alone: w has mean 0, so that c* stays what it is.
 
     Source: Boustati (2021), eqs. (4.10) partial_gradients, (4.14) gradient_sum, (4.15) squared_difference."""
     if objective == "squared_difference":
-        return (gradient - corrections.sum(0)).square().sum()
+        return (gradient - fitted.sum(0)).square().sum()
     target = gradient if objective == "gradient_sum" else rows
     assert target is not None
-    return (corrections.square() - 2 * target * corrections).sum()
+    return (fitted.square() - 2 * target * fitted).sum()
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Told:
     shared: bool  # one draw serves all rows
     gradient: Tensor  # Ĝ [P]
     rows: Tensor | None  # ĝ_b [B, P], of partial_gradients alone
-    corrections: Tensor  # c_bᵀ w(ε_b) [B, P], differentiable in what is learnt
+    fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in what is learnt
 
 
 class Controlled(Gradient[M, RowBatch, S]):
@@ -72,8 +74,9 @@ class Controlled(Gradient[M, RowBatch, S]):
     objective: Objective
     unit: Unit
 
-    def coefficients(self, module: M, batch: RowBatch, state: S) -> Tensor:
-        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt."""
+    def coefficients(self, module: M, batch: RowBatch, state: S) -> tuple[Tensor, Tensor | None]:
+        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt; and d_b [B or 1, P], ĝ_b in the mean as far as it
+        is known, which helps to learn c_b and corrects nothing."""
         raise TypeError(f"{type(self).__name__} has no coefficients")
 
     def learn(self, state: S, told: Told) -> S:
@@ -93,9 +96,10 @@ class Controlled(Gradient[M, RowBatch, S]):
             found, terms = whole_gradient(module, batch, noise)
         w, gradient = control_variates(noise, self.order), flat(found, parameters)
         unit = batch.scale if self.unit == "scale" else 1.0
-        c = self.coefficients(module, batch, state)
+        c, level = self.coefficients(module, batch, state)
         corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)  # c_bᵀ w(ε_b), row by row
         controlled = split(gradient - corrections.detach().sum(0), parameters)
         # Only after c was used: it must not know the noise that it corrects.
-        state = self.learn(state, Told(unit, w, shared, gradient, rows, corrections))
+        fitted = corrections if level is None else corrections + unit * level
+        state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
         return [None if g is None else better for g, better in zip(found, controlled, strict=True)], terms, state

@@ -99,22 +99,22 @@ def test_powers_less_their_means():
     assert w.shape == (4, 8)
 
 
-@pytest.mark.parametrize("n_samples", [1, 3])
-def test_the_estimate_is_the_one_printed(n_samples):
+@pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
+def test_the_estimate_is_the_one_printed(n_samples, centred):
     """(4.5) and (4.7) by loops over rows and parameters, with N/B and the KL that rows share, before any update."""
     module, batch = Location(0.05), rows(scale=3.0)
     for unit, factor in (("scale", 3.0), ("one", 1.0)):
-        estimator = gradient("amortised_cv", order=2, n_samples=n_samples, unit=unit)
+        estimator = gradient("amortised_cv", order=2, n_samples=n_samples, unit=unit, centred=centred)
         state = estimator.init(module, Streams(0))
         noise = module.draw_noise(batch, n_samples, Streams(0).noise)
         plain, _ = whole_gradient(module, batch, noise)
-        r = state.network(batch.x).detach().reshape(5, 4, 4)  # [B, P, K·D]
+        r = state.network(batch.x).detach().reshape(5, 4, 4 + centred)  # [B, P, K·D], and d_b, which corrects nothing
         expected = flat(plain).clone()
         for b in range(5):
             for p in range(4):
                 for s in range(n_samples):
                     e = noise[s, b]
-                    expected[p] -= factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:] @ (e**2 - 1))
+                    expected[p] -= factor / n_samples * (r[b, p, :2] @ e + r[b, p, 2:4] @ (e**2 - 1))
         found, terms, _ = estimator.estimate(module, batch, Streams(0), state)
         assert torch.allclose(flat(found), expected, atol=1e-12)
         assert set(terms) == {"elbo", "kl"}
@@ -129,6 +129,45 @@ def test_objectives_as_printed():
     squared = sum((G[p] - sum(H[b, p] for b in range(4))) ** 2 for p in range(3))
     for name, expected in zip(OBJECTIVES, (squared, by_sum, partial), strict=True):
         assert spread(name, G, each, H) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
+    """Ṽ of h_b = d_b + c_bᵀ w in print, its slope in c at d = E ĝ_b: the same mean as at d = 0, of less variance."""
+    module, batch = Location(), rows()
+    a, scale = module.a.detach(), module.s.detach().exp()
+    noise = module.draw_noise(batch, 600, torch.Generator().manual_seed(2))
+    pull = batch.x - a - scale * noise
+    each = torch.cat([pull, pull * scale * noise], -1)  # ĝ_b [S, B, P]
+    level = torch.cat([batch.x - a, -scale.square().expand(5, -1)], -1)  # E ĝ_b
+    level = level if objective != "gradient_sum" else level.sum(0).expand(5, -1)
+    slopes = []
+    for d in (torch.zeros(5, 4, dtype=F64), level):
+        c = torch.zeros(5, 4, 2, dtype=F64, requires_grad=True)
+        found = []
+        for e, g in zip(noise, each, strict=True):
+            fitted = d + torch.einsum("bpk,bk->bp", c, control_variates(e[None], 1))
+            found.append(torch.autograd.grad(spread(objective, g.sum(0), g, fitted), c)[0].flatten())
+        slopes.append(torch.stack(found))
+    plain, centred = slopes
+    gap = plain - centred
+    assert float((gap.mean(0) / (gap.std(0) / 600**0.5 + 1e-9)).abs().max()) < 4
+    assert float(centred.var(0).sum()) < 0.8 * float(plain.var(0).sum())
+
+
+def test_centred_coefficients_are_learnt_of_what_is_left():
+    """The network's slope is that of Ṽ(d_b + c_bᵀ w), by hand, and moves the outputs of d as well."""
+    module, batch = Location(0.05), rows(scale=3.0)
+    estimator = gradient("amortised_cv", objective="partial_gradients", centred=True, lr=1e-3)
+    state = estimator.init(module, Streams(0))
+    noise = module.draw_noise(batch, 1, Streams(0).noise)
+    each, _, _ = row_gradients(module, batch, noise)
+    out = state.network(batch.x).reshape(5, 4, 3)
+    h = 3.0 * (out[..., 2] + torch.einsum("bpk,bk->bp", out[..., :2], noise[0]))
+    expected = torch.autograd.grad((h.square() - 2 * each * h).sum(), list(state.network.parameters()))
+    estimator.estimate(module, batch, Streams(0), state)
+    for p, g in zip(state.network.parameters(), expected, strict=True):
+        assert torch.allclose(p.grad, g, rtol=1e-8)
 
 
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
