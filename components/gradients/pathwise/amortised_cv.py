@@ -40,8 +40,8 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
 
     y_b [C] is the context of a row; c [B, P, K·D] are used before φ moves by Ṽ of this noise, never after: G̃ has the mean of
     Ĝ.  Ṽ is ``objective``; its mean is Tr Cov[G̃] up to a constant.  ``unit: scale`` counts c in units of N/B, what a row stands
-    for.  With ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but frees the slope of Ṽ, 2w(d + cᵀw − ĝ),
-    of the noise of a mean that is not 0.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in
+    for.  With ``centred`` the network learns ĝ_b's mean d_b too: it corrects nothing, but frees Ṽ's slope 2w(d + cᵀw − ĝ) of
+    the noise of a mean that is not 0.  With S draws w is their mean.  ``partial_gradients`` finds ĝ_bp [B, P] of all rows in
     one vectorised pass.
 
     Raises:
