@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from runner.record.lines import read_lines
+from runner.record.lines import Line, read_lines
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+AXES = {"steps": "iteration", "seconds": "seconds of training"}
+
+
+def trained(lines: list[Line]) -> Iterator[tuple[Line, float]]:
+    """Each line with the seconds that its replicate has trained until then: evaluations before it are not among them."""
+    clock: dict[int, float] = {}  # of the last line
+    spent: dict[int, float] = {}
+    for line in lines:
+        r = line["replicate"]
+        if line["phase"] == "train":
+            spent[r] = spent.get(r, 0.0) + line["time"] - clock.get(r, 0.0)
+        clock[r] = line["time"]
+        yield line, spent.get(r, 0.0)
 
 
 def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, tuple[Figure, str]]:
@@ -27,19 +43,20 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
             facts = None if run.refused else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
                 continue
-            for line in read_lines(snapshot.folder(run)):
+            for line, seconds in trained(read_lines(snapshot.folder(run))):
                 if line["phase"] == "train":
                     continue
+                at = seconds if spec.against == "seconds" else line["step"]
                 for metric in spec.metrics:
                     values = line["metrics"].get(metric)
                     if values is None:
                         continue
                     several = isinstance(values, list)  # all replicates at once
                     for r, value in enumerate(values) if several else [(line["replicate"], values)]:
-                        one = {"method": run.row, "replicate": f"{facts['seed']}/{r}", "step": line["step"]}
+                        one = {"method": run.row, "replicate": f"{facts['seed']}/{r}", "step": at}
                         lines.append(one | {"metric": metric, "value": value})
         if lines:
             table = pd.DataFrame(lines)
             caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"
-            drawn[spec.name] = (evolution(table, spec.exact), caption)
+            drawn[spec.name] = (evolution(table, spec.exact, AXES[spec.against]), caption)
     return drawn

@@ -124,6 +124,7 @@ class EvolutionSpec(_Strict):
     name: FileName
     title: str
     metrics: list[str]
+    against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
 

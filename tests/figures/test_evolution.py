@@ -31,6 +31,14 @@ def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SGLD", "SGLD+R", "exact"]
 
 
+def test_more_methods_than_colours_are_told_apart():
+    many = pd.concat([table().query("metric == 'mean'").assign(method=f"m{i}") for i in range(20)])
+    figure = evolution(many, {}, "seconds of training")
+    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
+    assert len(looks) == 20
+    assert figure.axes[0].get_xlabel() == "seconds of training"
+
+
 def test_a_lacking_column_is_named():
     with pytest.raises(ValueError, match="lacks value"):
         evolution(table().drop(columns="value"), {})

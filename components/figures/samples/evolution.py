@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 DARK = PALETTE[6]
 
 
-def evolution(table: pd.DataFrame, exact: Mapping[str, float]) -> Figure:
-    """Estimates against iterations, one panel per metric, one colour per method and one line per replicate; the exact value,
-    where ``exact`` has one, is a dark line.
+STYLES = ["-", "--", ":", "-."]  # of methods that share a colour, where there are more than colours
+
+
+def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "iteration") -> Figure:
+    """Estimates against iterations, or what ``label`` says, one panel per metric, one colour per method and one line per
+    replicate; the exact value, where ``exact`` has one, is a dark line.
 
     The table has the columns method, replicate, step, metric, value, one row for each recorded estimate.
 
@@ -29,16 +32,20 @@ def evolution(table: pd.DataFrame, exact: Mapping[str, float]) -> Figure:
     if missing:
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
     metrics = list(dict.fromkeys(table["metric"]))
-    colours = {method: PALETTE[i % len(PALETTE)] for i, method in enumerate(dict.fromkeys(table["method"]))}
+    looks = {
+        str(method): (PALETTE[i % len(PALETTE)], STYLES[i // len(PALETTE) % len(STYLES)])
+        for i, method in enumerate(dict.fromkeys(table["method"]))
+    }
     figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = table[table["metric"] == metric]
         for (method, _), line in rows.groupby(["method", "replicate"], sort=False):
-            ax.plot(line["step"], line["value"], color=colours[str(method)], lw=1.1, alpha=0.75)
+            colour, style = looks[str(method)]
+            ax.plot(line["step"], line["value"], color=colour, ls=style, lw=1.1, alpha=0.75)
         if metric in exact:
             ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
-        ax.set(xlabel="iteration", ylabel=f"estimated {metric.replace('_', ' ')}")
-    handles = [Line2D([], [], color=colour, lw=1.6, label=method) for method, colour in colours.items()]
+        ax.set(xlabel=label, ylabel=f"estimated {metric.replace('_', ' ')}")
+    handles = [Line2D([], [], color=colour, ls=style, lw=1.6, label=name) for name, (colour, style) in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label="exact"))
     figure.legend(handles=handles, loc="outside right center")

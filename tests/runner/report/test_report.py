@@ -17,7 +17,7 @@ from runner.published import Published, load_published
 from runner.record.facts import read
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
-from runner.report.evolutions import evolutions
+from runner.report.evolutions import evolutions, trained
 from runner.report.report import main
 from runner.report.results import lay, scores, step_times
 from runner.report.spreads import spreads
@@ -361,6 +361,16 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     assert caption.startswith("Accuracy under attack, mean ± SE")
 
 
+def test_seconds_of_training_leave_evaluations_out():
+    lines = [
+        {"replicate": r, "phase": phase, "time": (1 + r) * time}
+        for r in (0, 1)
+        for phase, time in (("train", 1.0), ("train", 3.0), ("evaluation", 8.0), ("train", 9.5), ("final", 20.0))
+    ]
+    assert [seconds for _, seconds in trained(lines[:5])] == [1.0, 3.0, 3.0, 4.5, 4.5]
+    assert [seconds for line, seconds in trained(lines) if line["replicate"]] == [2.0, 6.0, 6.0, 9.0, 9.0]
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     spec = {"name": "way", "title": "On the way", "metrics": ["nlpp"], "cell": {"dataset.n_train": 1000}}
@@ -395,6 +405,10 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     np.testing.assert_allclose([line.get_xydata() for line in ax.lines], [
         [[10, 1000 + r + 0.1], [20, 1000 + r + 0.05]] for r in range(2)
     ])  # fmt: skip
+    timed = StudyDefinition.model_validate(definition.model_dump() | {"evolutions": [spec | {"against": "seconds"}]})
+    (ax,) = evolutions(timed, small)["way"][0].axes
+    assert ax.get_xlabel() == "seconds of training"
+    assert {x for line in ax.lines for x in line.get_xdata()} == {1.0}  # evaluations take none
     wrong = definition.model_dump() | {"evolutions": [spec | {"cell": {"dataset.n_train": 7}}]}
     with pytest.raises(ValueError, match=r"cell has dataset\.n_train=7, which is not in the grid"):
         StudyDefinition.model_validate(wrong)
