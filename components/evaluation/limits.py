@@ -14,6 +14,9 @@ LEAST_ESS = (
 )
 BOUND_GAIN = 0.01  # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
 BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
+BIAS_P = (
+    1e-3  # least probability, corrected for their number, of differences between gradients that should have one mean
+)
 BOUND_LINES = 10  # fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
 
 

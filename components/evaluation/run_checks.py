@@ -17,6 +17,7 @@ from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
+from components.inference.variational.laboratory.measured import Measured
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
 from components.problems.supervised import Supervised
 
@@ -57,6 +58,8 @@ def run_checks(
         checks += particle_checks(trace)
     elif values := _recorded(trace, "elbo"):
         checks.append(bound_check(values))
+    if isinstance(posterior, Measured):
+        checks.append(bias_check(posterior, scores))
     if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))
     return checks
@@ -183,6 +186,26 @@ def bound_check(values: list[list[float]]) -> Check:
     worst = int(np.argmax(relative))
     told = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
     return Check(name, not rising.any(), told)
+
+
+def bias_check(seen: Measured, scores: Scores) -> Check:
+    """Whether estimators that are said to be unbiased have the mean of the first wherever they were measured."""
+    name = "gradients marked unbiased have one mean"
+    marked = [label for label, unbiased in zip(seen.labels, seen.unbiased, strict=True) if unbiased]
+    if seen.labels[0] not in marked:
+        return Check(name, None, f"the first, {seen.labels[0]}, is marked biased; put an unbiased one there")
+    p = [
+        (float(value), f"{label} after {t} steps")
+        for label in marked[1:]
+        for t in seen.at
+        if f"bias_p/{label}/{t}" in scores
+        for value in np.atleast_1d(scores[f"bias_p/{label}/{t}"])
+    ]
+    if not p:
+        return Check(name, None, "no other was measured")
+    smallest, which = min(p)
+    corrected = min(1.0, smallest * len(p))
+    return Check(name, corrected > limits.BIAS_P, f"smallest p {corrected:.2g}, corrected for {len(p)}: {which}")
 
 
 def step_check(problem: Problem, inference: RespondsToGradient[Any], state: Chains, rng: Rng) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,15 @@ from known_targets import F64, GaussianTarget
 
 from components.contracts.checks import FINITE
 from components.evaluation import limits
-from components.evaluation.run_checks import bound_check, draws_checks, finite_scores, particle_checks, run_checks
+from components.evaluation.run_checks import (
+    bias_check,
+    bound_check,
+    draws_checks,
+    finite_scores,
+    particle_checks,
+    run_checks,
+)
+from components.inference.variational.laboratory.measured import Findings, Measured
 from components.posteriors.draws import Draws
 from runner.record.facts import read
 from runner.run.execute import run
@@ -180,3 +189,16 @@ def test_a_run_records_its_checks_and_changes_no_score(make_job):
     assert found["bulk ESS is above 100 a chain"] is False  # of 20 draws
     assert not any("check" in name for name in result)
     assert (job.folder / "tables" / "checks.csv").read_text().startswith("check,passed,detail\nscores are finite,True")
+
+
+def test_gradients_marked_unbiased_must_have_one_mean():
+    seen = Measured(["reparam", "vargrad", "gumbel_softmax"], [True, True, False], [0, 10], [], Findings(), None)
+    p = {f"bias_p/{label}/{t}": 0.3 for label in seen.labels for t in seen.at}
+    assert bias_check(seen, p).passed is True
+    assert bias_check(seen, p | {"bias_p/gumbel_softmax/10": 1e-9}).passed is True  # it says so itself
+    wrong = bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 1e-5]})
+    assert wrong.passed is False
+    assert wrong.detail == "smallest p 3e-05, corrected for 3: vargrad after 10 steps"
+    assert bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True  # three were looked at
+    assert bias_check(seen, {}).passed is None
+    assert bias_check(replace(seen, unbiased=[False, True, False]), p).passed is None

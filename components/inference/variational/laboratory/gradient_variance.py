@@ -127,7 +127,8 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
 
     def posterior(self, state: LaboratoryState) -> Measured:
         inner = self.train.posterior(state.fitting)
-        facts = (labels(self.gradients), list(self.at), list(self.iterations), copy.deepcopy(state.findings))
+        unbiased = [g.unbiased and g.bound == "elbo" for g in self.gradients]
+        facts = (labels(self.gradients), unbiased, list(self.at), list(self.iterations), copy.deepcopy(state.findings))
         if isinstance(inner, BoundsLikelihood):
             return MeasuredBound(*facts, inner)
         assert isinstance(inner, Predicts)

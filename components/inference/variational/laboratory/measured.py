@@ -39,6 +39,7 @@ class Measured:
     """Scores, figures of them, and a table with all."""
 
     labels: list[str]  # of the gradients, the first of which the others are measured against
+    unbiased: list[bool]  # of each: its mean is said to be the gradient of the ELBO
     at: list[int]
     iterations: list[int]
     findings: Findings
