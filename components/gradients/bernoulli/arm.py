@@ -17,7 +17,7 @@ class ARM(AntitheticPairs):
     with respect to log odds α_l, layer after layer, the layers above drawn given each of z_l and z̃_l; f and α [S, B, …].
     With respect to probabilities σ(α) the same product is another number.  Terms: elbo, of the whole data set in nats.
 
-    Source: Yin and Zhou (2019), Theorem 1."""
+    Source: Yin and Zhou (2019), Theorem 1; for layers, each given the one below, our derivation."""
 
     @staticmethod
     def weight(u: Tensor, z: Tensor, other: Tensor, alpha: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ class DisARM(AntitheticPairs):
     Its variance is at most ARM's, at the same evaluations of f; layers as in ARM.  f and α [S, B, …].  Terms: elbo, of the
     whole data set in nats.
 
-    Source: Dong, Mnih and Tucker (2020), section 3."""
+    Source: Dong, Mnih and Tucker (2020)."""
 
     @staticmethod
     def weight(u: Tensor, z: Tensor, other: Tensor, alpha: Tensor) -> Tensor:

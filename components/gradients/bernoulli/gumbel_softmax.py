@@ -26,7 +26,7 @@ class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     without bound.  f [S, B], α [S, B, D].  Terms: elbo, of the binary draws 1[z̄_1 > ½], … that are made with the same noise,
     layer by layer, of the whole data set in nats: the bound itself, not what is differentiated.
 
-    Source: Jang, Gu and Poole (2017), section 2; Maddison, Mnih and Teh (2017), section 3.3."""
+    Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = False

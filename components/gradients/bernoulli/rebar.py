@@ -27,7 +27,7 @@ class REBAR(Relaxing[BernoulliLayers[RowBatch], Relaxation]):
     E[(∂/∂α_l)²] of a draw by Adam, after they have been used (dynamic): as the mean depends on neither, that is descent of
     the variance.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: λ, η and their optimizer.
 
-    Source: Tucker et al. (2017), section 3."""
+    Source: Tucker et al. (2017); Grathwohl et al. (2018), eq. (9), of which it is a special case."""
 
     adapt: Literal["static", "dynamic"]
     temperature: PositiveFloat

@@ -25,7 +25,7 @@ class RELAX(Relaxing[RowLayers, Surrogates]):
     variance.  c_φ is 0 at first, which is Reinforce.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.
     State: the networks and their optimizer.
 
-    Source: Grathwohl et al. (2018), section 3; for layers one by one Tucker et al. (2017), section 3."""
+    Source: Grathwohl et al. (2018), eqs. (7) and (9); for layers, each given the one below, our derivation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
 

@@ -32,7 +32,7 @@ class RelaxREBAR(Relaxing[RowLayers, Both]):
     ζ and ζ̃ as in RELAX.  φ = (λ, η, r) descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used.  r is 0 at first, which
     is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: φ and its optimizer.
 
-    Source: Grathwohl et al. (2018), section 3; Tucker et al. (2017), section 3."""
+    Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
 

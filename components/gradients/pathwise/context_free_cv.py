@@ -9,12 +9,13 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.capabilities import NormalNoise
+from components.contracts.capabilities import NormalNoise, RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.pathwise.controlled import Controlled, Told, moment, spread
 from components.maths.optimizers import Adam
 from components.registry import register
+from components.trouble import Misfit
 
 
 class Coefficient(nn.Module):
@@ -49,7 +50,7 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     this form; Ṽ of ``objective`` leads there too.
 
     Raises:
-        Misfit: rows share their noise and ``objective`` asks that they do not.
+        Misfit: rows share their noise and ``objective`` asks that they do not, or it takes rows one by one and there are none.
 
     Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012), eq. (12), for c*."""
 
@@ -58,6 +59,10 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     decay: Annotated[float, Field(gt=0, lt=1)]
 
     def init(self, module: NormalNoise[RowBatch], rng: Rng) -> Averages:
+        no_rows = isinstance(module, RowContext) and not module.context_dim
+        if self.solver == "adam" and self.objective == "partial_gradients" and no_rows:
+            raise Misfit("objective=partial_gradients of gradient=context_free_cv takes rows one by one, and here are none; "
+                         "set inference.gradient.objective to gradient_sum")  # fmt: skip
         parameters = list(module.parameters())
         P, K = sum(p.numel() for p in parameters), self.order * module.noise_dim
         zeros = parameters[0].new_zeros(P, K)

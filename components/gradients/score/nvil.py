@@ -42,7 +42,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
     unbiased; without, its mean is the gradient of the bound.  Terms: elbo of the whole data set in nats, and baseline_mse,
     the mean square of −f − C_ψ − c.  State: C_ψ, its optimizer, c and v.
 
-    Source: Mnih and Gregor (2014), sections 2.3.2 to 2.3.4, Algorithm 1."""
+    Source: Mnih and Gregor (2014)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
     unbiased: ClassVar[bool] = False

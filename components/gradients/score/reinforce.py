@@ -27,7 +27,7 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
     the code released with the thesis: unbiased too, as scores of other rows have mean 0, with B terms of noise for one.
     Terms: elbo of the whole data set in nats.  There is no state.
 
-    Source: Boustati (2021), eq. (5.2); Williams (1992), section 3; Ranganath, Gerrish and Blei (2014), eq. (3)."""
+    Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True

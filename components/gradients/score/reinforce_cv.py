@@ -86,7 +86,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     Raises:
         ConfigError: ``sampled`` with one draw, ``oracle`` without extra ones, or extra ones that nothing reads.
 
-    Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014), eqs. (8) and (9)."""
+    Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True

@@ -30,7 +30,7 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     Raises:
         ConfigError: one draw has no variance.
 
-    Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling (2019), eq. (8)."""
+    Source: Boustati (2021), Algorithm 5, eqs. (5.9) and (5.10); Kool, van Hoof and Welling (2019)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = True

@@ -40,7 +40,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
     Raises:
         ConfigError: one draw has no variance.
 
-    Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021), section 3.2."""
+    Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
     unbiased: ClassVar[bool] = False

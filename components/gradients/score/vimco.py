@@ -40,7 +40,7 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     Raises:
         ConfigError: one draw has no others.
 
-    Source: Mnih and Rezende (2016), eqs. (5), (8) and (10)."""
+    Source: Mnih and Rezende (2016)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
     unbiased: ClassVar[bool] = True

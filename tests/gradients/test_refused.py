@@ -1,0 +1,61 @@
+"""Gradients that do not fit what they are given: one line each, which names the key and the mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.run.execute import run
+
+DVAE = ["+experiment=dvae_digits", "smoke=true"]
+VAE = ["+experiment=vae_digits", "smoke=true"]
+DENSITY = ["dataset=gaussian", "model=target_density", "inference=gaussian_vi", "steps=2"]
+BINARY = ["arm", "disarm", "arms", "rebar", "relax", "relax_rebar", "double_cv", "rodeo", "gumbel_softmax"]
+REFUSED = [
+    *(
+        ([*VAE, f"inference.gradient={name}", "inference.n_samples=2"], f"inference.gradient={name} needs ")
+        for name in BINARY
+    ),
+    ([*VAE, "inference.gradient=arm"], "needs bernoulli_layers, which model=vae lacks; gradients that fit it: "),
+    (
+        [*DVAE, "inference.gradient=reparam"],
+        "needs pathwise, which model=dvae lacks; gradients that fit it: arm, arms, ",
+    ),
+    ([*DVAE, "inference.gradient=context_free_cv"], "inference.gradient=context_free_cv needs "),  # no known mean
+    *(
+        ([*DVAE, f"inference.gradient={name}", "inference.n_samples=1"], "set inference.n_samples to 2 or more")
+        for name in ("vargrad", "double_cv", "rodeo", "arms", "vimco")
+    ),
+    (
+        [*DVAE, "inference.gradient={name: reinforce_cv, coefficient: oracle}"],
+        "inference.gradient.extra_samples: coefficient=oracle is what draws them, and needs them",
+    ),
+    (
+        [*DENSITY, "inference.gradient=rodeo", "inference.n_samples=2"],
+        "inference.gradient=rodeo needs bernoulli_layers",
+    ),
+    ([*DVAE, "inference.gradient={name: arms, copula: clayton}"], "not one of dirichlet | gaussian"),
+    ([*DVAE, "inference.gradient={name: relax, widths: [0]}"], "inference.gradient.widths"),
+    ([*DVAE, "inference.gradient={name: rodeo, lr: -1}"], "inference.gradient.lr=-1: out of range, must be ≥ 0"),
+]
+WITHOUT_ROWS = [
+    ("{name: context_free_cv, objective: partial_gradients}", "set inference.gradient.objective to gradient_sum"),
+    ("{name: amortised_cv, objective: partial_gradients}", "choose gradient=context_free_cv"),
+    ("joint_cv", "choose gradient=taylor_cv"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "message"), REFUSED)
+def test_before_data_are_read(overrides, message, make_job):
+    with pytest.raises(ConfigError) as caught:
+        make_job(*overrides)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("gradient", "message"), WITHOUT_ROWS)
+def test_where_there_are_no_rows(gradient, message, make_job):
+    with pytest.raises(ConfigError) as caught:
+        run(make_job(*DENSITY, f"inference.gradient={gradient}"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
