@@ -32,7 +32,8 @@ def problem(n=40, D=3, seed=0, missing_row=None):
 
 def built(data=None, trained=True, **keys):
     """A model whose q has moved somewhere."""
-    module = component("model", "dgp", **({"n_inducing": 6} | keys)).build(data or problem(), Streams(0))
+    small = {"n_inducing": 6, "top": "sampled", "inner_q_scale": 1.0}
+    module = component("model", "dgp", **(small | keys)).build(data or problem(), Streams(0))
     if trained:
         g = torch.Generator().manual_seed(1)
         with torch.no_grad():
