@@ -10,6 +10,7 @@ from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -58,5 +59,18 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
         if lines:
             table = pd.DataFrame(lines)
             caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"
+            if spec.less is not None:
+                table = differences(table, spec.less)
+                caption += f", mean of each less {spec.less}, replicate by replicate"
             drawn[spec.name] = (evolution(table, spec.exact, AXES[spec.against]), caption)
     return drawn
+
+
+def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
+    """Means over the replicates of each method's values less those of a row at the same step of the same replicate."""
+    keys = ["replicate", "step", "metric"]
+    table = table.drop_duplicates(["method", *keys], keep="last")  # the end of a replicate is an evaluation too
+    of_row = table[table["method"] == row].drop(columns="method")
+    both = table[table["method"] != row].merge(of_row, on=keys, suffixes=("", "_of_row"))
+    both["value"] -= both["value_of_row"]
+    return both.groupby(["method", "metric", "step"], sort=False)["value"].mean().reset_index().assign(replicate="mean")

@@ -16,6 +16,7 @@ from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
+LATE = "late/"  # before a metric: its mean over the evaluations of the second half of the steps
 ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
 
 
@@ -79,6 +80,19 @@ def step_times(folder: Path) -> dict[int, float]:
     return {r: statistics.median(t) for r, t in times.items()}
 
 
+def late_means(folder: Path, metric: str) -> dict[int, float]:
+    """Mean of a metric over the evaluations of the second half of the steps, by replicate."""
+    seen = [line for line in read_lines(folder) if line["phase"] != "train" and metric in line["metrics"]]
+    half = max((line["step"] for line in seen), default=0) / 2
+    found: dict[int, dict[int, float]] = {}  # by step: the last one is evaluated again when a replicate ends
+    for line in seen:
+        values = line["metrics"][metric]
+        for r, value in enumerate(values) if isinstance(values, list) else [(line["replicate"], values)]:
+            if line["step"] > half:
+                found.setdefault(r, {})[line["step"]] = value
+    return {r: statistics.fmean(values.values()) for r, values in found.items()}
+
+
 def _ended(facts: dict[str, Any]) -> bool:
     """Whether a run came to its end; one whose scores are not finite has diverged there."""
     return facts["state"] == "done" or (facts["state"] == "diverged" and bool(facts["result"]))
@@ -98,6 +112,9 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     if metric == STEP_TIME:
         found = step_times(folder) if facts["state"] == "done" else {}
         return {(seed, r): t for r, t in found.items()}
+    if metric.startswith(LATE):
+        means = late_means(folder, metric.removeprefix(LATE)) if facts["state"] == "done" else {}
+        return {(seed, r): mean for r, mean in means.items()}
     if metric == ESS_RATE:
         if facts["state"] != "done" or "ess" not in facts["result"]:
             return {}

@@ -127,9 +127,14 @@ class EvolutionSpec(_Strict):
     against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
+    less: str | None = (
+        None  # row that is taken from the others, replicate by replicate; means of the differences are drawn
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> EvolutionSpec:
+        if self.less is not None and self.against == "seconds":
+            raise ValueError(f"figure {self.name}: less is taken step by step; leave out against: seconds")
         for name in self.exact:
             if name not in self.metrics:
                 raise ValueError(
@@ -199,6 +204,8 @@ class StudyDefinition(_Strict):
                 if name not in names and name not in {row.label for row in self.rows}:
                     raise ValueError(f"figure {figure.name}: {name} is not a row{nearest(name, names)}")
         for evolution in self.evolutions:
+            if evolution.less is not None and evolution.less not in names:
+                raise ValueError(f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}")
             for key, value in evolution.cell.items():
                 if value not in self.grid.get(key, []):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")

@@ -45,6 +45,7 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         G̃_p = Ĝ_p − c_pᵀ W,   W = Σ_b w(ε_b),   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
         adam:            c ← c − lr · Adam(∇_c Σ_p Ṽ_p)
         moving_average:  c_p = Ê[(Ĝ_p − ḡ_p) Wᵀ] Cov[W]⁻¹,   Ê and ḡ exponentially weighted, Cov[W] known
+                         or, of partial_gradients, Ê[B⁻¹ Σ_b (ĝ_bp − ḡ_p/B) w(ε_b)ᵀ] Cov[w]⁻¹, which varies less
 
     c [P, K·D] is used before it learns of this noise, and is 0 at the start.  c* = Cov[Ĝ, W] Cov[W]⁻¹ is the best there is of
     this form; Ṽ of ``objective`` leads there too.
@@ -81,16 +82,22 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         keep, add = self.decay, 1 - self.decay
         cross, seen = state.cross, state.seen
         if state.weight > 0:  # a mean is known that this noise had no part in
-            centred = (told.gradient - state.mean / state.weight) / told.unit
-            cross, seen = keep * cross + add * torch.outer(centred, self.whitened(told)), keep * seen + add
+            cross, seen = keep * cross + add * self.moments(told, state.mean / state.weight), keep * seen + add
         mean, weight = keep * state.mean + add * told.gradient, keep * state.weight + add
         if seen > 0:
             state.coefficient.c.data.copy_(cross / seen)
         return replace(state, mean=mean, weight=weight, cross=cross, seen=seen)
 
+    def moments(self, told: Told, mean: Tensor) -> Tensor:
+        """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row where rows are known: the
+        same mean, without the products of one row's gradient and another's noise, which have none."""
+        rows, whitened = len(told.w), self.whitened(told)
+        if told.rows is not None:
+            return ((told.rows - mean / rows) / told.unit).T @ whitened / rows
+        return torch.outer((told.gradient - mean) / told.unit, whitened.mean(0) / (rows if told.shared else 1))
+
     def whitened(self, told: Told) -> Tensor:
-        """Cov[W]⁻¹ W [K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S in a row."""
-        orders, rows = range(1, self.order + 1), len(told.w)
+        """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S."""
+        orders = range(1, self.order + 1)
         within = told.w.new_tensor([[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders])
-        total = told.w.sum(0).unflatten(0, (self.order, -1))  # W [K, D]
-        return torch.linalg.solve(within * (rows**2 if told.shared else rows) / self.n_samples, total).flatten()
+        return torch.linalg.solve(within / self.n_samples, told.w.unflatten(1, (self.order, -1))).flatten(1)

@@ -35,7 +35,9 @@ def curve(n=60):
 
 def started(inference, problem, **keys):
     rng = Streams(0)
-    model = component("model", "dgp", **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"} | keys))
+    model = component(
+        "model", "dgp", **({"inner_dim": 1, "lengthscale": 1.0, "inner_q_scale": 0.1, "top": "sampled"} | keys)
+    )
     return inference.init(model.build(problem, rng), problem, rng), rng
 
 

@@ -414,6 +414,31 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
         StudyDefinition.model_validate(wrong)
 
 
+def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
+    """Differences replicate by replicate, their mean drawn; the last evaluation counts once, early ones not at all."""
+    spec = {"name": "way", "title": "On the way", "metrics": ["nelbo"], "cell": {"dataset.n_train": 1000},
+            "less": "sMDGP, tuned"}  # fmt: skip
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
+    small = replace(study, study=definition)
+    for experiment, shift in (("b", 0.0), ("c", 10.0)):
+        folder = record(small, experiment, 1000, [0.5, 0.6])
+        (folder / "metrics.jsonl").write_text("".join(
+            json.dumps({"step": t, "replicate": r, "time": 1.0, "phase": phase,
+                        "metrics": {"nelbo": t * r + shift * (r + 1)}}) + "\n"
+            for r in range(2)
+            for t, phase in ((1, "train"), (10, "evaluation"), (20, "evaluation"), (30, "evaluation"), (30, "final"))
+        ))  # fmt: skip
+    drawn, caption = evolutions(definition, small)["way"]
+    (line,) = drawn.axes[0].lines
+    np.testing.assert_allclose(line.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
+    assert caption.endswith("2 runs of each, mean of each less sMDGP, tuned, replicate by replicate")
+    found = scores(read(folder), folder, "late/nelbo")
+    assert found == {(0, 0): pytest.approx(10.0), (0, 1): pytest.approx(25.0 + 20.0)}
+    wrong = definition.model_dump() | {"evolutions": [spec | {"less": "nobody"}]}
+    with pytest.raises(ValueError, match="figure way: less is not a row"):
+        StudyDefinition.model_validate(wrong)
+
+
 def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
     spec = {
         "name": "all",
