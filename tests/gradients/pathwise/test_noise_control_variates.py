@@ -313,8 +313,8 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)
         told = {"unit": 2.0, "w": control_variates(noise, 2), "shared": False, "gradient": flat(gradients)}
-        found["rows"].append(by_row.moments(Told(**told, rows=parts, corrections=parts), mean))
-        found["sum"].append(by_sum.moments(Told(**told, rows=None, corrections=parts), mean))
+        found["rows"].append(by_row.moments(Told(**told, rows=parts, fitted=parts), mean))
+        found["sum"].append(by_sum.moments(Told(**told, rows=None, fitted=parts), mean))
     one, other = (torch.stack(values) for values in found.values())
     error = ((one.var(0) + other.var(0)) / len(one)).sqrt()
     assert float(((one.mean(0) - other.mean(0)) / error).abs().max()) < 4.5

@@ -162,6 +162,18 @@ def test_it_offers_what_its_gradients_need():
     assert float(context[1, -1]) == 0.0
 
 
+def test_the_kl_is_that_of_every_process_of_both_layers():
+    """Σ_l Σ_q KL[N(m, C Cᵀ) ‖ N(0, I)] by the densities of ``torch.distributions``."""
+    module = built()
+    total = 0.0
+    for layer in (module.inner, module.top):
+        for m, C in zip(layer.q_mean, layer.q_tril, strict=True):
+            law = torch.distributions.MultivariateNormal(m, C @ C.T)
+            prior = torch.distributions.MultivariateNormal(torch.zeros_like(m), torch.eye(len(m), dtype=F64))
+            total = total + torch.distributions.kl_divergence(law, prior)
+    assert torch.allclose(module.kl(), total)
+
+
 def test_the_bound_of_a_batch_is_that_of_its_rows():
     data = problem()
     module, batch = built(data), data.train.part(slice(0, 10), 4.0)
