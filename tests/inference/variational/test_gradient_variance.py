@@ -237,6 +237,22 @@ def test_corrections_are_those_of_an_enumerated_model():
             assert torch.allclose(ratio[row], exact, atol=0.06, rtol=0.06), name
 
 
+def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
+    """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written out."""
+    problem = real(n=24, n_tasks=1, missing=0.0)
+    state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
+    q = state.module
+    found = Frozen(q, problem, 0, Streams(0), False).corrections(1, 40_000, [True, True])
+    with torch.no_grad():
+        noise = torch.randn(40_000, len(q.mean), generator=rng.evaluation, dtype=F64)
+        theta = q.transform(noise)
+        f = q.log_density(theta) - log_joint(q.target.model, theta, problem.train)
+        for name, h in (("mean", noise / q.log_std.exp()), ("log_std", noise**2 - 1)):
+            exact = (f - f.mean()) @ h.square() / h.square().sum(0) / f.mean()
+            assert found[name].shape == (1, len(q.mean))
+            torch.testing.assert_close(found[name][0], exact, rtol=0.1, atol=0.03)
+
+
 def test_the_evidence_of_a_linear_regression_is_found():
     problem = regression()
     model = LINEAR.build(problem, Streams(0))

@@ -10,14 +10,16 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LogRatio, RowGuide
 from components.contracts.problems import RowBatch
 from components.gradients.score.log_ratio import drawn
+from components.inference.variational.global_gaussian import GlobalGaussian
 
 TOGETHER = 40  # draws whose scores are found in one backward pass
 
 
 def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
-    """What has one f: a row where each has latent variables of its own, otherwise a batch."""
+    """What has one f: a row where each has latent variables or a draw of its own, otherwise a batch."""
+    shared = module.noise == "shared" if isinstance(module, GlobalGaussian) else not isinstance(module, RowGuide)
     for batch in batches:
-        if not isinstance(module, RowGuide):
+        if shared:
             yield batch
             continue
         for row in range(batch.n_rows):
