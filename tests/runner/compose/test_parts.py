@@ -8,10 +8,9 @@ import sys
 import pytest
 from omegaconf import OmegaConf
 
-from runner.compose.build import inside
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.compose.parts import held_roles
+from runner.compose.parts import held_roles, names_inside
 from runner.run.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
@@ -30,7 +29,7 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     assert fgsm["eps"] == pgd["eps"] == transfer["eps"] == transfer["attack"]["eps"] == [0.0, 0.2]
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7
-    assert [path for path, _ in inside(made.attacker, "attacker")] == [
+    assert [path for path, _, _ in names_inside("attacker", made.config["attacker"], "attacker")] == [
         "attacker.members.0",
         "attacker.members.1",
         "attacker.members.2",
