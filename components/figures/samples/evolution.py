@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DARK = PALETTE[6]
-
-
+BESIDE = 6  # names that a legend beside the panels can have
 STYLES = ["-", "--", ":", "-."]  # of methods that share a colour, where there are more than colours
 
 
@@ -48,5 +48,9 @@ def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "ite
     handles = [Line2D([], [], color=colour, ls=style, lw=1.6, label=name) for name, (colour, style) in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label="exact"))
-    figure.legend(handles=handles, loc="outside right center")
+    if len(metrics) == 1 and len(handles) > BESIDE:  # beside a single panel they would leave it no room
+        figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    else:
+        figure.legend(handles=handles, loc="outside right center")
     return figure
