@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from components.figures.style import PALETTE, new_figure
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FEW = 20.0  # span of an axis within which every tick has a number
+STYLES, MARKERS = (
+    ["-", "--", ":"],
+    ["o", "s", "^"],
+)  # of gradients that share a colour, where there are more than colours
 FLOOR = 1e-6  # smallest ratio that is drawn
 
 
@@ -43,19 +48,26 @@ class Laboratory(Protocol):
     def findings(self) -> Found: ...
 
 
+def _look(k: int) -> dict[str, Any]:
+    """Of the k-th gradient."""
+    again = k // len(PALETTE)
+    return {"color": PALETTE[k % len(PALETTE)], "ls": STYLES[again % 3], "marker": MARKERS[again % 3]}
+
+
 def _plain(ax: Axes) -> None:
-    """Logarithmic ticks as plain numbers."""
+    """Logarithmic ticks as plain numbers; those between the decades where there are few decades."""
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
             axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("{x:g}")
+            axis.set_minor_formatter("{x:g}" if high < FEW * low else "")
             axis.set_tick_params(which="minor", labelsize=7)
 
 
 def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
         y = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations]
-        ax.plot(seen.iterations, [max(v, FLOOR) for v in y], "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
+        ax.plot(seen.iterations, [max(v, FLOOR) for v in y], ms=3, **_look(k), label=label)
     for name, value in seen.findings.scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")
@@ -74,7 +86,7 @@ def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
 def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
         ratio, time = (seen.findings.scores[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
-        ax.plot(time, max(ratio, FLOOR), "o", color=PALETTE[k % len(PALETTE)], label=label)
+        ax.plot(time, max(ratio, FLOOR), **_look(k), label=label)
     first = seen.labels[0]
     slow = max(seen.findings.scores[f"milliseconds/{label}/{t}"] for label in seen.labels)
     start = seen.findings.scores[f"milliseconds/{first}/{t}"]
@@ -97,7 +109,7 @@ def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
     steps, costs = axes[-2:]
     for k, label in enumerate(seen.labels):
         y = [max(seen.findings.scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
-        steps.plot(range(len(reached)), y, "o-", ms=3, color=PALETTE[k % len(PALETTE)], label=label)
+        steps.plot(range(len(reached)), y, ms=3, **_look(k), label=label)
     steps.set(yscale="log", xlabel="steps of training", title="when learnt")
     _plain(steps)
     steps.set_xticks(range(len(reached)), [f"{t:,}" for t in reached])
