@@ -286,7 +286,7 @@ def test_order_one_removes_it_by_every_objective(name, changes, objective):
 @pytest.mark.slow
 def test_order_two_removes_what_is_quadratic():
     module, batch = Location(), rows()
-    estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients")
+    estimator = gradient("amortised_cv", order=2, widths=[], objective="partial_gradients", lr=0.01)
     draws = trained(estimator, module, batch, 2500)[2]
     assert float((draws[-400:].var(0) / draws[:50].var(0)).max()) < 0.05
 
