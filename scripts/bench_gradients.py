@@ -26,7 +26,8 @@ from torch import Tensor
 import conf
 from components import registry
 from components.contracts.problems import Batch
-from components.gradients.pathwise.bound import flat, row_gradients
+from components.gradients.by_parameter import flat
+from components.gradients.pathwise.bound import row_gradients
 from components.models.deep_gp.dgp import TwoLayers
 from components.problems.supervised import Supervised
 from runner.run.memory import keep_freed_memory

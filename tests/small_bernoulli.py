@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from configured import component
 from torch import Tensor
@@ -14,7 +16,9 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
+from runner.run.execute import run
 from runner.run.rng import Streams
+from runner.run.signals import Pruned
 
 UNITS, VALUES = 3, 4
 
@@ -116,3 +120,29 @@ def holm_p(z: Tensor, groups: int = 100) -> float:
     from scipy.stats import t
 
     return min(1.0, len(z) * 2 * float(t.sf(float(z.abs().max()), groups - 1)))
+
+
+def last_gradients(estimator: Any, module: BinaryAutoEncoder, batch: Rows, states: Any) -> list[list[Tensor]]:
+    """Of the third estimate from each of several states, by the same noise."""
+    found = []
+    for state in states:
+        rng = Streams(5)
+        for _ in range(3):
+            gradients, _, state = estimator.estimate(module, batch, rng, state)
+        found.append(gradients)
+    return found
+
+
+def whole_and_resumed(make_job: Any, folder: Path, *overrides: str) -> tuple[Any, Any]:
+    """What a run of 12 steps comes to, and what it comes to when it was stopped on its way."""
+    _, whole = run(make_job(*overrides, "steps=12"))
+
+    def stop(step: int, _: Any) -> None:
+        raise Pruned(f"at {step}")
+
+    often = ["steps=12", "eval_every=6", "checkpoint_every=5", f"output_dir={folder / 'stopped'}"]
+    stopped = make_job(*overrides, *often)
+    with pytest.raises(Pruned):
+        run(stopped, stop)
+    _, resumed = run(stopped)
+    return whole, resumed

@@ -59,6 +59,10 @@ class Batch:
         numbers = None if self.numbers is None else self.numbers[rows]
         return replace(self, x=self.x[rows], y=self.y[rows], mask=self.mask[rows], scale=scale, numbers=numbers)
 
+    def side_by_side(self) -> Tensor:
+        """x_b and y_b in one row [B, I + T]; 0 for a label that is missing."""
+        return torch.cat([self.x, torch.where(self.mask, self.y, 0)], 1)
+
 
 @dataclass(frozen=True)
 class Rows:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # a quarter of a second to import, and datasets name the figu
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+LINES = ["-", "--", ":", "-."]  # of what shares a colour, where there is more than colours
 _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -21,6 +22,11 @@ _STYLE: Any = {
     "figure.dpi": 120,
     "savefig.bbox": "tight",
 }
+
+
+def line_look(k: int) -> dict[str, Any]:
+    """Colour and line style of the k-th of many."""
+    return {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k // len(PALETTE) % len(LINES)]}
 
 
 def new_figure(

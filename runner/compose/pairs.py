@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from components import registry
@@ -30,6 +31,15 @@ def _attackers(fits: Callable[[AttackerClass], bool]) -> list[str]:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names) if names else "none yet"
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Puts the key that holds a part before what is wrong with it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def _a(kind: str) -> str:
@@ -158,16 +168,12 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
         if isinstance(part, Attacker):
             check_attacker(part, path, dataset, victim)
         if isinstance(part, Inference) and isinstance(component, Inference) and not models:
-            try:
+            with _naming(path):
                 check_needs(dataset, model, part)
-            except ConfigError as error:
-                raise ConfigError(f"{path}: {error}") from None
         check_held(part, path, dataset, victim)
     for (path, own), method in zip(models, methods, strict=False):
-        try:
+        with _naming(path):
             check_pairs(dataset, own, method, None)
-        except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from None
 
 
 def check_gradients(inference: Inference, where: str, model: Model) -> None:

@@ -39,6 +39,14 @@ def read_lines(folder: Path) -> list[Line]:
     return [line for text in content.split(b"\n") if (line := _parsed(text)) is not None]
 
 
+def by_replicate(line: Line, metric: str) -> list[tuple[int, Any]]:
+    """A line's values of a metric, each with its replicate: one, or all at once, or none."""
+    values = line["metrics"].get(metric)
+    if isinstance(values, list):
+        return list(enumerate(values))
+    return [] if values is None else [(line["replicate"], values)]
+
+
 def write_lines(folder: Path, lines: list[Line]) -> None:
     """metrics.jsonl anew, whole or not at all."""
     write_bytes(folder / NAME, b"".join(_text(line) for line in lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from runner.record.lines import Line, read_lines
+from runner.record.lines import Line, by_replicate, read_lines
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
@@ -49,11 +49,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
                     continue
                 at = seconds if spec.against == "seconds" else line["step"]
                 for metric in spec.metrics:
-                    values = line["metrics"].get(metric)
-                    if values is None:
-                        continue
-                    several = isinstance(values, list)  # all replicates at once
-                    for r, value in enumerate(values) if several else [(line["replicate"], values)]:
+                    for r, value in by_replicate(line, metric):
                         one = {"method": run.row, "replicate": f"{facts['seed']}/{r}", "step": at}
                         lines.append(one | {"metric": metric, "value": value})
         if lines:

@@ -9,7 +9,7 @@ from typing import Any
 
 from runner.published import Number, Published, load_published, shown
 from runner.record.checks import failed
-from runner.record.lines import read_lines
+from runner.record.lines import by_replicate, read_lines
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
 from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
@@ -86,8 +86,7 @@ def late_means(folder: Path, metric: str) -> dict[int, float]:
     half = max((line["step"] for line in seen), default=0) / 2
     found: dict[int, dict[int, float]] = {}  # by step: the last one is evaluated again when a replicate ends
     for line in seen:
-        values = line["metrics"][metric]
-        for r, value in enumerate(values) if isinstance(values, list) else [(line["replicate"], values)]:
+        for r, value in by_replicate(line, metric):
             if line["step"] > half:
                 found.setdefault(r, {})[line["step"]] = value
     return {r: statistics.fmean(values.values()) for r, values in found.items()}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, line_look, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 DARK = PALETTE[6]
 BESIDE = 6  # names that a legend beside the panels can have
-STYLES = ["-", "--", ":", "-."]  # of methods that share a colour, where there are more than colours
 
 
 def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "iteration") -> Figure:
@@ -32,20 +31,16 @@ def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "ite
     if missing:
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
     metrics = list(dict.fromkeys(table["metric"]))
-    looks = {
-        str(method): (PALETTE[i % len(PALETTE)], STYLES[i // len(PALETTE) % len(STYLES)])
-        for i, method in enumerate(dict.fromkeys(table["method"]))
-    }
+    looks = {str(method): line_look(k) for k, method in enumerate(dict.fromkeys(table["method"]))}
     figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = table[table["metric"] == metric]
         for (method, _), line in rows.groupby(["method", "replicate"], sort=False):
-            colour, style = looks[str(method)]
-            ax.plot(line["step"], line["value"], color=colour, ls=style, lw=1.1, alpha=0.75)
+            ax.plot(line["step"], line["value"], **looks[str(method)], lw=1.1, alpha=0.75)
         if metric in exact:
             ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
         ax.set(xlabel=label, ylabel=f"estimated {metric.replace('_', ' ')}")
-    handles = [Line2D([], [], color=colour, ls=style, lw=1.6, label=name) for name, (colour, style) in looks.items()]
+    handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label="exact"))
     if len(metrics) == 1 and len(handles) > BESIDE:  # beside a single panel they would leave it no room

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, line_look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FEW = 20.0  # span of an axis within which every tick has a number
-STYLES, MARKERS = (
-    ["-", "--", ":"],
-    ["o", "s", "^"],
-)  # of gradients that share a colour, where there are more than colours
+MARKERS = ["o", "s", "^", "D"]  # of gradients that share a colour, where there are more than colours
 FLOOR = 1e-6  # smallest ratio that is drawn
 
 
@@ -50,8 +47,7 @@ class Laboratory(Protocol):
 
 def _look(k: int) -> dict[str, Any]:
     """Of the k-th gradient."""
-    again = k // len(PALETTE)
-    return {"color": PALETTE[k % len(PALETTE)], "ls": STYLES[again % 3], "marker": MARKERS[again % 3]}
+    return line_look(k) | {"marker": MARKERS[k // len(PALETTE) % len(MARKERS)]}
 
 
 def _plain(ax: Axes) -> None:

@@ -8,9 +8,9 @@ from torch.func import functional_call, vmap
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import Batch, RowBatch, Rows
+from components.gradients.by_parameter import Called, Gradients, split
 from components.trouble import Misfit
 
-Gradients = list[Tensor | None]  # of each of the module's parameters in order; None: it does not matter to the bound
 Terms = dict[str, Tensor]
 
 
@@ -26,17 +26,6 @@ def whole_gradient(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -
     return list(torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)), terms_of(elbo, kl)
 
 
-class RowBound(nn.Module):
-    """S⁻¹ Σ_s ℓ_b(ε_s) of one row, as a module that ``functional_call`` can be given other parameters for."""
-
-    def __init__(self, module: nn.Module, bound: Pathwise[RowBatch]):
-        super().__init__()
-        self.module, self.bound = module, (bound,)  # one object; the tuple keeps its parameters from counting twice
-
-    def forward(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        return self.bound[0].elbo_rows(batch, noise).mean()
-
-
 def row_gradients(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) -> tuple[Tensor, Gradients, Terms]:
     """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less ∇KL by parameter; and
     the terms of the bound.
@@ -46,14 +35,15 @@ def row_gradients(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) ->
     if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
         raise Misfit("objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
                      "objective=squared_difference")  # fmt: skip
-    bound, n = RowBound(module, module), batch.scale * batch.n_rows
+    n = batch.scale * batch.n_rows
+    bound = Called(module, module.elbo_rows)
     # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients of all rows: ``grad`` inside
     # ``vmap`` would record it for a second derivative, at half as much again.
     own = {name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_() for name, p in bound.named_parameters()}
 
     def of_row(parameters: dict[str, Tensor], row: Tensor, noise: Tensor) -> Tensor:
         value: Tensor = functional_call(bound, parameters, (batch.part(row[None], n), noise[:, None]))
-        return value
+        return value.mean()  # S⁻¹ Σ_s ℓ_b(ε_s)
 
     places = torch.arange(batch.n_rows, device=noise.device)
     values = vmap(of_row, in_dims=(0, 0, 1))(own, places, noise)  # [B]
@@ -66,14 +56,3 @@ def row_gradients(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor) ->
     sums = split(rows.sum(0), parameters)
     gradients: Gradients = [g if k is None else g - k for g, k in zip(sums, shared, strict=True)]
     return rows, gradients, terms_of(batch.scale * values.detach().sum() - kl, kl)
-
-
-def flat(gradients: Gradients, parameters: list[nn.Parameter]) -> Tensor:
-    """One vector [P]; 0 where a parameter does not matter."""
-    pairs = zip(gradients, parameters, strict=True)
-    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
-
-
-def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
-    """[P] -> the shapes of the parameters."""
-    return [part.view_as(p) for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)]

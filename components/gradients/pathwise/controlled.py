@@ -14,7 +14,8 @@ from components.contracts.capabilities import NormalNoise
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.pathwise.bound import Gradients, Terms, flat, row_gradients, split, whole_gradient
+from components.gradients.by_parameter import Gradients, flat, split
+from components.gradients.pathwise.bound import Terms, row_gradients, whole_gradient
 from components.trouble import Misfit
 
 Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]

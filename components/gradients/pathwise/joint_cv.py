@@ -13,7 +13,8 @@ from components.contracts.capabilities import GlobalLatent
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
+from components.gradients.by_parameter import Gradients
+from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, held, mean_path, moved, path, without
 from components.registry import register
 from components.trouble import Misfit

@@ -13,7 +13,8 @@ from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
+from components.gradients.by_parameter import Gradients
+from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.surrogate import held, mean_path, path
 from components.maths.optimizers import Adam
 from components.registry import register
@@ -80,7 +81,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
         controlled = [g if g is None or c is None else g - c for g, c in zip(found, taken, strict=True)]
         # Only now: the surrogate must not know the noise that it corrects.
         state.optimizer.zero_grad()
-        left = [g - c for g, c in zip(found, taken, strict=True) if g is not None and c is not None]
+        left = [g for g, c in zip(controlled, taken, strict=True) if g is not None and c is not None]
         torch.stack([rest.square().sum() for rest in left]).sum().backward()
         state.optimizer.step()
         return [None if g is None else g.detach() for g in controlled], terms, state

@@ -10,7 +10,8 @@ from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.pathwise.bound import Gradients, Terms, whole_gradient
+from components.gradients.by_parameter import Gradients
+from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.registry import register
 
 

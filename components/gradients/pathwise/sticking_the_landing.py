@@ -11,7 +11,8 @@ from components.contracts.capabilities import PathDerivative
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.pathwise.bound import Gradients, Terms
+from components.gradients.by_parameter import Gradients
+from components.gradients.pathwise.bound import Terms
 from components.registry import register
 
 

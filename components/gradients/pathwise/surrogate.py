@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
-from components.gradients.pathwise.bound import Gradients
+from components.gradients.by_parameter import Gradients
 
 Affine = tuple[Tensor, Tensor]  # m [B or 1, D] and L [B or 1, D, D] of q, as functions of φ
 

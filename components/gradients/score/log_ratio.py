@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils._pytree import tree_map
 
 from components.contracts.capabilities import DrawsWithDensity, LogRatio
 from components.contracts.problems import RowBatch
+from components.gradients.by_parameter import Called
+from components.trouble import Misfit
 
 Product = Literal["per_row", "batch_sum"]  # f multiplies its own row's score, or, summed over the rows, every one
 
@@ -35,6 +40,29 @@ def drawn(module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator
         return Drawn(log_q, module.log_joint(batch, z), z)
     z = module.sample(batch, n_samples, generator)
     return Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
+
+
+def scores(
+    module: LogRatio[RowBatch], batch: RowBatch, z: Any, parameters: Sequence[nn.Parameter], weights: Sequence[Tensor]
+) -> list[list[Tensor]]:
+    """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws by some of the parameters, [S, …] each, for each of several w [S, B].
+
+    One vectorised pass: what is found grows with S, not with its square."""
+    if not isinstance(module, nn.Module):
+        raise Misfit(
+            "scores of single draws take a module of torch, which this model is not; choose gradient=reinforce"
+        )
+    log_q = Called(module, module.log_q)
+    wanted = {id(p) for p in parameters}
+    start = {name: p.detach() for name, p in log_q.named_parameters() if id(p) in wanted}
+
+    def of_draw(z: Any, *given: Tensor) -> list[list[Tensor]]:
+        one = tree_map(lambda layer: layer[None], z)
+        _, pulled, *_ = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one))[0], start)
+        return [[found[name] for name in start] for found in (pulled(w)[0] for w in given)]
+
+    found: list[list[Tensor]] = torch.func.vmap(of_draw)(z, *weights)
+    return found
 
 
 def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> list[Tensor | None]:

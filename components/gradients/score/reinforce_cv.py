@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from torch import Tensor, nn
-from torch.func import functional_call
-from torch.utils._pytree import tree_map
+from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Drawn, drawn, elbo, two_or_more
+from components.gradients.by_parameter import flat, split
+from components.gradients.score.log_ratio import Drawn, drawn, elbo, scores, two_or_more
 from components.registry import register
-from components.trouble import Misfit
 
 NUMBERS = 2**22  # of the scores of extra draws that are held at once
 
@@ -32,37 +30,16 @@ class Moments:
 
 def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
     """Of no draw."""
-    zero = torch.cat([torch.zeros_like(p).flatten() for p in module.parameters()])
+    parameters = list(module.parameters())
+    zero = flat([None] * len(parameters), parameters)
     return Moments(zero, zero.clone())
-
-
-class LogQ(nn.Module):
-    """log q as a module of its own, which ``functional_call`` can be given other parameters for."""
-
-    def __init__(self, module: LogRatio[RowBatch]):
-        super().__init__()
-        if not isinstance(module, nn.Module):
-            raise Misfit("gradient=reinforce_cv differentiates log q draw by draw, which takes a module of torch")
-        self.module, self.guide = module, (module,)  # one object; the tuple keeps its parameters from counting twice
-
-    def forward(self, batch: RowBatch, z: Any) -> Tensor:
-        return self.guide[0].log_q(batch, z)[0]  # [B], of z [1, B, …]
 
 
 def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[Tensor, Tensor]:
     """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all parameters end to end."""
-    log_q = LogQ(module)
-    start = {name: p.detach() for name, p in log_q.named_parameters()}
-
-    def of_draw(z: Any, f: Tensor) -> tuple[Tensor, Tensor]:
-        one = tree_map(lambda layer: layer[None], z)
-        value, pulled, *_ = torch.func.vjp(lambda at: functional_call(log_q, at, (batch, one)), start)
-        both = (pulled(weight)[0] for weight in (f, torch.ones_like(value)))
-        X, H = (torch.cat([found[name].flatten() for name in start]) for found in both)
-        return X, H
-
-    found: tuple[Tensor, Tensor] = torch.func.vmap(of_draw)(draws.z, draws.f)
-    return found
+    both = scores(module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)])
+    X, H = (torch.cat([found.reshape(len(found), -1) for found in one], 1) for one in both)
+    return X, H
 
 
 def coefficient(product: Tensor, square: Tensor) -> Tensor:
@@ -145,8 +122,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     ) -> list[Tensor | None]:
         """N/B (ĝ + ∇ Σ_b S⁻¹ Σ_s log p(x_b, z_sb)), parameter by parameter."""
         parameters = list(module.parameters())
-        parts = corrected.split([p.numel() for p in parameters])
-        guide = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
+        guide = split(corrected, parameters)
         if not draws.log_joint.requires_grad:
             return [batch.scale * g for g in guide]
         model = torch.autograd.grad(draws.log_joint.mean(0).sum(), parameters, allow_unused=True)

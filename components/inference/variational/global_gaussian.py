@@ -157,8 +157,7 @@ class GlobalGaussian(nn.Module):
     def context(self, batch: RowBatch) -> Tensor:
         """x_b and y_b side by side [B, C]; 0 for a label that is missing."""
         assert isinstance(batch, Batch)
-        labels = torch.where(batch.mask, batch.y, 0).to(self.mean.dtype)
-        return torch.cat([batch.x.to(self.mean.dtype), labels], 1)
+        return batch.side_by_side().to(self.mean.dtype)
 
     # ---- LocationScale, GlobalLatent ---------------------------------------------------------------------------------
     def location_scale(self, batch: RowBatch) -> tuple[Tensor, Tensor]:

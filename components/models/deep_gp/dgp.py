@@ -43,8 +43,7 @@ class TwoLayers(nn.Module):
         return self.inner.inducing.shape[1] + 1
 
     def context(self, batch: Batch) -> Tensor:
-        """x_b and y_b side by side [B, C]; 0 for a label that is missing."""
-        return torch.cat([batch.x, torch.where(batch.mask, batch.y, 0.0)], 1)
+        return batch.side_by_side()  # [B, C]
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor:

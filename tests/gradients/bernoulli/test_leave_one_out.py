@@ -9,7 +9,18 @@ import pytest
 import torch
 from configured import component
 from contract.only import only
-from small_bernoulli import binary_rows, enumerated_elbo, every_z, flat, fresh_z, holm_p, small_dvae, z_scores
+from small_bernoulli import (
+    binary_rows,
+    enumerated_elbo,
+    every_z,
+    flat,
+    fresh_z,
+    holm_p,
+    last_gradients,
+    small_dvae,
+    whole_and_resumed,
+    z_scores,
+)
 from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
@@ -17,9 +28,7 @@ from components.contracts.problems import Rows
 from components.gradients.bernoulli.leave_one_out import SlopedDraws
 from runner.mistakes import ConfigError
 from runner.run.checkpoint import pack, unpack
-from runner.run.execute import run
 from runner.run.rng import Streams
-from runner.run.signals import Pruned
 
 F64 = torch.float64
 LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])
@@ -198,28 +207,14 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     assert float(terms["elbo"]) == pytest.approx(exact, abs=1.5)
     packed = pack(state, tensors, "gradient")
     again = unpack(packed, tensors, estimator.init(stub, rng))
-    runs = []
-    for kept in (state, again):
-        own = Streams(5)
-        for _ in range(3):
-            gradients, _, kept = estimator.estimate(module, problem.train, own, kept)
-        runs.append(gradients)
+    runs = last_gradients(estimator, module, problem.train, (state, again))
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
 @pytest.mark.parametrize("gradient", ["{name: rodeo, lr: 0.05, widths: [5]}", "{name: double_cv, lr: 0.05}"])
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(make_job, tmp_path, gradient):
     smoke = ["+experiment=dvae_digits", "smoke=true", f"inference.gradient={gradient}", "inference.n_samples=2"]
-    _, whole = run(make_job(*smoke, "steps=12"))
-
-    def stop(step, _):
-        raise Pruned(f"at {step}")
-
-    often = ["steps=12", "eval_every=6", "checkpoint_every=5", f"output_dir={tmp_path / 'stopped'}"]
-    stopped = make_job(*smoke, *often)
-    with pytest.raises(Pruned):
-        run(stopped, stop)
-    _, resumed = run(stopped)
+    whole, resumed = whole_and_resumed(make_job, tmp_path, *smoke)
     assert resumed == whole
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import NormalNoise
 from components.contracts.problems import RowBatch
-from components.gradients.pathwise.bound import flat, row_gradients, whole_gradient
+from components.gradients.by_parameter import flat
+from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 from components.trouble import Misfit
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LogRatio, RowGuide
 from components.contracts.problems import RowBatch
-from components.gradients.score.log_ratio import drawn
+from components.gradients.score.log_ratio import drawn, scores
 from components.inference.variational.global_gaussian import GlobalGaussian
 
 TOGETHER = 40  # draws whose scores are found in one backward pass
@@ -43,8 +43,7 @@ def corrections(
         S = min(TOGETHER, draws - count)
         found = drawn(module, batch, S, generator)
         f = found.f.sum(1).double()  # [S]
-        each = torch.eye(S, dtype=found.log_q.dtype, device=found.log_q.device).unsqueeze(-1).expand(S, S, batch.n_rows)
-        h = torch.autograd.grad(found.log_q, parameters, each, is_grads_batched=True)
+        (h,) = scores(module, batch, found.z, parameters, [torch.ones_like(found.f)])
         for s, p, one in zip(square, product, h, strict=True):
             h2 = one.double().square()  # [S, …]
             s += h2.sum(0)

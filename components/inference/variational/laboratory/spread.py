@@ -17,6 +17,7 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import flat
 
 
 @dataclass
@@ -40,12 +41,9 @@ class Measurable:
         began = time.perf_counter()
         gradients = self.estimator.estimate(module, batch, rng, state)[0]
         seconds = time.perf_counter() - began
-        kept = [
-            (torch.zeros_like(p) if g is None else g).flatten()
-            for g, p, wanted in zip(gradients, module.parameters(), chosen, strict=True)
-            if wanted
-        ]
-        return torch.cat(kept).detach().double() / (batch.scale * batch.n_rows), seconds
+        pairs = zip(gradients, module.parameters(), chosen, strict=True)
+        kept, parameters = zip(*((g, p) for g, p, wanted in pairs if wanted), strict=True)
+        return flat(kept, parameters).detach().double() / (batch.scale * batch.n_rows), seconds
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,33 @@
+"""Gradients of every parameter of a module: as one vector, taken apart again, and of a function that is given others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Gradients = list[Tensor | None]  # of each of the module's parameters in order; None: it does not matter to the bound
+
+
+def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Tensor:
+    """One vector [P]; 0 where a parameter does not matter."""
+    pairs = zip(gradients, parameters, strict=True)
+    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
+
+
+def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
+    """[P] -> the shapes of the parameters."""
+    return [part.view_as(p) for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)]
+
+
+class Called(nn.Module):
+    """A function of a module's parameters as a module of its own: ``functional_call`` can be given others in their place."""
+
+    def __init__(self, module: nn.Module, function: Callable[..., Tensor]):
+        super().__init__()
+        self.module, self.function = module, function
+
+    def forward(self, *given: Any) -> Tensor:
+        return self.function(*given)
