@@ -1,0 +1,26 @@
+"""Columns of the laboratory's studies: scores go by the keys in which gradients differ, which a row's overrides can change."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.inference.variational.laboratory.gradient_variance import GradientVariance, labels
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.study.definition import load_study, plan
+
+
+@pytest.mark.parametrize("name", ["cv_verification", "cv_joint", "cv_objectives"])
+def test_every_gradient_of_every_row_has_its_column(name):
+    study = load_study(name)
+    (spec,) = [table for table in study.tables if table.name == "ratio_10"]
+    columns = {metric.split("/")[1] for metric in spec.columns.values()}
+    seen = set()
+    for run in plan(study, []):
+        job = prepare(*compose([*run.overrides, "offline=true"]))
+        laboratory = job.inference
+        assert isinstance(laboratory, GradientVariance)
+        named = set(labels(laboratory.gradients)) - {"reparam n_samples=1"}  # what all are compared with
+        assert name == "cv_objectives" or named <= columns, (run.row, named - columns)
+        seen |= named
+    assert columns <= seen  # none for which no row has a score
