@@ -1,0 +1,121 @@
+"""Linearised Laplace: the curvature at the end of a network's training as the precision of its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.capabilities import AffineLayers
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.gaussian_weights.linearised import Evidence, LinearisedPosterior, gauss_newton
+from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.inference.variational.mean_field_vi import WeightNetwork
+from components.maths.optimizers import Optimizer
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit, NumericalTrouble
+
+MOST_WEIGHTS = 10_000  # of which all covariances are held
+
+
+@dataclass(kw_only=True)
+class LaplaceState:
+    """A network on its way down, its optimizer, and the rows whose curvature will be taken."""
+
+    network: WeightNetwork
+    optimizer: Optimizer
+    train: Batch = rebuilt()
+
+
+@register("inference", "laplace")
+class LinearisedLaplace(Inference[WeightNetwork, Supervised, Batch, LaplaceState]):
+    """Linearised Laplace: training to a mode of the posterior, then the Gaussian of the curvature there.
+
+        θ̂ = argmin −Σ_n log p(y_n|x_n, θ) − log p(θ)        by minibatches, as ``map``
+        q(θ) = N(θ̂, H⁻¹),  H = κ⁻¹ Σ_n J_nᵀ Λ_n J_n + (c S)⁻¹   J_n = ∂f(x_n)/∂θ at θ̂ [T C, P], S = diag s² the prior's
+        f*(x) ~ N(f(x; θ̂), J(x) H⁻¹ J(x)ᵀ)                  real labels: plus κ σ², in closed form; classes: by draws
+
+    Λ is the Hessian of −log p(y|f) by f (Gauss-Newton); H is full, its diagonal, or that of the last layer, whose
+    weights alone are then uncertain.  ``evidence`` takes c and κ (of real labels) where Laplace's log p(D) at this θ̂ is
+    stationary, by MacKay's updates; otherwise both are 1.  That log p(D) is the score ``log_evidence``: no bound.
+
+    Raises:
+        Misfit: all covariances of too many weights are asked for.
+        NumericalTrouble: training has left the finite numbers, so that there is no curvature.
+
+    Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et al. (2021), section 2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    structure: Literal["full", "diagonal", "last_layer"]
+    hyperparameters: Literal["trained", "evidence"]
+    n_predict: PositiveInt
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
+
+    def uncertain(self, network: WeightNetwork) -> int:
+        """m, the number of weights (the last of θ) that q is about."""
+        if self.structure != "last_layer":
+            return len(network.theta)
+        assert isinstance(network, AffineLayers)
+        return sum(part.numel() for part in network.layers(network.theta)[-1])
+
+    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> LaplaceState:
+        m = self.uncertain(model)
+        if self.structure != "diagonal" and m > MOST_WEIGHTS:
+            raise Misfit(
+                f"inference.structure={self.structure}: holds the covariances of {m:,} weights, at most {MOST_WEIGHTS:,} "
+                "are held; use diagonal or last_layer, or smaller model.widths"
+            )
+        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        return LaplaceState(network=model, optimizer=optimizer, train=problem.train)
+
+    def step(self, state: LaplaceState, batch: Batch, rng: Rng) -> tuple[LaplaceState, Info]:
+        return state, descend(state.network, state.optimizer, batch, None)
+
+    def posterior(self, state: LaplaceState) -> LinearisedPosterior:
+        network, m = frozen(state.network), self.uncertain(state.network)
+        curvature = gauss_newton(network, state.train, m, self.structure == "diagonal")  # [m, m] or [m]
+        deviations = network.prior_std[-m:].double()  # s [m]
+        evidence = self.evidence(network, state.train, curvature, deviations)
+        c, kappa = evidence.maximum() if self.hyperparameters == "evidence" else (1.0, 1.0)
+        precision = 1 / (c * deviations.square())
+        if curvature.ndim == 1:
+            root = (curvature / kappa + precision).sqrt()
+        else:
+            root, info = torch.linalg.cholesky_ex(curvature / kappa + precision.diag())
+            if bool(info):
+                raise NumericalTrouble("the curvature at θ̂ is not positive definite", "lower inference.lr")
+        return LinearisedPosterior(network, root, kappa, evidence.value(c, kappa), self.n_predict)
+
+    @staticmethod
+    @torch.no_grad()
+    def evidence(network: WeightNetwork, train: Batch, curvature: torch.Tensor, s: torch.Tensor) -> Evidence:
+        """What log p(D) is made of; raises NumericalTrouble where it is not finite."""
+        if not torch.isfinite(curvature).all():
+            raise NumericalTrouble("the network has left the finite numbers", "lower inference.lr")
+        f = network(train.x)
+        said = network.output_predictive(f.unsqueeze(0))
+        labels, residual = 0, 0.0
+        if isinstance(said, GaussianMixture):
+            labels = int(train.mask.sum())
+            error = torch.where(train.mask, train.y, said.mu[0]) - said.mu[0]
+            residual = float((error.square() / said.v[0]).double().sum())
+        scaled = curvature * s.square() if curvature.ndim == 1 else curvature * torch.outer(s, s)
+        values = scaled if scaled.ndim == 1 else torch.linalg.eigvalsh(scaled).clamp_min(0)
+        square = float((network.theta[-len(s) :].double() / s).square().sum())
+        log_likelihood = float(network.log_prob(f, train).double().sum())
+        return Evidence(log_likelihood, labels, residual, square, values)

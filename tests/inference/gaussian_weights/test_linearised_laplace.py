@@ -1,0 +1,203 @@
+"""Linearised Laplace: exact where the network is linear, and term by term where it is not."""
+
+import math
+
+import pytest
+import torch
+from small_problems import classes, component, real, resumed, tensors, train
+from torch import nn
+
+from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
+from components.trouble import Misfit, NumericalTrouble
+from runner.run.rng import Streams
+
+F64 = torch.float64
+LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
+TANH = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8, noise=0.09)
+
+
+def laplace(**changes):
+    return component("inference", "laplace", **({"hyperparameters": "trained"} | changes))
+
+
+def at(problem, model, theta=None, **changes):
+    """The posterior with θ̂ where it is put."""
+    inference, rng = laplace(**changes), Streams(0)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    if theta is not None:
+        with torch.no_grad():
+            state.network.theta.copy_(theta)
+    return inference.posterior(state)
+
+
+def exact(problem, s2=0.64, v=0.09):
+    """Mean, covariance and log evidence of the conjugate regression of one task: the prior predictive of y is a Gaussian."""
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
+    y = problem.train.y[:, 0]
+    covariance = torch.linalg.inv(x.T @ x / v + torch.eye(x.shape[1], dtype=F64) / s2)
+    marginal = torch.distributions.MultivariateNormal(
+        torch.zeros_like(y), v * torch.eye(len(y), dtype=F64) + s2 * x @ x.T
+    )
+    return covariance @ x.T @ y / v, covariance, float(marginal.log_prob(y))
+
+
+def test_conjugate_regression_is_exact():
+    problem = real(n_tasks=1, missing=0.0)
+    mean, covariance, evidence = exact(problem)
+    posterior = at(problem, LINEAR, mean)
+    found = torch.cholesky_inverse(posterior.root)
+    torch.testing.assert_close(found, covariance)
+    assert posterior.scores()["log_evidence"] == pytest.approx(evidence)
+    said = posterior.predict(problem.test.x, torch.Generator())
+    x = torch.cat([problem.test.x, torch.ones(problem.n, 1, dtype=F64)], 1)
+    torch.testing.assert_close(said.mean[:, 0], x @ mean)
+    torch.testing.assert_close(said.variance[:, 0], (x @ covariance * x).sum(1) + 0.09)
+    assert len(said.mu) == 1
+
+
+def test_training_ends_at_the_mode():
+    problem = real(n_tasks=1, missing=0.0)
+    state, _ = train(laplace(lr=0.05), LINEAR, problem, 400)
+    torch.testing.assert_close(state.network.theta.detach(), exact(problem)[0], atol=1e-4, rtol=0)
+
+
+def test_the_jacobian_is_that_of_autograd():
+    problem = classes(n_tasks=2)
+    network = component("model", "mlp", widths=[4, 3], activation="tanh").build(problem, Streams(0))
+    x = problem.train.x[:3]
+    f, J = jacobian(network, x, len(network.theta))
+    torch.testing.assert_close(f, network(x).detach())
+    whole = torch.autograd.functional.jacobian(lambda theta: network.outputs(theta[None], x)[0], network.theta.detach())
+    torch.testing.assert_close(J, whole)
+    torch.testing.assert_close(jacobian(network, x, 5)[1], whole[..., -5:])
+
+
+def test_gauss_newton_is_the_literal_sum_for_classes_and_for_missing_labels():
+    problem = classes(n=7, n_tasks=2)
+    network = component("model", "mlp", widths=[3], activation="tanh").build(problem, Streams(0))
+    P = len(network.theta)
+    _, J = jacobian(network, problem.train.x, P)
+    p = network(problem.train.x).detach().softmax(-1)
+    G = torch.zeros(P, P, dtype=F64)
+    for b in range(7):
+        for t in range(2):
+            if problem.train.mask[b, t]:
+                G += J[b, t].T @ (p[b, t].diag() - torch.outer(p[b, t], p[b, t])) @ J[b, t]
+    torch.testing.assert_close(gauss_newton(network, problem.train, P, False), G)
+    torch.testing.assert_close(gauss_newton(network, problem.train, P, True), G.diagonal())
+    real_one = real(n=7, n_tasks=2)
+    network = TANH.build(real_one, Streams(0))
+    P = len(network.theta)
+    _, J = jacobian(network, real_one.train.x, P)
+    kept = J[..., 0, :][real_one.train.mask]
+    torch.testing.assert_close(gauss_newton(network, real_one.train, P, False), kept.T @ kept / 0.09)
+
+
+def test_the_last_layer_and_the_diagonal_are_parts_of_the_full_curvature():
+    problem = real()
+    full = at(problem, TANH)
+    H = full.root @ full.root.T
+    last = at(problem, TANH, structure="last_layer")
+    m = 2 * 4 + 2
+    torch.testing.assert_close(last.root @ last.root.T, H[-m:, -m:])
+    diagonal = at(problem, TANH, structure="diagonal")
+    torch.testing.assert_close(diagonal.root.square(), H.diagonal())
+    x, none = problem.test.x, torch.Generator()
+    _, J = jacobian(diagonal.network, x, len(H))
+    expected = (J[..., 0, :].square() / H.diagonal()).sum(-1) + 0.09
+    torch.testing.assert_close(diagonal.predict(x, none).variance, expected)
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal", "last_layer"])
+def test_classes_are_predicted_by_draws_of_the_linearised_network(structure):
+    problem = classes(n=20)
+    posterior = at(
+        problem, component("model", "mlp", widths=[4], activation="tanh"), structure=structure, n_predict=40_000
+    )
+    x = problem.test.x[:4]
+    f, J = jacobian(posterior.network, x, len(posterior.root))
+    root = posterior.root.diag() if structure == "diagonal" else posterior.root
+    covariance = J @ torch.linalg.inv(root @ root.T) @ J.mT  # [B, T, C, C]
+    logits = posterior.predict(x, torch.Generator().manual_seed(0)).logits
+    assert float(((logits.mean(0) - f) / (covariance.diagonal(dim1=-2, dim2=-1) / 40_000).sqrt()).abs().max()) < 4.5
+    centred = logits - f
+    products = centred.unsqueeze(-1) * centred.unsqueeze(-2)  # [S, B, T, C, C]
+    z = (products.mean(0) - covariance) / (products.std(0) / 200)
+    assert float(z.abs().max()) < 4.5
+
+
+def test_draws_of_real_labels_have_the_moments_of_the_closed_form():
+    problem = real()
+    posterior = at(problem, TANH, hyperparameters="evidence")
+    x = problem.test.x[:5]
+    closed = posterior.predict(x, torch.Generator())
+    drawn = posterior.some(40_000, torch.Generator()).predict(x, torch.Generator().manual_seed(1))
+    assert float(((drawn.mean - closed.mean) / (closed.variance / 40_000).sqrt()).abs().max()) < 4.5
+    torch.testing.assert_close(drawn.variance, closed.variance, rtol=0.03, atol=0)
+    held = posterior.some(3, None)
+    assert torch.equal(held.predict(x, torch.Generator().manual_seed(1)).mu, held.predict(x, torch.Generator()).mu)
+
+
+@pytest.mark.parametrize("problem", [real(), classes()], ids=["real", "classes"])
+def test_evidence_is_stationary_in_both_factors(problem):
+    model = component("model", "mlp", widths=[4], activation="tanh", noise=0.09)
+    state, _ = train(laplace(lr=0.02), model, problem, 150)
+    s = state.network.prior_std.double()
+    G = gauss_newton(state.network, problem.train, len(s), False)
+    evidence = laplace().evidence(state.network, problem.train, G, s)
+    c, kappa = evidence.maximum()
+    step = 1e-4
+    for move in ((math.exp(step), 1.0), (1.0, math.exp(step)) if problem.target == "real" else (math.exp(step), 1.0)):
+        up, down = evidence.value(c * move[0], kappa * move[1]), evidence.value(c / move[0], kappa / move[1])
+        assert (up - down) / (2 * step) == pytest.approx(0.0, abs=1e-3)
+    assert evidence.value(c, kappa) > evidence.value(1.0, 1.0)
+    assert (kappa == 1.0) == (problem.target != "real")
+
+
+def test_evidence_is_the_literal_one_at_any_factors():
+    """log p(D|θ̂) + log p(θ̂) + P/2 log 2π − ½ log|H| with the variances multiplied."""
+    problem = real()
+    state, _ = train(laplace(), TANH, problem, 30)
+    network = state.network.requires_grad_(False)
+    s, P = network.prior_std, len(network.theta)
+    G = gauss_newton(network, problem.train, P, False)
+    found = laplace().evidence(network, problem.train, G, s).value(2.5, 0.7)
+    mu = network(problem.train.x)[..., 0]
+    normal = torch.distributions.Normal(mu, math.sqrt(0.7 * 0.09))
+    fit = normal.log_prob(torch.where(problem.train.mask, problem.train.y, 0.0))[problem.train.mask].sum()
+    prior = torch.distributions.Normal(0.0, s * math.sqrt(2.5)).log_prob(network.theta).sum()
+    H = G / 0.7 + (1 / (2.5 * s**2)).diag()
+    expected = fit + prior + 0.5 * P * math.log(2 * math.pi) - 0.5 * torch.logdet(H)
+    assert found == pytest.approx(float(expected))
+
+
+def test_predictions_are_differentiable_in_x():
+    for problem, model in (
+        (real(n_tasks=1), TANH),
+        (classes(), component("model", "mlp", widths=[4], activation="tanh")),
+    ):
+        posterior = at(problem, model, n_predict=3)
+        y = problem.test.y[:2]
+
+        def value(x, posterior=posterior, y=y):
+            return posterior.predict(x, torch.Generator().manual_seed(0)).log_prob(y).sum()
+
+        assert torch.autograd.gradcheck(value, problem.test.x[:2].clone().requires_grad_())
+
+
+def test_refusals():
+    with pytest.raises(
+        Misfit, match=r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer"
+    ):
+        train(laplace(), component("model", "mlp", widths=[2600]), real(), 0)
+    problem = real()
+    with pytest.raises(NumericalTrouble, match=r"lower inference\.lr"):
+        at(problem, TANH, torch.nan)
+
+
+def test_resumed_run_is_bit_identical(tmp_path):
+    problem, pieces = real(batch_size=8, dtype=torch.float32), (laplace(), component("model", "mlp", widths=[4]))
+    whole, parts = train(*pieces, problem, 12)[0], resumed(*pieces, problem, 12, 5, tmp_path)[0]
+    assert isinstance(whole.network, nn.Module)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    assert torch.equal(laplace().posterior(whole).root, laplace().posterior(parts).root)

@@ -1,0 +1,102 @@
+"""SWAG: its moments are those of the points that a plain descent passes, its draws have the covariance that is printed."""
+
+import pytest
+import torch
+from small_problems import classes, component, real, resumed, tensors, train
+
+from components.inference.gaussian_weights.swag import SwagPosterior
+from components.inference.log_joint import value_and_gradient
+from components.trouble import NumericalTrouble
+from runner.run.rng import Streams
+
+F64 = torch.float64
+MLP = component("model", "mlp", widths=[4], activation="tanh")
+
+
+def swag(**changes):
+    return component("inference", "swag", **({"burn_in": 5, "every": 3, "rank": 3, "momentum": 0.0} | changes))
+
+
+def points(problem, steps, lr=0.01, collect_lr=0.03, burn_in=5):
+    """The way of plain gradient descent, [steps, P]."""
+    rng = Streams(0)
+    model = MLP.build(problem, rng)
+    theta, out = model.initial(1, rng.init), []
+    for t, batch in problem.batches("minibatch", rng, 0, steps):
+        gradient = value_and_gradient(model, theta, batch)[1]
+        theta = theta + (lr if t <= burn_in else collect_lr) * gradient / problem.n
+        out.append(theta[0])
+    return torch.stack(out)
+
+
+def test_moments_are_literal_means_over_the_points_of_descent():
+    problem = real(batch_size=10)
+    state, _ = train(swag(collect_lr=0.03), MLP, problem, 22)
+    way = points(problem, 22)
+    kept = way[[7, 10, 13, 16, 19]]  # steps 8, 11, 14, 17, 20
+    assert state.n == 5
+    torch.testing.assert_close(state.mean, kept.mean(0))
+    torch.testing.assert_close(state.square, kept.square().mean(0))
+    deviations = torch.stack([kept[i] - kept[: i + 1].mean(0) for i in (2, 3, 4)])
+    torch.testing.assert_close(state.deviations, deviations)
+    posterior = swag().posterior(state)
+    torch.testing.assert_close(posterior.std.square(), kept.var(0, correction=0))
+
+
+def test_draws_have_the_covariance_of_equation_1():
+    g = torch.Generator().manual_seed(0)
+    mean, std, deviations = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3)))
+    std = std.abs()
+    posterior = SwagPosterior(MLP.build(real(), Streams(0)), mean, std, deviations, 10)
+    theta = posterior.draw(200_000, torch.Generator().manual_seed(1))
+    expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
+    centred = theta - mean
+    products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
+    assert float(((products.mean(0) - expected) / (products.std(0) / 200_000**0.5)).abs().max()) < 4.5
+    assert float((centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max()) < 4.5
+    alone = SwagPosterior(posterior.model, mean, std, deviations[:1], 10).draw(
+        200_000, torch.Generator().manual_seed(2)
+    )
+    torch.testing.assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
+
+
+def test_before_a_point_is_collected_it_is_the_network_as_it_stands():
+    problem = classes()
+    state, rng = train(swag(burn_in=50), MLP, problem, 4)
+    posterior, x = swag(n_predict=3).posterior(state), problem.test.x
+    expected = state.model.predictive(state.weights["theta"].detach(), x).probs
+    torch.testing.assert_close(posterior.predict(x, rng.evaluation).probs, expected)
+
+
+def test_predictions_are_mixtures_of_draws_of_the_noise_too():
+    problem = real()
+    state, rng = train(swag(), MLP, problem, 30)
+    posterior, x = swag(n_predict=7).posterior(state), problem.test.x
+    said = posterior.predict(x, rng.at("evaluation", 0))
+    theta = posterior.draw(7, rng.at("evaluation", 0))
+    torch.testing.assert_close(said.mu, state.model.predictive(theta, x).mu)
+    torch.testing.assert_close(said.v[:, 0], theta[:, -2:].exp())
+    assert posterior.some(3, rng.evaluation).predict(x, rng.evaluation).mu.shape[0] == 3
+    for model in (component("model", "bnn", widths=[3]), component("model", "logistic_regression")):
+        labels = classes(n_classes=2)
+        assert swag().posterior(train(swag(), model, labels, 12)[0]).predict(labels.test.x, rng.evaluation)
+
+
+def test_on_a_linear_network_the_mean_is_near_the_posterior_mean():
+    problem = real(n_tasks=1, missing=0.0, batch_size=10)
+    model = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
+    state, _ = train(swag(burn_in=300, every=1, collect_lr=0.02), model, problem, 1500)
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
+    mean = torch.linalg.solve(x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64, x.T @ problem.train.y[:, 0] / 0.09)
+    assert float((state.mean - mean).abs().max()) < 0.02
+
+
+def test_a_descent_that_diverges_says_so():
+    with pytest.raises(NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"):
+        train(swag(lr=1e200), MLP, real(), 8)
+
+
+def test_resumed_run_is_bit_identical(tmp_path):
+    problem, pieces = real(batch_size=8, dtype=torch.float32), (swag(momentum=0.9), MLP)
+    whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 13, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
