@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture
+from components.metrics.crps import crps
 
 
 def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]) -> dict[str, float]:
-    """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval; y, mask [B, T].
+    """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS; y, mask [B, T].
 
     A task's score is over its own observed labels; the score without a task's name is the mean over tasks."""
     # A missing label may be anything, NaN included, and 0 · NaN is no mask.
@@ -20,6 +21,7 @@ def scores(predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: lis
     cdf = predictive.cdf(y)
     covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
     by_task = {"nlpp": -log_prob, "rmse": mse.sqrt(), "coverage90": (covered * observed).sum(0) / count}
+    by_task["crps"] = (crps(predictive, y) * observed).sum(0) / count
     out = {name: float(values.mean()) for name, values in by_task.items()}
     if len(task_names) > 1:
         out |= {

@@ -11,6 +11,7 @@ from scipy import stats
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics import classification, regression
+from components.metrics.crps import crps
 
 F64 = torch.float64
 TASKS = ["a", "b"]
@@ -22,7 +23,7 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
     y = 1.5 * torch.randn(40, 2, generator=g, dtype=F64)
     mask = torch.rand(40, 2, generator=g) < 0.6
     found = regression.scores(GaussianMixture(mu, v), torch.where(mask, y, torch.nan), mask, TASKS)
-    by_task: dict[str, list[float]] = {"nlpp": [], "rmse": [], "coverage90": []}
+    by_task: dict[str, list[float]] = {"nlpp": [], "rmse": [], "coverage90": [], "crps": []}
     for t in range(2):
         nlpp, squares, inside = [], [], []
         for b in range(40):
@@ -35,6 +36,8 @@ def test_scores_of_real_labels_are_over_those_that_are_there():
         by_task["nlpp"].append(float(np.mean(nlpp)))
         by_task["rmse"].append(float(np.sqrt(np.mean(squares))))
         by_task["coverage90"].append(float(np.mean(inside)))
+        row = GaussianMixture(mu[:, :, t, None], v[:, :, t, None])
+        by_task["crps"].append(float(crps(row, y[:, t, None])[mask[:, t]].mean()))
     assert 0.3 < by_task["coverage90"][0] < 0.9
     for metric, values in by_task.items():
         assert found[metric] == pytest.approx(np.mean(values))  # of tasks of unequal size, each counts as one

@@ -84,11 +84,12 @@ class RawUnits(Supervised):
     """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Those of ``Supervised``: RMSE times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
+        """Those of ``Supervised``: RMSE and CRPS times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
         assert self.y_std is not None
         scores, scale = super().score(posterior, rng), float(self.y_std)
         nlpp = scores["nlpp"] + math.log(scale)
-        return scores | {"rmse": scores["rmse"] * scale, "nlpp": nlpp, "log_likelihood": -nlpp}
+        inside = {name: scores[name] * scale for name in ("rmse", "crps")}
+        return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
 
 
 @register("dataset", "uci_regression")

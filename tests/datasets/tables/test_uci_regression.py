@@ -130,6 +130,10 @@ def test_scores_are_in_the_units_of_the_target():
     assert scores["rmse"] == pytest.approx(math.sqrt(error))
     assert scores["log_likelihood"] == pytest.approx(log_density)
     assert scores["nlpp"] == pytest.approx(-log_density)
+    density = torch.distributions.Normal(0.0, 1.0)
+    z = torch.tensor([(v - guess) / math.sqrt(variance) for v in y], dtype=F64)
+    crps = math.sqrt(variance) * (z * (2 * density.cdf(z) - 1) + 2 * density.log_prob(z).exp() - math.pi**-0.5)
+    assert scores["crps"] == pytest.approx(float(crps.mean()))  # Gneiting and Raftery (2007), eq. (5), of one Gaussian
 
 
 def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
