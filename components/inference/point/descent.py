@@ -1,4 +1,4 @@
-"""What ``map`` and ``mc_dropout`` share: one descent step on minus the log joint of a network."""
+"""What ``map``, ``mc_dropout`` and ``mc_dropout_alpha`` share: one descent step on minus the log joint of a network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ def descend(network: Network, optimizer: Optimizer, batch: Batch, generator: tor
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
     Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
-    log_likelihood = batch.scale * network.log_prob(network(batch.x, generator), batch).sum()
+    return lower(network, optimizer, batch, network.log_prob(network(batch.x, generator), batch))
+
+
+def lower(network: Network, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
+    """The same where ``fit`` [B] stands for log p(y_b|x_b)."""
+    log_likelihood = batch.scale * fit.sum()
     penalty = network.penalty()
     loss = (penalty - log_likelihood) / (batch.scale * len(batch.x))
     optimizer.zero_grad()

@@ -14,7 +14,7 @@ from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, untrained
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
@@ -69,7 +69,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     n_samples: PositiveInt
     covariance: Literal["diagonal", "full"]
     noise: Noise
-    start: Literal["zero", "drawn"]
+    start: Literal["zero", "drawn", "training"]
     initial_std: PositiveFloat
     optimizer: Descent
     lr: PositiveFloat
@@ -77,8 +77,11 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     draws: PositiveInt
 
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
-        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
+        if self.start == "training":
+            mean = untrained(model, problem, self.sees, 1, rng).start[0]
+        else:
+            begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+            mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
         target = JointByRows(model)
         if isinstance(problem, Supervised):
             target = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n)

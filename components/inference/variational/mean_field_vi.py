@@ -79,6 +79,14 @@ class MeanFieldState:
     optimizer: Adam
 
 
+def climb(state: MeanFieldState, terms: dict[str, Tensor], name: str, batch: Batch) -> tuple[MeanFieldState, Info]:
+    """One step up the term of a name divided by the number of rows: the state, and all terms []."""
+    state.optimizer.zero_grad()
+    (-terms[name] / (batch.scale * len(batch.x))).backward()
+    state.optimizer.step()
+    return state, {name: value.detach() for name, value in terms.items()}
+
+
 @dataclass(frozen=True)
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
@@ -143,11 +151,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         return {"elbo": elbo, "log_likelihood": log_likelihood, "kl": kl}
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        terms = self.elbo(state.q, batch, rng.noise)
-        state.optimizer.zero_grad()
-        (-terms["elbo"] / (batch.scale * len(batch.x))).backward()
-        state.optimizer.step()
-        return state, {name: value.detach() for name, value in terms.items()}
+        return climb(state, self.elbo(state.q, batch, rng.noise), "elbo", batch)
 
     def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)

@@ -1,0 +1,179 @@
+"""bb_alpha, renyi_vi and mc_dropout_alpha: their objectives written out, their limits, and a resumed run."""
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import classes, component, real, resumed, tensors, train
+
+from components.inference.variational.mean_field_vi import MeanField
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+F64 = torch.float64
+MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
+LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
+PLAIN = {"widths": [4], "dropout": 0.3}
+
+
+def some_q(problem, std=0.4, model=MLP):
+    rng = Streams(0)
+    q = MeanField(model.build(problem, rng), std).requires_grad_(False)
+    q.log_std += 0.3 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=F64)
+    return q
+
+
+def ell_of(q, theta, batch):
+    return q.network.log_prob(q.network.outputs(theta, batch.x), batch)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
+@pytest.mark.parametrize("problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"])
+def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
+    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and factor defined."""
+    q = some_q(problem)
+    _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
+    inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
+    found = inference.objective(q, batch, torch.Generator().manual_seed(5))["objective"]
+    theta = q.draw(3, torch.Generator().manual_seed(5))
+    mu, v, s2 = q.network.theta, (2 * q.log_std).exp(), q.network.prior_std**2
+    log_z_q = (0.5 * (2 * math.pi * v).log() + mu**2 / (2 * v)).sum()
+    log_z_p = (0.5 * (2 * math.pi * s2).log()).sum()
+    log_factor = (theta * mu / v - 0.5 * theta**2 * (1 / v - 1 / s2)).sum(1) / problem.n  # of q = f̃^N p / Z
+    ratio = (ell_of(q, theta, batch) - log_factor[:, None]) * alpha
+    expected = log_z_q - log_z_p + problem.n / 10 / alpha * (ratio.logsumexp(0) - math.log(3)).sum()
+    torch.testing.assert_close(found, expected + q.network.hyperprior(), rtol=1e-7, atol=1e-7)
+
+
+def test_bb_alpha_tends_to_the_bound_of_variational_inference():
+    """Literally: the mean of log p(y|θ) + log p(θ) − log q(θ) over the same draws."""
+    problem = real()
+    q = some_q(problem)
+    small = component("inference", "bb_alpha", alpha=1e-9, n_samples=4)
+    found = small.objective(q, problem.train, torch.Generator().manual_seed(1))["objective"]
+    theta = q.draw(4, torch.Generator().manual_seed(1))
+    log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
+    log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
+    elbo = (ell_of(q, theta, problem.train).sum(1) + log_p - log_q).mean() + q.network.hyperprior()
+    torch.testing.assert_close(found, elbo, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
+def test_the_bound_of_renyi_is_written_out(alpha):
+    problem = real(batch_size=8)
+    q = some_q(problem)
+    _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
+    inference = component("inference", "renyi_vi", alpha=alpha, n_samples=3)
+    found = inference.objective(q, batch, torch.Generator().manual_seed(2))["objective"]
+    theta = q.draw(3, torch.Generator().manual_seed(2))
+    log_p = torch.distributions.Normal(0.0, q.network.prior_std).log_prob(theta).sum(1)
+    log_q = torch.distributions.Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
+    w = problem.n / 8 * ell_of(q, theta, batch).sum(1) + log_p - log_q
+    power = 1 - alpha
+    expected = w.mean() if power == 0 else ((power * w).logsumexp(0) - math.log(3)) / power
+    torch.testing.assert_close(found, expected + q.network.hyperprior())
+
+
+def test_renyi_at_1_follows_mean_field_vi_in_the_mean():
+    """Its gradient is an unbiased one of mean_field_vi's bound, whose divergence is in closed form."""
+    problem = real(n=12, n_tasks=1, missing=0.0)
+    q = MeanField(LINEAR.build(problem, Streams(0)), 0.3)
+    inference = component("inference", "renyi_vi", alpha=1.0, n_samples=2)
+    generator, parameters = torch.Generator().manual_seed(0), [q.network.theta, q.log_std]
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
+    spread = (x**2) @ (2 * q.log_std).exp()
+    residual = (problem.train.y[:, 0] - x @ q.network.theta) ** 2
+    elbo = (-0.5 * (math.log(2 * math.pi * 0.09) + (residual + spread) / 0.09)).sum() - q.kl()
+    closed = torch.cat(torch.autograd.grad(elbo, parameters))
+    draws = torch.stack(
+        [
+            torch.cat(torch.autograd.grad(inference.objective(q, problem.train, generator)["objective"], parameters))
+            for _ in range(1500)
+        ]
+    )
+    z = (draws.mean(0) - closed) / (draws.std(0) / len(draws) ** 0.5)
+    assert float(z.abs().max()) < 4
+
+
+def test_the_bound_of_renyi_rises_to_the_evidence():
+    """α = 0: E L_K ≤ log p(y), from K = 1 (the evidence lower bound) upwards (conjugate regression)."""
+    problem = real(n=12, n_tasks=1, missing=0.0)
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
+    y = problem.train.y[:, 0]
+    eye = torch.eye(12, dtype=F64)
+    evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), 0.09 * eye + 0.64 * x @ x.T).log_prob(y)
+    q = some_q(problem, 0.15, LINEAR)
+    precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
+    q.network.theta.copy_(torch.linalg.solve(precision, x.T @ y / 0.09))
+    means = []
+    for n_samples in (1, 10, 2000):
+        inference = component("inference", "renyi_vi", alpha=0.0, n_samples=n_samples)
+        generator = torch.Generator().manual_seed(3)
+        means.append(
+            sum(float(inference.objective(q, problem.train, generator)["objective"]) for _ in range(200)) / 200
+        )
+    assert means[0] < means[1] < means[2]
+    assert means[2] == pytest.approx(float(evidence), abs=0.1)
+
+
+def test_mean_field_is_found_where_alpha_is_small_and_is_wider_where_it_is_1():
+    """Correlated inputs: variational inference is too narrow, expectation propagation is not."""
+    g = torch.Generator().manual_seed(0)
+    problem = real(n=30, n_tasks=1, missing=0.0)
+    problem.train.x[:, 1] = problem.train.x[:, 0] + 0.3 * torch.randn(30, generator=g, dtype=F64)
+    spread = {}
+    for alpha in (1e-4, 1.0):
+        inference = component("inference", "bb_alpha", alpha=alpha, lr=0.02, n_samples=30, initial_std=0.1)
+        spread[alpha] = train(inference, LINEAR, problem, 400)[0].q.log_std.detach().exp()
+    x = torch.cat([problem.train.x, torch.ones(30, 1, dtype=F64)], 1)
+    precision = x.T @ x / 0.09 + torch.eye(4, dtype=F64) / 0.64
+    narrow, marginal = precision.diagonal() ** -0.5, torch.linalg.inv(precision).diagonal().sqrt()
+    torch.testing.assert_close(spread[1e-4], narrow, rtol=0.25, atol=0)
+    correlated = marginal > 1.5 * narrow
+    assert correlated.any()
+    assert (spread[1.0][correlated] > 1.2 * spread[1e-4][correlated]).all()
+
+
+def test_dropout_with_one_pass_is_mc_dropout_bit_for_bit():
+    problem, model = classes(batch_size=16), component("model", "mlp", **PLAIN)
+    plain, _ = train(component("inference", "mc_dropout", lr=0.01), model, problem, 12)
+    alpha, _ = train(component("inference", "mc_dropout_alpha", lr=0.01, n_samples=1), model, problem, 12)
+    torch.testing.assert_close(alpha.network.theta, plain.network.theta)
+
+
+def test_the_loss_of_dropout_is_equation_27_written_out():
+    problem, model = real(batch_size=10), component("model", "mlp", **PLAIN)
+    rng = Streams(0)
+    inference = component("inference", "mc_dropout_alpha", alpha=0.5, n_samples=4)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
+    before = rng.noise.get_state()
+    with torch.no_grad():
+        f = state.network(batch.x, rng.noise, 4)
+        p = state.network.log_prob(f, batch).exp()
+        expected = -problem.n / 10 * (p.sqrt().mean(0).log() / 0.5).sum() + state.network.penalty()
+    rng.noise.set_state(before)
+    _, info = inference.step(state, batch, rng)
+    assert float(info["loss"]) * problem.n == pytest.approx(float(expected))
+
+
+def test_refusals():
+    for name in ("bb_alpha", "mc_dropout_alpha"):
+        for alpha in (0.0, -0.5, 1.5):
+            with pytest.raises(ValidationError, match="alpha"):
+                component("inference", name, alpha=alpha)
+    with pytest.raises(ValidationError, match="alpha"):
+        component("inference", "renyi_vi", alpha=-1.0)
+    with pytest.raises(Misfit, match=r"model\.dropout: 0"):
+        train(component("inference", "mc_dropout_alpha"), component("model", "mlp"), real(), 0)
+
+
+@pytest.mark.parametrize("name", ["bb_alpha", "renyi_vi", "mc_dropout_alpha"])
+def test_resumed_run_is_bit_identical_and_predicts(name, tmp_path):
+    problem, model = real(batch_size=8, dtype=torch.float32), component("model", "mlp", **PLAIN)
+    inference = component("inference", name, n_samples=3, n_predict=6)
+    whole, parts = train(inference, model, problem, 15)[0], resumed(inference, model, problem, 15, 6, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    x = problem.test.x
+    assert inference.posterior(whole).predict(x, torch.Generator().manual_seed(0)).mu.shape == (6, len(x), 2)

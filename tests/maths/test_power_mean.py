@@ -1,0 +1,37 @@
+import math
+
+import pytest
+import torch
+
+from components.maths.power_mean import log_power_mean
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("power", [-1.5, 1e-4, 0.25, 1.0, 3.0])
+def test_it_is_the_literal_sum(power):
+    ell = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
+    literal = [math.log(sum(math.exp(power * float(v)) for v in column) / 7) / power for column in ell.T]
+    torch.testing.assert_close(log_power_mean(ell, power), torch.tensor(literal, dtype=F64))
+    at = ell.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(log_power_mean(at, power).sum(), at)
+    torch.testing.assert_close(gradient, (power * ell).softmax(0))
+
+
+def test_small_powers_keep_their_digits_in_single_precision():
+    ell = -300 * torch.rand(10, 50, generator=torch.Generator().manual_seed(1), dtype=F64)
+    exact = log_power_mean(ell.float().double(), 1e-4)
+    found = log_power_mean(ell.float(), 1e-4)
+    assert float(((found.double() - exact) / exact).abs().max()) < 1e-5
+    naive = (ell.float() * 1e-4).logsumexp(0).sub(math.log(10)) / 1e-4
+    assert float(((naive.double() - exact) / exact).abs().max()) > 1e-5  # what the form is for
+
+
+def test_the_limits_are_the_mean_and_the_extremes():
+    ell = torch.randn(5, 3, generator=torch.Generator().manual_seed(2), dtype=F64)
+    torch.testing.assert_close(log_power_mean(ell, 0.0), ell.mean(0))
+    torch.testing.assert_close(log_power_mean(ell, 1e-7), ell.mean(0), atol=1e-6, rtol=0)
+    torch.testing.assert_close(log_power_mean(ell, 1e4), ell.amax(0), atol=1e-3, rtol=0)
+    torch.testing.assert_close(log_power_mean(ell, -1e4), ell.amin(0), atol=1e-3, rtol=0)
+    huge = torch.tensor([[-1e5], [-2e5]], dtype=F64)
+    torch.testing.assert_close(log_power_mean(huge, 1.0), torch.tensor([-1e5 - math.log(2)], dtype=F64))
