@@ -29,6 +29,15 @@ class WeightNetwork(Network, WeightSpace, Protocol):
     """A network that can be asked what it says with other weights."""
 
 
+class NetworkLaw(Protocol):
+    """A distribution over the weights of a network, which can be drawn from."""
+
+    @property
+    def network(self) -> WeightNetwork: ...
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ [n, P]
+
+
 class MeanField(nn.Module):
     """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is where q starts."""
 
@@ -91,7 +100,7 @@ def climb(state: MeanFieldState, terms: dict[str, Tensor], name: str, batch: Bat
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
 
-    q: MeanField
+    q: NetworkLaw
     n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -21,11 +22,13 @@ from components.contracts.streams import Rng
 from components.models.networks.convolutions import Convolutions, Downsampling
 from components.problems.supervised import Supervised
 
-Activation = Literal["relu", "tanh", "gelu", "softplus", "identity"]
+Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
 Affine = Callable[[int, Tensor], Tensor]
+LEAK = 0.2  # slope of leaky ReLUs below 0, as TensorFlow has it
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
+    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK),
     "tanh": torch.tanh,
     "gelu": F.gelu,
     "softplus": F.softplus,

@@ -1,0 +1,34 @@
+"""Adversarial α-divergence minimisation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+
+from components.inference.implicit.adversarial import Adversarial
+from components.maths.power_mean import log_power_mean
+from components.registry import register
+
+
+@register("inference", "aadm")
+class AADM(Adversarial):
+    """Adversarial α-divergence minimisation (AADM): an implicit posterior over a network's weights, made by a generator.
+
+        L_α(φ) = N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ_k)^α − β KL(q_φ ‖ p),   θ_k = f_φ(ε_k),  ε_k ~ N(μ, diag σ²)
+        KL(q ‖ p) = E_q[T(θ̃) + log r(θ) − log p(θ)],   max_T E_q[log σ(T(θ̃))] + E_{N(0, I)}[log(1 − σ(T(θ̃)))]
+
+    r is the Gaussian with the means and variances of the K draws, θ̃ the draws standardised by it (adaptive contrast); β
+    rises from 0 to 1 in ``warmup`` steps.  Generator, noise and σ² of the labels follow one Adam, the discriminator T another.
+    α → 0 is ``avb``.  ``discriminator: none`` leaves T out: the entropy of r alone, against which T's worth can be judged.
+    ``rows: own`` draws K weights for each row, as the published experiments did.  L_α bounds nothing, and where ε has fewer
+    dimensions than θ the KL is infinite: Info says ``objective``, and ``discriminator_loss`` (2 log 2 is chance, near 0 T sees
+    a difference that its value no longer measures).  θ [K, P], or [K·B, P] of rows' own.
+
+    Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and (28)."""
+
+    alpha: Annotated[float, Field(gt=0, le=1)]
+
+    def data_term(self, log_likelihood: Tensor) -> Tensor:
+        return log_power_mean(log_likelihood, self.alpha)

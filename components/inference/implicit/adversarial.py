@@ -1,0 +1,132 @@
+"""What ``aadm`` and ``avb`` share: a generator of weights in training, its discriminator, and one step of both."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from torch import Tensor, nn
+
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.implicit.contrast import Contrast, contrast, discrimination, kl
+from components.inference.implicit.generator import Generator, LeakyPerceptron
+from components.inference.point.descent import frozen
+from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
+from components.maths.optimizers import Adam
+from components.problems.supervised import Supervised
+
+
+@dataclass(frozen=True)
+class AdversarialState:
+    """q(θ), T, and their optimizers; a discriminator that is not asked has none."""
+
+    q: Generator
+    optimizer: Adam
+    discriminator: nn.Module | None
+    discriminator_optimizer: Adam | None
+    t: int = 0
+
+
+class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState]):
+    """Keys and steps of adversarial posteriors; ``data_term`` is what the methods differ in."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+
+    discriminator: Literal["network", "none"]
+    rows: Literal["shared", "own"]
+    n_samples: Annotated[int, Field(ge=1)]
+    n_predict: PositiveInt
+    noise_dim: PositiveInt
+    noise_log_variance: float
+    generator_widths: list[PositiveInt]
+    discriminator_widths: list[PositiveInt]
+    initial_std: PositiveFloat
+    lr: PositiveFloat
+    discriminator_lr: PositiveFloat
+    warmup: NonNegativeInt
+
+    @field_validator("n_samples")
+    @classmethod
+    def _has_moments(cls, n: int) -> int:
+        if n < 2:
+            raise ValueError("one draw has no variance to match; set inference.n_samples to 2 or more")
+        return n
+
+    def data_term(self, log_likelihood: Tensor) -> Tensor:
+        """Of every row, from log p(y_b|x_b, θ_kb) [K, B]: [B]."""
+        raise TypeError(f"{type(self).__name__} has no data term")
+
+    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
+        model = copy.deepcopy(model)  # its weights are held still here
+        q = Generator(model, self.noise_dim, self.generator_widths, self.initial_std, self.noise_log_variance, rng.init)
+        optimizer = Adam([p for p in q.parameters() if p.requires_grad], self.lr)
+        if self.discriminator == "none":
+            return AdversarialState(q, optimizer, None, None)
+        theta = model.theta.detach()
+        T = LeakyPerceptron([len(theta), *self.discriminator_widths, 1], self.initial_std, rng.init, theta)
+        return AdversarialState(q, optimizer, T, Adam(T.parameters(), self.discriminator_lr))
+
+    def drawn(self, q: Generator, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """θ, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
+        K, B = self.n_samples, len(batch.x)
+        network = q.network
+        if self.rows == "shared":
+            theta = q.draw(K, generator)
+            return theta, network.log_prob(network.outputs(theta, batch.x), batch)
+        theta = q.draw(K * B, generator)
+        x = batch.x.expand(K, -1, -1).reshape(K * B, 1, -1)
+        f = network.outputs(theta, x).squeeze(1).unflatten(0, (K, B))  # [K, B, T, C]
+        return theta, network.log_prob(f, batch)
+
+    def objective(
+        self, state: AdversarialState, batch: Batch, generator: torch.Generator
+    ) -> tuple[dict[str, Tensor], Contrast]:
+        """N/B Σ_b data term − β KL and its parts, each []."""
+        theta, log_likelihood = self.drawn(state.q, batch, generator)
+        found = contrast(theta)
+        ratio: Tensor | float = 0.0
+        if state.discriminator is not None:
+            ratio = held(state.discriminator)(found.standardised).mean()
+        fit = batch.scale * self.data_term(log_likelihood).sum()
+        divergence = kl(found, state.q.network.prior_std, ratio)
+        beta = min(1.0, state.t / self.warmup) if self.warmup else 1.0
+        objective = fit - beta * divergence + state.q.network.hyperprior()
+        return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found
+
+    def step(self, state: AdversarialState, batch: Batch, rng: Rng) -> tuple[AdversarialState, Info]:
+        terms, found = self.objective(state, batch, rng.noise)
+        state.optimizer.zero_grad()
+        (-terms["objective"] / (batch.scale * len(batch.x))).backward()
+        state.optimizer.step()
+        info: Info = {name: value.detach() for name, value in terms.items()}
+        if state.discriminator is not None and state.discriminator_optimizer is not None:
+            ours = found.standardised.detach()
+            noise = torch.randn(ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device)
+            loss = discrimination(state.discriminator, ours, noise)
+            state.discriminator_optimizer.zero_grad()
+            loss.backward()
+            state.discriminator_optimizer.step()
+            info["discriminator_loss"] = loss.detach()
+        return replace(state, t=state.t + 1), info
+
+    def posterior(self, state: AdversarialState) -> MeanFieldPosterior:
+        return MeanFieldPosterior(frozen(state.q), self.n_predict)
+
+
+def held(discriminator: nn.Module) -> Callable[[Tensor], Tensor]:
+    """T with its parameters held still: at the optimum E_q[∇_φ T] = 0 through them (section 2.2)."""
+    still = {name: p.detach() for name, p in discriminator.named_parameters()}
+
+    def T(theta: Tensor) -> Tensor:
+        value: Tensor = torch.func.functional_call(discriminator, still, (theta,))
+        return value
+
+    return T

@@ -1,0 +1,24 @@
+"""Adversarial variational Bayes."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from components.inference.implicit.adversarial import Adversarial
+from components.maths.power_mean import log_power_mean
+from components.registry import register
+
+
+@register("inference", "avb")
+class AVB(Adversarial):
+    """Adversarial variational Bayes (AVB): an implicit posterior over a network's weights that minimises KL(q ‖ posterior).
+
+        L(φ) = N/B Σ_b K⁻¹ Σ_k log p(y_b|x_b, θ_k) − β E_q[T(θ̃) + log r(θ) − log p(θ)],   θ_k = f_φ(ε_k)
+
+    The limit α → 0 of ``aadm``, of which it has all else: generator, adaptive contrast, discriminator T, warm-up β.  L is the
+    evidence lower bound for the best T alone, of which nothing tells that it has been found: Info says ``objective``.
+
+    Source: Mescheder, Nowozin and Geiger (2017), Algorithm 2; Rodríguez Santana and Hernández-Lobato (2020), eq. (15)."""
+
+    def data_term(self, log_likelihood: Tensor) -> Tensor:
+        return log_power_mean(log_likelihood, 0.0)

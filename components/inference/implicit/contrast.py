@@ -1,0 +1,52 @@
+"""KL(q ‖ p) of a distribution that has draws alone: moments of the draws, and a discriminator for what they leave out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Draws θ [K, P] beside r, the Gaussian with independent coordinates that has their means and variances."""
+
+    theta: Tensor
+    mean: Tensor  # μ [P]
+    variance: Tensor  # Σ_jj [P], of these draws (divided by K)
+
+    @property
+    def standardised(self) -> Tensor:
+        """θ̃_j = (θ_j − μ_j)/√Σ_jj [K, P] (below eq. 16)."""
+        return (self.theta - self.mean) * self.variance.rsqrt()
+
+    def log_r(self) -> Tensor:
+        """K⁻¹ Σ_k log r(θ_k) = −½ Σ_j (log 2πΣ_jj + 1): exactly so, for the moments are those of the same draws; []."""
+        return -0.5 * (self.variance.log() + math.log(2 * math.pi) + 1).sum()
+
+
+def contrast(theta: Tensor) -> Contrast:
+    """Moments of draws [K, P], through which gradients pass."""
+    variance, mean = torch.var_mean(theta, 0, correction=0)
+    return Contrast(theta, mean, variance.clamp_min(FEWEST_VARIANCE))
+
+
+def log_prior(theta: Tensor, prior_std: Tensor) -> Tensor:
+    """K⁻¹ Σ_k log N(θ_k | 0, diag s²), []."""
+    z = theta / prior_std
+    return -0.5 * z.square().sum(1).mean() - (prior_std.log() + 0.5 * math.log(2 * math.pi)).sum()
+
+
+def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
+    """E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16); ``log_ratio`` is the mean of T, 0 where there is none."""
+    return log_ratio + found.log_r() - log_prior(found.theta, prior_std)
+
+
+def discrimination(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
+    """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two apart."""
+    return F.softplus(-discriminator(ours)).mean() + F.softplus(discriminator(noise)).mean()

@@ -1,0 +1,159 @@
+"""Adversarial posteriors: the objective evaluated literally, its limits, the discriminator against known log ratios."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import component, real
+from torch.distributions import MultivariateNormal, Normal
+
+from components.inference.implicit.contrast import contrast, discrimination, kl, log_prior
+from components.inference.implicit.generator import LeakyPerceptron
+from components.maths.optimizers import Adam
+from components.maths.power_mean import log_power_mean
+from runner.run.rng import Streams
+
+NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)
+KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8]}
+
+
+def begun(name="aadm", seed=3, problem=None, **keys):
+    problem = problem or real(n=20)
+    rng = Streams(seed)
+    inference = component("inference", name, **(KEYS | keys))
+    return inference, inference.init(NET.build(problem, rng), problem, rng), problem, rng
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 0.5, 1.0])
+@pytest.mark.parametrize("rows", ["shared", "own"])
+def test_the_objective_is_equation_28(alpha, rows):
+    inference, state, problem, _ = begun(alpha=alpha, rows=rows, warmup=4)
+    state = type(state)(**(vars(state) | {"t": 3}))  # β = 3/4
+    batch = problem.train.part(slice(0, 5), 4.0)
+    terms, found = inference.objective(state, batch, torch.Generator().manual_seed(1))
+    K, B, network = 6, 5, state.q.network
+    theta = found.theta
+    assert theta.shape[0] == (K if rows == "shared" else K * B)
+    fit = 0.0
+    for b in range(B):
+        one = batch.part(slice(b, b + 1), 1.0)
+        mine = theta if rows == "shared" else theta.unflatten(0, (K, B))[:, b]
+        ell = torch.stack([network.log_prob(network.outputs(t[None], one.x), one)[0, 0] for t in mine])
+        fit = fit + 4.0 * (ell.double() * alpha).exp().mean().log() / alpha
+    standardised = (theta - theta.mean(0)) / theta.std(0, correction=0)
+    log_r = Normal(theta.mean(0), theta.std(0, correction=0)).log_prob(theta).sum(1)
+    log_p = Normal(0.0, 0.9).log_prob(theta).sum(1)
+    divergence = (state.discriminator(standardised)[:, 0] + log_r - log_p).mean()
+    assert float(terms["data_term"]) == pytest.approx(float(fit), rel=1e-5)
+    assert float(terms["kl_estimate"]) == pytest.approx(float(divergence), rel=1e-6)
+    whole = fit - 0.75 * divergence + network.hyperprior()
+    assert float(terms["objective"]) == pytest.approx(float(whole), rel=1e-5)
+
+
+def test_single_precision_keeps_the_digits_at_small_alpha():
+    ell = -torch.rand(10, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 20
+    exact = (ell * 1e-4).exp().mean(0).log() / 1e-4
+    assert float((log_power_mean(ell.float(), 1e-4) - exact).abs().max()) < 1e-5
+
+
+def test_small_alpha_follows_avb():
+    paths = {}
+    for name, keys in (("aadm", {"alpha": 1e-4}), ("avb", {})):
+        inference, state, problem, rng = begun(name, noise_log_variance=1.0, initial_std=0.4, **keys)
+        for _ in range(200):
+            state, _ = inference.step(state, problem.train, rng)
+        paths[name] = torch.cat([p.detach().flatten() for p in state.q.parameters()])
+    near = float((paths["aadm"] - paths["avb"]).abs().mean())
+    inference, state, problem, rng = begun(noise_log_variance=1.0, initial_std=0.4, alpha=1.0)
+    for _ in range(200):
+        state, _ = inference.step(state, problem.train, rng)
+    other = torch.cat([p.detach().flatten() for p in state.q.parameters()])
+    assert float((other - paths["avb"]).abs().mean()) > 3 * near
+    assert near < 2e-3  # Adam's first steps are as long for a small difference of gradients as for a large one
+
+
+def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
+    theta = torch.randn(400_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta = theta * torch.tensor([0.3, 1.0, 2.0]) + torch.tensor([0.5, -1.0, 0.0])
+    s = torch.full((3,), 1.5, dtype=torch.float64)
+    exact = torch.distributions.kl_divergence(
+        Normal(torch.tensor([0.5, -1.0, 0.0]), torch.tensor([0.3, 1.0, 2.0])), Normal(0.0, 1.5)
+    ).sum()
+    assert float(kl(contrast(theta), s, 0.0)) == pytest.approx(float(exact), abs=0.02)
+    assert float(log_prior(theta[:5], s)) == pytest.approx(float(Normal(0.0, 1.5).log_prob(theta[:5]).sum(1).mean()))
+
+
+@pytest.mark.parametrize(("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)])
+def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
+    g = torch.Generator().manual_seed(d)
+    rho = 0.6 if d == 2 else 0.3
+    covariance = (1 - rho) * torch.eye(d) + rho  # unit variances: all that adaptive contrast leaves is correlation
+    law, noise = MultivariateNormal(torch.zeros(d), covariance), MultivariateNormal(torch.zeros(d), torch.eye(d))
+    factor = torch.linalg.cholesky(covariance)
+    T = LeakyPerceptron([d, 50, 50, 1], 0.1, g, torch.zeros(1))
+    optimizer = Adam(T.parameters(), 1e-3)
+    for _ in range(3000 if d == 2 else 8000):
+        ours = torch.randn(256, d, generator=g) @ factor.T
+        loss = discrimination(T, ours, torch.randn(256, d, generator=g))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    theta = torch.randn(20_000, d, generator=g) @ factor.T
+    with torch.no_grad():
+        found = T(theta)[:, 0]
+    exact = law.log_prob(theta) - noise.log_prob(theta)
+    assert float(torch.corrcoef(torch.stack([found, exact]))[0, 1]) >= least
+    if d == 2:
+        assert float(found.mean()) == pytest.approx(-0.5 * math.log(1 - rho**2), rel=0.1)
+
+
+def test_the_discriminator_stands_still_while_the_generator_climbs():
+    inference, state, problem, rng = begun()
+    before = [p.detach().clone() for p in state.discriminator.parameters()]
+    terms, _ = inference.objective(state, problem.train, rng.noise)
+    terms["objective"].backward()
+    assert all(p.grad is None for p in state.discriminator.parameters())
+    state, info = inference.step(state, problem.train, rng)
+    assert any(not torch.equal(a, b) for a, b in zip(before, state.discriminator.parameters(), strict=True))
+    assert 0 < float(info["discriminator_loss"]) < 4
+    assert "elbo" not in info
+
+
+def test_rows_of_their_own_are_other_draws():
+    inference, state, problem, _ = begun(rows="own")
+    batch = problem.train.part(slice(0, 5), 4.0)
+    theta, log_likelihood = inference.drawn(state.q, batch, torch.Generator().manual_seed(1))
+    assert theta.shape[0] == 30
+    assert log_likelihood.shape == (6, 5)
+    assert len(theta.unique(dim=0)) == 30
+
+
+def test_one_draw_has_no_moments_and_alpha_has_a_range():
+    for keys in ({"n_samples": 1}, {"alpha": 0.0}, {"alpha": 1.5}):
+        with pytest.raises(ValidationError):
+            component("inference", "aadm", **(KEYS | keys))
+
+
+def test_a_conjugate_regression_is_learnt():
+    """Means and deviations of the weights of a linear model come near the exact posterior's."""
+    problem = real(n=40, missing=0.0)
+    linear = component("model", "mlp", widths=[], noise=0.25, prior_std=1.0)
+    inference = component(
+        "inference", "avb", **(KEYS | {"lr": 3e-3, "discriminator": "none", "n_samples": 50, "noise_log_variance": 0.0})
+    )
+    rng = Streams(0)
+    state = inference.init(linear.build(problem, rng), problem, rng)
+    for _ in range(1500):
+        state, _ = inference.step(state, problem.train, rng)
+    x = torch.cat([problem.train.x, torch.ones(problem.n, 1).to(problem.train.x)], 1)
+    precision = x.T @ x / 0.25 + torch.eye(x.shape[1]).to(x)
+    solved = torch.linalg.solve(precision, x.T @ problem.train.y / 0.25)  # [D + 1, T]
+    mean = torch.cat([solved[:-1].T.flatten(), solved[-1]])  # as θ has them: W [T, D], b [T]
+    deviations = (precision.diagonal() ** -0.5)[:, None].expand_as(solved)  # what independent Gaussians have
+    narrow = torch.cat([deviations[:-1].T.flatten(), deviations[-1]])
+    theta = state.q.draw(4000, torch.Generator().manual_seed(0)).detach()
+    assert float(((theta.mean(0) - mean) / narrow).abs().max()) < 0.5
+    assert float((theta.std(0).mean() / narrow.mean()).log().abs()) < 0.5
