@@ -15,14 +15,25 @@ _GRADIENTS = {
     "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
-    "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps", "nelbo"}
+    "supervised": {
+        "accuracy",
+        "nlpp",
+        "log_likelihood",
+        "ece",
+        "auc",
+        "rmse",
+        "coverage90",
+        "crps",
+        "nelbo",
+        "objective",
+    }
     | _DRAWS
     | _DECISIONS
     | _GRADIENTS,
     "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS | _GRADIENTS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
-    | {"z_max", "ksd"},
+    | {"z_max", "ksd", "nelbo", "objective"},
     "sequence": {
         "nmse",
         "nmse_median",

@@ -79,3 +79,18 @@ class GaussianPosterior(Draws):
 
     def figures(self) -> dict[str, Figure]:
         return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefinedPosterior(Draws):
+    """Draws of a guide that a sampler has refined, which predict and are scored as any others."""
+
+    objective: float  # by these draws, in nats
+    bounds: bool  # whether it is a lower bound on the evidence (of a density: on its log normaliser)
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """Minus the bound; or the objective, which is none."""
+        return {"nelbo": -self.objective} if self.bounds else {"objective": self.objective}
+
+    def figures(self) -> dict[str, Figure]:
+        return {}

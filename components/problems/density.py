@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
-from components.contracts.posteriors import HoldsDraws
+from components.contracts.posteriors import Analyses, HoldsDraws
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
 from components.figures.samples.posterior import POSTERIOR_FIGURES
@@ -74,7 +74,7 @@ class Density:
         if posterior.n_draws == 0:
             return {}
         if posterior.replicates == 1:
-            return dict(self._scores(posterior))
+            return {**self._scores(posterior), **(posterior.scores() if isinstance(posterior, Analyses) else {})}
         each = [self._scores(posterior.of_replicate(r)) for r in range(posterior.replicates)]
         return {name: torch.tensor([one[name] for one in each], dtype=torch.float64) for name in each[0]}
 

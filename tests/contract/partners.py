@@ -132,6 +132,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "select_beta": ["filter={name: beta_bootstrap_filter, particles: 8}", "betas=[0.0, 0.1]", "share=0.5"],
         "statistical_risk": ["simulations=4"],
         "vi": ["n_predict=2", "bound_samples=2"],
+        "vis": ["draws=3"],
     },
     "attacker": {
         "ara": ["eps=[0,1]"],

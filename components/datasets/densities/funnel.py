@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -20,27 +20,32 @@ from components.registry import register
 
 @register("dataset", "funnel")
 class Funnel(Dataset[Density]):
-    """Neal's funnel, the joint density of a log variance and of the variables that have it.
+    """Neal's funnel, the joint density of a log variance and of the variables that have it; or of a log standard deviation.
 
     v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] = exp(s²/2), which few draws of
-    large v make up: estimates of it need very long chains.
+    large v make up: estimates of it need very long chains.  With ``spread: sd`` x_i | v ~ N(0, e^2v), E[x_i²] = exp(2s²).
 
-    Source: Neal (2003), section 8."""
+    Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True
+    before: ClassVar[dict[str, Any]] = {"spread": "variance"}
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     start_sd: PositiveFloat
+    spread: Literal["sd", "variance"]
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         device, dtype, s = setting.device, setting.dtype, self.scale
+        a = 2.0 if self.spread == "sd" else 1.0  # variance e^{a v}
         log_2pi = math.log(2 * math.pi)
 
         def log_density(theta: Tensor) -> Tensor:
             v, x = theta[:, 0], theta[:, 1:]
             own = -0.5 * (v / s).square() - math.log(s)
-            return own - 0.5 * (x.square().sum(1) * (-v).exp() + x.shape[1] * v + theta.shape[1] * log_2pi)  # [K]
+            return own - 0.5 * (
+                x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * log_2pi
+            )  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=dtype)
@@ -48,12 +53,12 @@ class Funnel(Dataset[Density]):
 
         def exact(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
-            return torch.stack([s * z[:, 0], (0.5 * s * z[:, 0]).exp() * z[:, 1]], 1)
+            return torch.stack([s * z[:, 0], (0.5 * a * s * z[:, 0]).exp() * z[:, 1]], 1)
 
         def per_parameter(of_v: float, of_x: float) -> Tensor:
             return torch.tensor([of_v] + [of_x] * (self.dim - 1), device=device, dtype=dtype)
 
-        reach = 3 * math.exp(s)  # three standard deviations of x where v is two of its own above 0
+        reach = 3 * math.exp(a * s)  # three standard deviations of x where v is two of its own above 0
         return Density(
             name=self.name,
             replicates=setting.replicates,
@@ -61,7 +66,7 @@ class Funnel(Dataset[Density]):
             log_density=log_density,
             sample_prior=sample_prior,
             mean=per_parameter(0.0, 0.0),
-            second_moment=per_parameter(s**2, math.exp(s**2 / 2)),
+            second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
             box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
             figures=[marginal_2d(log_density, exact), trace],  # of (v, x_1): the funnel of two dimensions
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch import Tensor
 
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch
@@ -32,12 +34,17 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the terms of the bound for the
     whole data set in nats and the norm of ĝ / N."""
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
-    n = batch.scale * batch.n_rows
-    pairs = list(zip(state.module.parameters(), gradients, strict=True))
+    norm = climb(state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer)
+    return replace(state, gradient=learnt), terms | {"grad_norm": norm}
+
+
+def climb(parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer) -> Tensor:
+    """φ ← φ + lr · optimizer(ĝ / N) of parameters and the gradient of each, None where it does not matter: ‖ĝ / N‖ []."""
+    pairs = list(zip(parameters, gradients, strict=True))
     scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)  # optimizers descend; one pass for all
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(scaled)))
     upwards = iter(scaled)
     for parameter, gradient in pairs:
         parameter.grad = None if gradient is None else next(upwards)
-    state.optimizer.step()
-    return replace(state, gradient=learnt), terms | {"grad_norm": norm}
+    optimizer.step()
+    return norm

@@ -48,6 +48,18 @@ def test_funnel_density_literally():
     assert gradcheck(problem.log_density, theta.requires_grad_())
 
 
+def test_funnel_of_a_log_standard_deviation():
+    """v ~ N(0, s²), x ~ N(0, sd e^v): E[x²] = ∫ e^{2v} N(v | 0, s²) dv."""
+    problem, _ = load("funnel", dim=3, scale=1.35, spread="sd")
+    theta = normal(6, 3)
+    for row, value in zip(theta, problem.log_density(theta), strict=True):
+        expected = gaussian(1.35).log_prob(row[0]) + gaussian(math.exp(row[0])).log_prob(row[1:]).sum()
+        assert float(value) == pytest.approx(float(expected), rel=1e-12)
+    v = torch.linspace(-12, 20, 20_001, dtype=F64)
+    exact = torch.trapezoid((2 * v).exp() * gaussian(1.35).log_prob(v).exp(), v)
+    assert float(problem.second_moment[1]) == pytest.approx(float(exact), rel=1e-8)
+
+
 def test_funnel_moments():
     """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; that of draws has infinite-looking errors, so v alone is drawn."""
     problem, _ = load("funnel", dim=3, scale=1.5)

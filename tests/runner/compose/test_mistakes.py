@@ -16,6 +16,7 @@ WORST = ["+experiment=digits_fgsm", "attacker=worst_case"]
 WIENER = "+experiment=wiener_velocity"
 SELECT, ONLINE = [WIENER, "inference=select_beta"], [WIENER, "inference=online_beta"]
 SERIES = ["dataset=csv_series", "model=matern_sde", "inference=kalman", "tracking=false"]
+VIS = ["dataset=funnel", "model=target_density", "inference=vis"]
 LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
@@ -110,6 +111,21 @@ MISTAKES = [
     ([MOG, "steps=300"], "inference.burn_in=500: no draw would be kept in steps=300; raise steps, or lower inference.burn_in"),
     ([MOG, "inference=hmc", "steps=500"], "inference.warmup=500: no draw would be kept in steps=500; raise steps, or lower "
      "inference.warmup"),
+    ([*VIS, "inference.refine_steps=-1"], "inference.refine_steps=-1: out of range, must be ≥ 0"),
+    ([*VIS, "inference.kernel=svgd"], "inference.n_samples: particles of svgd see each other: at least 2; got 1"),
+    ([*VIS, "inference.kernel=sgld_r"], "inference.n_samples: particles of sgld_r see each other: at least 2; got 1"),
+    ([*VIS, "inference.kernel=sgd", "inference.entropy=fokker_planck"], "inference.n_samples: particles of fokker_planck see "
+     "each other: at least 2; got 1"),
+    ([*VIS, "inference.entropy=jacobian"], "inference.entropy: jacobian is of a deterministic flow, and asks for kernel=sgd; "
+     "got sgld"),
+    ([*VIS, "inference.kernel=sgd", "inference.entropy=joint"], "inference.entropy: joint needs a kernel with a density, sgld "
+     "or sgld_r; got sgd"),
+    ([*VIS, "inference.q0=point", "inference.entropy=gaussian"], "inference.entropy: gaussian needs a q0 with a density, "
+     "gaussian; got point"),
+    ([*VIS, "inference.learn_eta=true", "inference.differentiate=fast"], "inference.learn_eta: with differentiate=fast no "
+     "gradient reaches η; use differentiate=full"),
+    (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
+     "that fits model=dvae: gradient_variance, vi"),
     ([MOG, "inference.thinning=600"], "inference.thinning=600: no draw would be kept of the 500 steps after "
      "inference.burn_in=500; raise steps, or lower inference.thinning"),
     ([MOG, "dataset.start_mean=[1e200,0]", "tracking=false"], "replicate 1 cannot start: log density or its gradient is not "

@@ -1,0 +1,1 @@
+"""Posteriors that are samplers: draws of a tractable guide, refined by a few steps of Markov chain Monte Carlo."""

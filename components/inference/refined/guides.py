@@ -1,0 +1,69 @@
+"""Guides q_0 whose draws are refined: of the parameters of a log joint, and of the latent variables of rows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import LatentVariable, LogJoint
+from components.contracts.problems import Batch, RowBatch
+from components.inference.log_joint import log_joint
+from components.inference.refined.kernels import normal
+from components.inference.refined.path import Begun
+from components.inference.variational.global_gaussian import GlobalGaussian
+
+
+class PointGuide(nn.Module):
+    """q(θ) = δ(θ − m), which has no density: maximum a posteriori where nothing refines it.
+
+    Source: Gallego (2021), section 2.4.2 (State-space Markov models)."""
+
+    def __init__(self, mean: Tensor):
+        super().__init__()
+        self.mean = nn.Parameter(mean.clone())
+
+    @property
+    def entropy(self) -> Tensor:
+        return self.mean.new_zeros(())
+
+    def transform(self, noise: Tensor) -> Tensor:
+        """m, as often as there is noise [..., P]."""
+        return self.mean.expand_as(noise)
+
+
+class StepSize(nn.Module):
+    """The step size η of the kernel that refines draws."""
+
+    def __init__(self, eta: float, learn: bool, like: Tensor):
+        super().__init__()
+        self.log_eta = nn.Parameter(torch.full_like(like, eta).log(), requires_grad=learn)
+
+    @property
+    def eta(self) -> Tensor:
+        return self.log_eta.exp()  # []
+
+
+def of_parameters(q: GlobalGaussian | PointGuide, model: LogJoint, batch: Batch | None, noise: Tensor) -> Begun:
+    """Draws of θ from noise [S, B, P]; the target is the log joint of all N rows, of which a minibatch gives an estimate."""
+
+    def target(z: Tensor) -> Tensor:
+        return log_joint(model, z.flatten(0, 1), batch).unflatten(0, z.shape[:2])
+
+    return Begun(q.transform(noise), q.entropy.expand(noise.shape[1]), target, 1.0)
+
+
+def of_rows(model: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator) -> Begun:
+    """z ~ q(z|x) of the encoder for every row [S, B, D]."""
+    m, s = model.encode(batch)
+    z = m + s * normal(m.expand(n_samples, *m.shape), generator)
+    entropy = gaussian_entropy(s)
+
+    def target(z: Tensor) -> Tensor:
+        return model.log_joint(batch, z)
+
+    return Begun(z, entropy, target, batch.scale)
+
+
+def gaussian_entropy(s: Tensor) -> Tensor:
+    """H of N(·, diag s²), [..., D] -> [...]."""
+    return s.log().sum(-1) + 0.5 * s.shape[-1] * (1 + torch.log(s.new_tensor(2 * torch.pi)))

@@ -1,0 +1,108 @@
+"""Kernels that refine draws z [S, B, D] of a guide: S particles of each of B posteriors, all differentiable.
+
+A target is a log density [S, B, D] -> [S, B] whose (s, b)-th value depends on z_sb alone; the particles of one posterior see
+each other through their kernel matrix, those of two never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
+from components.trouble import Misfit
+
+Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
+Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]
+Field = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B, D]: what a particle follows
+
+
+def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
+    """∇ log p(z) [S, B, D]; ``graph``: it can be differentiated in turn, in z and in whatever the target is made of.
+
+    Raises Misfit when the target cannot be differentiated."""
+    with torch.enable_grad():
+        z = z if graph and z.requires_grad else z.detach().requires_grad_()
+        value = target(z)
+        if not value.requires_grad:
+            raise Misfit("inference=vis: it follows the gradient of the log joint, and this model's cannot be "
+                         "differentiated; use inference=gaussian_vi inference.gradient=reinforce")  # fmt: skip
+        (gradient,) = torch.autograd.grad(value.sum(), z, create_graph=graph)
+    return gradient
+
+
+def by_posterior(z: Tensor) -> Tensor:
+    """[S, B, D] -> [B, S, D], and back."""
+    return z.transpose(0, 1)
+
+
+def interaction(z: Tensor, bandwidth: Bandwidth) -> Interaction:
+    """What the S particles of each posterior do to each other."""
+    return among(by_posterior(z).flatten(0, 1), z.shape[1], bandwidth)
+
+
+def minus_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
+    """−∇log q of the density q of which z are draws, by the blob method, [S, B, D]:
+
+        −Σ_n ∇K_mn / Σ_n K_mn − Σ_l ∇K_ml / Σ_n K_nl,   ∇ = ∇_{z_m},  K_mn = exp(−‖z_m − z_n‖²/h)
+
+    The gradient of −δ/δq E_q[log(q∗K)]: the first term is that of −log(q∗K), the second makes up for what the smoothing
+    adds.  The first alone leaves too small a spread.
+
+    Source: Gallego (2021), appendix 2.A, whose last display sums ∇K(z_m, z_n) over k, and whose first lacks a minus; Carrillo,
+    Craig and Patacchini (2019), eq. (14)."""
+    z = by_posterior(z)  # [B, S, D]
+    K, h = kernel(z, bandwidth)  # [B, S, S], [B]
+    density = K.sum(-1, keepdim=True)  # Σ_n K_mn [B, S, 1]
+    smoothed = z - (K @ z) / density
+    corrected = (K @ (1 / density)) * z - K @ (z / density)
+    return by_posterior((smoothed + corrected) * (2 / h)[:, None, None])
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """One step of a kernel: Δz of particles at z, with step size η.
+
+        sgd     η ∇log p(z)
+        sgld    η ∇log p(z) + N(0, 2η I)
+        svgd    (η/S) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)]
+        sgld_r  the same + N(0, (2η/S) K ⊗ I)
+        hmc     ``leapfrog_steps`` leapfrog steps of size η from a momentum r ~ N(0, I); nothing is rejected
+
+    Source: Gallego (2021), section 2.4 (The sampler), eqs. (2.1), (2.4), (2.7); Neal (2011), eqs. (2.28)-(2.30)."""
+
+    name: Kernel
+    bandwidth: Bandwidth
+    leapfrog_steps: int
+    jitter: float
+
+    def delta(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
+        """Δz [S, B, D]; ``field`` is ∇log p, or what takes its place."""
+        if self.name == "hmc":
+            return self._leapfrog(field, z, eta, generator)
+        gradient = field(z)
+        if self.name == "sgd":
+            return eta * gradient
+        if self.name == "sgld":
+            return eta * gradient + (2 * eta).sqrt() * normal(z, generator)
+        particles = interaction(z, self.bandwidth)
+        moved = eta * (particles.averaged(by_posterior(gradient).flatten(0, 1)) + particles.correction())
+        if self.name == "sgld_r":
+            moved = moved + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
+        return by_posterior(moved.unflatten(0, (z.shape[1], len(z))))
+
+    def _leapfrog(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
+        r = normal(z, generator) + 0.5 * eta * field(z)
+        moved = z + eta * r
+        for _ in range(self.leapfrog_steps - 1):
+            r = r + eta * field(moved)
+            moved = moved + eta * r
+        return moved - z
+
+
+def normal(like: Tensor, generator: torch.Generator) -> Tensor:
+    """N(0, 1) of this shape."""
+    return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)

@@ -1,0 +1,105 @@
+"""The way of draws z_0 of a guide to z_T, and what is taken for the entropy of z_T."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from components.inference.refined.kernels import KernelStep, Target, interaction, minus_score, slope
+from components.trouble import NumericalTrouble
+
+Entropy = Literal["initial", "joint", "gaussian", "fokker_planck", "jacobian"]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Draws of q_0 for B posteriors."""
+
+    z: Tensor  # z_0 [S, B, D]
+    entropy: Tensor  # H(q_0) [B]; 0 of a point, which has none
+    target: Target  # log p(x, z), up to what does not depend on z
+    weight: float  # what the sum over B of the objective is multiplied by: rows that each of them stands for
+
+
+def hessian(gradient: Tensor, z: Tensor, graph: bool) -> Tensor:
+    """∇² log p(z_sb) [S, B, D, D] of the gradient [S, B, D] at z, D backward passes for all (s, b)."""
+    D = z.shape[-1]
+    rows = [torch.autograd.grad(gradient[..., d].sum(), z, create_graph=graph, retain_graph=True)[0] for d in range(D)]
+    return torch.stack(rows, -2)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """T steps of a kernel, differentiated through (``full``) or with Δz held still, and an entropy.
+
+    z_t = z_{t−1} + Δz or z_{t−1} + ⊥(Δz): one value, two gradients.
+
+        initial        H(q_0)
+        gaussian       −log N(z_T; z_T, σ_0²) = H(q_0) − D/2
+        joint          H(q_0) + Σ_t H(q(z_t | z_{t−1})):  of z_0, …, z_T together
+        fokker_planck  H(q_0), where kernels follow ∇log p − ∇log q_t
+        jacobian       H(q_0) + Σ_t log|det(I + η∇² log p(z_{t−1}))|:  of z_T itself, exact
+
+    H(q_0) in closed form stands for −log q_0(z_0), whose mean it is.
+
+    Source: Gallego (2021), eqs. (2.10)-(2.13) and section 2.4 (Approximating the entropy term), where that of VIS-P lacks a
+    minus; ``jacobian`` by the change of variables z_{t−1} ↦ z_t."""
+
+    move: KernelStep
+    entropy: Entropy
+    full: bool
+
+    def __call__(self, begun: Begun, eta: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """z_T [S, B, D], and the entropy [S, B] or [B].
+
+        Raises NumericalTrouble when η is so large that a step of ``jacobian`` cannot be inverted."""
+        z, target = begun.z, begun.target
+        S, _, D = z.shape
+        entropy = begun.entropy - 0.5 * D if steps and self.entropy == "gaussian" else begun.entropy
+        for _ in range(steps):
+            at = z if self.full else z.detach()
+            if self.entropy == "jacobian":
+                delta, log_det = self._with_log_det(target, at, eta)
+                entropy = entropy + log_det
+            else:
+                delta = self.move.delta(lambda moved: self._field(target, moved), at, eta, generator)
+            if self.entropy == "joint":
+                entropy = entropy + self._transition_entropy(at, eta, D, S)
+            z = z + (delta if self.full else delta.detach())
+        return z, entropy
+
+    def _field(self, target: Target, z: Tensor) -> Tensor:
+        gradient = slope(target, z, self.full)
+        return gradient + minus_score(z, self.move.bandwidth) if self.entropy == "fokker_planck" else gradient
+
+    def _with_log_det(self, target: Target, z: Tensor, eta: Tensor) -> tuple[Tensor, Tensor]:
+        """η∇log p(z) [S, B, D] and log det(I + η∇² log p(z)) [S, B]."""
+        with torch.enable_grad():
+            z = z if self.full and z.requires_grad else z.detach().requires_grad_()
+            gradient = slope(target, z, True)
+            curvature = hessian(gradient, z, self.full)
+        eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
+        factor, failed = torch.linalg.cholesky_ex(eye + eta * curvature)
+        if failed.any():
+            steepest = -float(torch.linalg.eigvalsh(curvature.detach()).min())
+            raise NumericalTrouble(
+                f"inference.eta={float(eta):g} is too large for entropy=jacobian: −∇² log p has an eigenvalue {steepest:.3g} "
+                "where a draw is, and the step cannot be inverted beyond 1/η",
+                f"lower inference.eta (below {1 / steepest:.2g} here), or take another inference.entropy",
+            )
+        log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return eta * gradient, log_det if self.full else log_det.detach()
+
+    def _transition_entropy(self, z: Tensor, eta: Tensor, D: int, S: int) -> Tensor:
+        """H(q(z_t | z_{t−1})) of a particle, [] or [B]: of N(·, 2η I); with repulsion 1/S of that of N(·, (2η/S) K ⊗ I)."""
+        whole = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log())
+        if self.move.name == "sgld":
+            return whole
+        K = interaction(z, self.move.bandwidth).K
+        assert K is not None
+        jitter = self.move.jitter * torch.eye(S, dtype=z.dtype, device=z.device)
+        return whole - 0.5 * D * math.log(S) + 0.5 * D / S * torch.linalg.slogdet(K + jitter)[1]

@@ -1,0 +1,65 @@
+"""The guide of rows after refinement, as scores and figures see it: a Gaussian around a refined mean."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import Decoder, LatentVariable
+from components.contracts.problems import RowBatch
+from components.inference.refined.kernels import normal, slope
+
+
+class RefinedGuide(nn.Module):
+    """q(z|x) = N(m_T(x), diag s(x)²),  m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  m_0 and s those of the encoder.
+
+    A function of x alone, so that it has a density and the weights p(x, z)/q(z|x) of its draws are unbiased for p(x)."""
+
+    def __init__(self, model: LatentVariable[RowBatch], eta: Tensor, steps: int):
+        super().__init__()
+        self.model, self.eta, self.steps = model, eta, steps
+
+    @property
+    def latent_dim(self) -> int:
+        return self.model.latent_dim
+
+    @torch.no_grad()
+    def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
+        m, s = self.model.encode(batch)
+        z = m[None]
+        for _ in range(self.steps):
+            z = z + self.eta * slope(lambda at: self.model.log_joint(batch, at), z, False)
+        return z[0], s
+
+    def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
+        return self.model.log_joint(batch, z)  # [S, B]
+
+    @torch.no_grad()
+    def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+        m, s = self.encode(batch)
+        return m + s * normal(m.expand(n_samples, *m.shape), generator)
+
+    def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
+        m, s = self.encode(batch)
+        return torch.distributions.Normal(m, s).log_prob(z).sum(-1)
+
+
+class RefinedDecoder(RefinedGuide):
+    """The same of a model that can be seen from its latent variables."""
+
+    def __init__(self, model: LatentVariable[RowBatch], decoder: Decoder, eta: Tensor, steps: int):
+        super().__init__(model, eta, steps)
+        self.decoder = decoder
+
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.decoder.sample_latent(n, generator)
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.decoder.decode(z)
+
+
+def refined_guide(model: LatentVariable[RowBatch], eta: Tensor, steps: int) -> LatentVariable[RowBatch]:
+    """The guide of the model as it is (T = 0), or refined."""
+    if steps == 0:
+        return model
+    return RefinedDecoder(model, model, eta, steps) if isinstance(model, Decoder) else RefinedGuide(model, eta, steps)

@@ -1,0 +1,279 @@
+"""Variationally inferred sampling: a guide whose draws a few steps of a sampler refine, learnt through these steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable, LogJoint, Pathwise
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.gradients.pathwise.bound import whole_gradient
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, started
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
+from components.inference.refined.kernels import Kernel, KernelStep
+from components.inference.refined.path import Begun, Entropy, Refinement
+from components.inference.refined.row_guide import refined_guide
+from components.inference.sgmcmc.repulsion import Bandwidth
+from components.inference.variational.ascent import climb
+from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.maths.optimizers import Optimizer
+from components.posteriors.latent import LatentPosterior
+from components.posteriors.variational import RefinedPosterior
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit, NumericalTrouble
+
+CHAINS = 2  # of independent draws: what diagnostics of draws ask for
+CHUNK = 100  # draws that are refined at once
+MOST = 100  # P of a Hessian
+
+STOCHASTIC = ("sgld", "sgld_r", "hmc")
+INTERACTING = ("svgd", "sgld_r")
+
+
+@dataclass(kw_only=True)
+class Refining:
+    """A guide and a sampler in training."""
+
+    sampler: StepSize
+    optimizer: Optimizer
+
+    @property
+    def guide(self) -> Trainable:
+        """q_0, with all that learns from it."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class RefiningParameters(Refining):
+    """Those of θ, and what its draws are always made of, so that scores move as the guide does."""
+
+    module: GlobalGaussian | PointGuide
+    model: LogJoint = rebuilt()
+    train: Batch | None = rebuilt()  # None: a density
+    base: Tensor  # ε [2, draws, P]
+    seed: int  # of the noise of the kernel
+
+    @property
+    def guide(self) -> GlobalGaussian | PointGuide:
+        return self.module
+
+
+@dataclass(kw_only=True)
+class RefiningRows(Refining):
+    """Those of the latent variables of rows."""
+
+    module: LatentVariable[RowBatch]  # the generative model and its encoder
+
+    @property
+    def guide(self) -> LatentVariable[RowBatch]:
+        return self.module
+
+
+@register("inference", "vis")
+class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
+    """Variationally inferred sampling (VIS): z_T ~ Q_{η,T}(z | z_0), z_0 ~ q_0(z | x), learnt by what z_T is worth.
+
+        φ, η ← + lr · Adam(∇ / N),   E[log p(x, z_T)] + H,   z_t = z_{t−1} + Δz(z_{t−1})   (full)
+                                                             z_t = z_{t−1} + ⊥(Δz(z_{t−1}))  (fast)
+
+    Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are called ``elbo``: that of T = 0,
+    which is variational inference, and that of ``jacobian``, with the density of z_T itself,
+    log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I.  What the others take for H is
+    not the entropy of z_T, and they are called ``objective``.  T is ``refine_steps`` in training, ``infer_steps`` where draws
+    are handed back.
+
+    Of parameters θ q_0 is N(m, L Lᵀ), or a point; z [S, 1, P].  The posterior is draws of θ_T, always of the same noise.  Of
+    rows q_0 is the encoder of the model, z [S, B, D]; decoder and encoder learn from one objective, and held-out rows are
+    weighed by N(m_T(x), diag s(x)²), whose mean is that of q_0 after the steps without noise: a density, so that weights are
+    honest.
+    Info: the objective for the whole data set in nats, its two terms, η, the norm of ∇/N.
+
+    Raises:
+        NumericalTrouble: η is too large to invert a step of ``jacobian``, or the guide has left the finite numbers.
+        Misfit: the log joint cannot be differentiated, or has too many parameters for a Hessian.
+
+    Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
+    needs: ClassVar[frozenset[str]] = frozenset()
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "density": frozenset({"log_joint"}),
+        "supervised": frozenset({"log_joint"}) | PREDICTS_LABELS["supervised"],
+        "unlabelled": frozenset({"latent_variable"}),
+    }
+    gives: ClassVar[frozenset[str]] = frozenset()
+    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "density": OF_DRAWS | {"analyses"},
+        "supervised": OF_DRAWS | {"analyses"},
+        "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
+    }
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+
+    kernel: Kernel
+    entropy: Entropy
+    differentiate: Literal["full", "fast"]
+    refine_steps: NonNegativeInt
+    infer_steps: NonNegativeInt | None
+    eta: PositiveFloat
+    learn_eta: bool
+    n_samples: PositiveInt
+    bandwidth: Bandwidth
+    leapfrog_steps: PositiveInt
+    jitter: PositiveFloat
+    q0: Literal["gaussian", "point"]
+    covariance: Literal["diagonal", "full"]
+    start: Literal["zero", "drawn"]
+    initial_std: PositiveFloat
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    draws: PositiveInt
+
+    @model_validator(mode="after")
+    def _fit(self) -> VIS:
+        interacting = self.kernel if self.kernel in INTERACTING else "fokker_planck" * (self.entropy == "fokker_planck")
+        if interacting and self.n_samples < 2:
+            raise ValueError(f"n_samples: particles of {interacting} see each other: at least 2; got {self.n_samples}")
+        if interacting and self.q0 == "point":
+            raise ValueError(f"q0: particles of {interacting} must start apart; use gaussian")
+        if self.entropy in ("jacobian", "fokker_planck") and self.kernel != "sgd":
+            raise ValueError(
+                f"entropy: {self.entropy} is of a deterministic flow, and asks for kernel=sgd; got {self.kernel}"
+            )
+        if self.entropy == "joint" and self.kernel not in ("sgld", "sgld_r"):
+            raise ValueError(f"entropy: joint needs a kernel with a density, sgld or sgld_r; got {self.kernel}")
+        if self.entropy in ("jacobian", "gaussian") and self.q0 == "point":
+            raise ValueError(f"entropy: {self.entropy} needs a q0 with a density, gaussian; got point")
+        if self.learn_eta and self.differentiate == "fast":
+            raise ValueError("learn_eta: with differentiate=fast no gradient reaches η; use differentiate=full")
+        return self
+
+    @property
+    def _refinement(self) -> Refinement:
+        move = KernelStep(self.kernel, self.bandwidth, self.leapfrog_steps, self.jitter)
+        return Refinement(move, self.entropy, self.differentiate == "full")
+
+    @property
+    def _last(self) -> int:
+        """T where draws are handed back."""
+        return self.refine_steps if self.infer_steps is None else self.infer_steps
+
+    def _bounds(self, guide: Trainable, steps: int) -> bool:
+        """Whether the objective of so many steps is a lower bound."""
+        return not isinstance(guide, PointGuide) and (steps == 0 or self.entropy == "jacobian")
+
+    # ---- training ----------------------------------------------------------------------------------------------------
+    def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
+        if isinstance(problem, Unlabelled):
+            sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(()))
+            return RefiningRows(module=model, sampler=sampler, optimizer=self._optimizer(model, sampler))
+        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        P = len(mean)
+        if self.entropy == "jacobian" and P > MOST:
+            raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
+                         "another entropy, or inference=gaussian_vi")  # fmt: skip
+        target, train = JointByRows(model), None
+        if isinstance(problem, Supervised):
+            target, train = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n), problem.train
+        full = self.covariance == "full"
+        q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
+        sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
+        shape = (CHAINS, sets * self.n_samples, P)
+        base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(mean.device)
+        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        sampler = StepSize(self.eta, self.learn_eta, mean.new_zeros(()))
+        optimizer = self._optimizer(q, sampler)
+        return RefiningParameters(
+            module=q, sampler=sampler, optimizer=optimizer, model=model, train=train, base=base, seed=seed
+        )
+
+    def _optimizer(self, guide: Trainable, sampler: StepSize) -> Optimizer:
+        return optimizer_of([*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum)
+
+    def step(self, state: Refining, batch: RowBatch | None, rng: Rng) -> tuple[Refining, Info]:
+        guide, eta, shown = state.guide, state.sampler.eta, batch
+        every = [*guide.parameters(), *state.sampler.parameters()]
+        if shown is None:  # a density: one row without data
+            shown = Rows(eta.new_zeros(1, 0), 1.0)
+        if self.refine_steps == 0 and isinstance(guide, Pathwise):  # variational inference
+            noise = guide.draw_noise(shown, self.n_samples, rng.noise)
+            found, info = whole_gradient(guide, shown, noise)
+            gradients = [*found, None]
+        else:
+            begun = self._begun(state, batch, rng.noise)
+            parameters = [p for p in every if p.requires_grad]
+            z, entropy = self._refinement(begun, eta, self.refine_steps, rng.noise)
+            joint = begun.weight * begun.target(z).mean(0).sum()
+            spread = begun.weight * entropy.expand(z.shape[:2]).mean(0).sum()
+            value = joint + spread
+            by_parameter = dict(zip(parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True))
+            gradients = [by_parameter.get(p) for p in every]
+            name = "elbo" if self._bounds(guide, self.refine_steps) else "objective"
+            info = {name: value.detach(), "log_joint": joint.detach(), "entropy": spread.detach()}
+            info["eta"] = eta.detach()
+        norm = climb(every, gradients, shown.scale * shown.n_rows, state.optimizer)
+        if not torch.isfinite(norm):
+            raise NumericalTrouble(
+                "the guide has left the finite numbers",
+                "lower inference.eta or inference.lr, or raise inference.n_samples",
+            )
+        return state, info | {"grad_norm": norm}
+
+    def _begun(self, state: Refining, batch: RowBatch | None, generator: torch.Generator) -> Begun:
+        if isinstance(state, RefiningParameters):
+            assert batch is None or isinstance(batch, Batch)
+            P, like = state.base.shape[-1], state.base
+            noise = torch.randn(self.n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device)
+            return of_parameters(state.module, state.model, batch, noise.to(like.device))
+        assert isinstance(state, RefiningRows)
+        assert batch is not None
+        return of_rows(state.module, batch, self.n_samples, generator)
+
+    # ---- inference ---------------------------------------------------------------------------------------------------
+    def posterior(self, state: Refining) -> RefinedPosterior | LatentPosterior:
+        with torch.no_grad():
+            eta = state.sampler.eta.clone()
+            if isinstance(state, RefiningRows):
+                return LatentPosterior(refined_guide(state.module, eta, self._last))
+            assert isinstance(state, RefiningParameters)
+            return self._draws(state, eta)
+
+    def _draws(self, state: RefiningParameters, eta: Tensor) -> RefinedPosterior:
+        """θ_T in sets of S particles, and the objective by all of them."""
+        refinement = replace(self._refinement, full=False)
+        S = self.n_samples
+        C, N, P = state.base.shape
+        sets = state.base.reshape(-1, S, P).transpose(0, 1)  # [S, sets, P]
+        generator = torch.Generator(state.base.device).manual_seed(state.seed)
+        found, values = [], []
+        for noise in sets.split(max(1, CHUNK // S), 1):
+            begun = of_parameters(state.module, state.model, state.train, noise)
+            z, entropy = refinement(begun, eta, self._last, generator)
+            found.append(z)
+            values.append((begun.target(z) + entropy).flatten())
+        draws = torch.cat(found, 1).transpose(0, 1).reshape(C, N, P)
+        objective = torch.cat(values).mean()
+        if self._last == 0 and isinstance(state.module, GlobalGaussian) and state.train is not None:
+            objective = state.module.elbo(state.train, state.base.flatten(0, 1))  # with the KL that is known
+        return RefinedPosterior(
+            draws[:, : self.draws],
+            state.module.mean.detach().expand(C, -1),
+            list(state.model.names),
+            state.model,
+            objective=float(objective),
+            bounds=self._bounds(state.module, self._last),
+        )

@@ -1,0 +1,108 @@
+"""Kernels that refine: drifts and repulsion against literal sums, leapfrog against the sampler's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from refined_targets import F64, gaussian, slope_of
+
+from components.inference.hamiltonian.leapfrog import Phase, leapfrog
+from components.inference.hamiltonian.mass import Mass
+from components.inference.refined.kernels import KernelStep, minus_score, normal, slope
+from components.trouble import Misfit
+
+ETA = torch.tensor(0.1, dtype=F64)
+H = 1.3
+
+
+def particles(S=5, B=3, D=2):
+    return torch.randn(S, B, D, generator=torch.Generator().manual_seed(0), dtype=F64)
+
+
+def k(a, b):
+    return torch.exp(-(a - b).square().sum() / H)
+
+
+def along(a, b):
+    """∇_a k(a, b)."""
+    return -2 / H * (a - b) * k(a, b)
+
+
+def field(z):
+    return slope(gaussian, z, False)
+
+
+def test_the_slope_is_that_of_the_target():
+    z = particles()
+    assert torch.allclose(slope(gaussian, z, False), slope_of(z))
+    assert not slope(gaussian, z.requires_grad_(), False).requires_grad
+    assert slope(gaussian, z, True).requires_grad
+
+
+def test_steins_direction_is_the_double_sum():
+    z = particles()
+    g = slope_of(z)
+    found = KernelStep("svgd", H, 1, 1e-9).delta(field, z, ETA, torch.Generator())
+    for b in range(3):
+        for i in range(5):
+            phi = sum(k(z[j, b], z[i, b]) * g[j, b] + along(z[j, b], z[i, b]) for j in range(5)) / 5
+            assert torch.allclose(found[i, b], ETA * phi)
+
+
+def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
+    """Δz − drift is N(0, (2η/S) K ⊗ I), each posterior's its own."""
+    z, g = particles(3, 2), torch.Generator().manual_seed(0)
+    move, still = KernelStep("sgld_r", H, 1, 1e-9), KernelStep("svgd", H, 1, 1e-9)
+    drift = still.delta(field, z, ETA, g)
+    draws = torch.stack([move.delta(field, z, ETA, g) - drift for _ in range(1500)])  # [n, S, B, D]
+    for b in range(2):
+        K = torch.exp(-torch.cdist(z[:, b], z[:, b]).square() / H)
+        expected = 2 * ETA / 3 * K
+        for d in range(2):
+            found = torch.cov(draws[:, :, b, d].T)
+            sd = ((expected.square() + torch.outer(expected.diagonal(), expected.diagonal())) / 1500).sqrt()
+            assert float(((found - expected) / sd).abs().max()) < 4
+    across = torch.cov(torch.cat([draws[:, :, 0, 0], draws[:, :, 1, 0]], 1).T)[:3, 3:]
+    assert float(across.abs().max()) < 0.008
+
+
+def test_the_blob_is_both_sums():
+    z = particles()
+    found = minus_score(z, H)
+    for b in range(3):
+        density = [sum(k(z[n, b], z[j, b]) for n in range(5)) for j in range(5)]
+        for m in range(5):
+            first = sum(along(z[m, b], z[n, b]) for n in range(5)) / density[m]
+            second = sum(along(z[m, b], z[j, b]) / density[j] for j in range(5))
+            assert torch.allclose(found[m, b], -first - second)
+
+
+def test_the_blob_is_the_slope_of_the_smoothed_entropy():
+    """S times the gradient of −(1/S) Σ_m log (1/S) Σ_n K_mn in each particle."""
+    z = particles().requires_grad_()
+    K = torch.exp(-(z[:, None] - z[None]).square().sum(-1) / H)  # [S, S, B]
+    (known,) = torch.autograd.grad(-K.mean(1).log().mean(0).sum(), z)
+    assert torch.allclose(minus_score(z, H), 5 * known)
+
+
+class Target:
+    """The same density as a log joint."""
+
+    def log_prior(self, theta):
+        return gaussian(theta)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_leapfrog_is_that_of_the_sampler(steps):
+    z = particles(4, 1)
+    found = KernelStep("hmc", H, steps, 1e-9).delta(field, z, ETA, torch.Generator().manual_seed(5))
+    r = normal(z, torch.Generator().manual_seed(5))[:, 0]
+    theta = z[:, 0]
+    phase = Phase(theta, r, gaussian(theta), slope_of(theta))
+    ahead = leapfrog(Target(), None, Mass.of(torch.ones(2, dtype=F64)), float(ETA), phase, steps)
+    assert torch.allclose(found[:, 0], ahead.theta - theta)
+
+
+def test_a_target_without_a_gradient_is_refused():
+    with pytest.raises(Misfit, match="cannot be differentiated"):
+        slope(lambda z: gaussian(z).detach(), particles(), False)

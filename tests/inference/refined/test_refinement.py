@@ -1,0 +1,207 @@
+"""The way of z_0 to z_T and its entropies, against literal recursions and densities that are known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
+from torch.distributions import MultivariateNormal, kl_divergence
+
+from components.inference.refined.kernels import KernelStep
+from components.inference.refined.path import Begun, Refinement
+from components.trouble import NumericalTrouble
+
+ETA = torch.tensor(0.07, dtype=F64)
+I2 = torch.eye(2, dtype=F64)
+
+
+def refinement(kernel="sgd", entropy="initial", full=True, bandwidth=1.3):
+    return Refinement(KernelStep(kernel, bandwidth, 3, 1e-9), entropy, full)
+
+
+def noise(S, B=1, D=2, seed=3):
+    return torch.randn(S, B, D, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def begun(m, s, eps, target=gaussian):
+    """Draws m + s ε of a diagonal Gaussian [D]."""
+    entropy = MultivariateNormal(m, s.square().diag()).entropy()
+    return Begun(m + s * eps, entropy.expand(eps.shape[1]), target, 1.0)
+
+
+def guide():
+    return torch.tensor([0.4, -0.3], dtype=F64, requires_grad=True), torch.tensor(
+        [0.8, 1.4], dtype=F64, requires_grad=True
+    )
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_sgd_is_the_recursion_as_printed(steps, full):
+    m, s = guide()
+    at = begun(m, s, noise(4))
+    z = at.z
+    for _ in range(steps):
+        z = z - ETA * (z - MEAN) @ PRECISION
+    found, entropy = refinement(full=full)(at, ETA, steps, torch.Generator())
+    assert torch.allclose(found, z)
+    assert torch.allclose(entropy, at.entropy)
+
+
+def test_sgld_is_an_autoregression_with_known_moments():
+    """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of both)."""
+    S, steps = 40000, 4
+    start = torch.tensor([1.0, 2.0], dtype=F64).expand(S, 1, 2)
+    at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
+    z, _ = refinement("sgld", full=False)(at, ETA, steps, torch.Generator().manual_seed(0))
+    A = I2 - ETA * PRECISION
+    mean = MEAN + torch.linalg.matrix_power(A, steps) @ (start[0, 0] - MEAN)
+    cov = sum(2 * ETA * torch.linalg.matrix_power(A, 2 * k) for k in range(steps))
+    error = (z[:, 0].mean(0) - mean) / (cov.diagonal() / S).sqrt()
+    assert float(error.abs().max()) < 4
+    sampled = torch.cov(z[:, 0].T)
+    sd = ((cov.square() + torch.outer(cov.diagonal(), cov.diagonal())) / S).sqrt()
+    assert float(((sampled - cov) / sd).abs().max()) < 4
+
+
+def test_full_and_fast_agree_in_value_and_differ_by_the_hessian_on_a_quadratic():
+    """∂/∂m of log p(z_T) is (I − ηΛ)^T ∇log p(z_T) in full, ∇log p(z_T) where Δz is held still."""
+    steps, found = 2, {}
+    for full in (True, False):
+        m, s = guide()
+        at = begun(m, s, noise(1))
+        z, entropy = refinement(full=full)(at, ETA, steps, torch.Generator())
+        value = (gaussian(z) + entropy).sum()
+        found[full] = (value.detach(), torch.autograd.grad(value, m)[0], slope_of(z.detach())[0, 0])
+    assert torch.equal(found[True][0], found[False][0])
+    A = torch.linalg.matrix_power(I2 - ETA * PRECISION, steps)
+    assert torch.allclose(found[False][1], found[False][2])
+    assert torch.allclose(found[True][1], A @ found[True][2])
+    assert not torch.allclose(found[True][1], found[False][1], rtol=0.05)
+
+
+@pytest.mark.parametrize("kernel", ["sgd", "sgld", "svgd", "sgld_r", "hmc"])
+def test_every_kernel_is_differentiated_through(kernel):
+    """∂/∂m and ∂/∂η by finite differences, the noise always the same."""
+
+    def value(m, s, eta, full=True):
+        z, entropy = refinement(kernel, full=full)(
+            begun(m, s, noise(5, 2), banana), eta, 2, torch.Generator().manual_seed(1)
+        )
+        return (banana(z) + entropy).sum()
+
+    m, s = guide()
+    eta = ETA.clone().requires_grad_()
+    of_m, of_eta = torch.autograd.grad(value(m, s, eta), (m, eta))
+    h = 1e-5
+    for d in range(2):
+        step = h * I2[d]
+        slope = (value(m + step, s, eta) - value(m - step, s, eta)) / (2 * h)
+        assert float(of_m[d]) == pytest.approx(float(slope.detach()), rel=1e-5)
+    slope = (value(m, s, eta + h) - value(m, s, eta - h)) / (2 * h)
+    assert float(of_eta) == pytest.approx(float(slope.detach()), rel=1e-5)
+    assert torch.allclose(value(m, s, eta), value(m, s, eta, full=False))
+
+
+# ---- entropies -------------------------------------------------------------------------------------------------------
+SYMMETRIC = math.sqrt(2) * torch.cat([I2, -I2])[:, None]  # of mean 0 and covariance I: means of quadratics are exact
+
+
+def exact_kl(m, s, eta, steps):
+    """KL(q_T ‖ p) of Gaussians, q_T that of z_T = μ + A^T (z_0 − μ)."""
+    A = torch.linalg.matrix_power(I2 - eta * PRECISION, steps)
+    q = MultivariateNormal(MEAN + A @ (m - MEAN), A @ s.square().diag() @ A.T)
+    return kl_divergence(q, MultivariateNormal(MEAN, precision_matrix=PRECISION))
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_on_a_gaussian_the_jacobian_gives_the_exact_divergence(steps, full):
+    m, s = guide()
+    z, entropy = refinement("sgd", "jacobian", full)(begun(m, s, SYMMETRIC), ETA, steps, torch.Generator())
+    bound = (gaussian(z) + entropy).mean()
+    assert float(bound.detach()) == pytest.approx(-float(exact_kl(m, s, ETA, steps).detach()), abs=1e-12)
+    if full:
+        gradients = torch.autograd.grad(bound, (m, s))
+        known = torch.autograd.grad(-exact_kl(m, s, ETA, steps), (m, s))
+        assert all(torch.allclose(a, b) for a, b in zip(gradients, known, strict=True))
+
+
+def test_the_jacobian_changes_the_variables_of_a_bent_density():
+    """log q(z_T) = log q_0(z_0) − log|det ∂z_T/∂z_0|, by the Jacobian of two whole steps."""
+    m, s = guide()
+    at = begun(m.detach(), s.detach(), noise(3, 2), banana)
+    _, entropy = refinement("sgd", "jacobian", full=False)(at, ETA, 2, torch.Generator())
+
+    def two(z):
+        for _ in range(2):
+            z = z + ETA * torch.func.grad(lambda x: banana(x))(z)
+        return z
+
+    for i in range(3):
+        for b in range(2):
+            J = torch.func.jacrev(two)(at.z[i, b])
+            expected = at.entropy[b] + torch.linalg.slogdet(J)[1]
+            assert float(entropy[i, b]) == pytest.approx(float(expected), abs=1e-10)
+
+
+def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
+    """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of z_T is too much."""
+    m, s = torch.zeros(2, dtype=F64), torch.tensor([1.0, 1.0], dtype=F64)
+    found = {}
+    for entropy in ("initial", "jacobian"):
+        z, H = refinement("sgd", entropy, full=False)(begun(m, s, SYMMETRIC), torch.tensor(0.2), 4, torch.Generator())
+        found[entropy] = float((gaussian(z) + H).mean())
+    assert found["initial"] > 0.5
+    assert found["jacobian"] < 0
+
+
+def test_too_large_a_step_is_named():
+    m, s = guide()
+    with pytest.raises(
+        NumericalTrouble, match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4"
+    ):
+        refinement("sgd", "jacobian")(begun(m, s, noise(2)), torch.tensor(0.8, dtype=F64), 1, torch.Generator())
+
+
+def test_entropies_in_closed_form():
+    m, s = guide()
+    at = begun(m, s, noise(4, 3))
+    _, gaussian_entropy = refinement("sgd", "gaussian")(at, ETA, 2, torch.Generator())
+    q = MultivariateNormal(torch.zeros(2, dtype=F64), s.square().diag())
+    assert torch.allclose(gaussian_entropy, -q.log_prob(torch.zeros(2, dtype=F64)))  # −log N(z_T; z_T, σ²)
+    assert torch.allclose(refinement("sgd", "gaussian")(at, ETA, 0, torch.Generator())[1], at.entropy)
+    _, joint = refinement("sgld", "joint")(at, ETA, 2, torch.Generator())
+    step = MultivariateNormal(torch.zeros(2, dtype=F64), 2 * ETA * I2)
+    assert torch.allclose(joint, at.entropy + 2 * step.entropy())
+
+
+def test_the_joint_entropy_of_particles_that_repel_each_other():
+    """Of all S together N(·, (2η/S) K ⊗ I), and 1/S of its entropy for each."""
+    at = begun(*(p.detach() for p in guide()), noise(4, 3))
+    _, joint = refinement("sgld_r", "joint")(at, ETA, 1, torch.Generator())
+    for b in range(3):
+        K = torch.exp(-torch.cdist(at.z[:, b], at.z[:, b]).square() / 1.3)
+        whole = MultivariateNormal(torch.zeros(8, dtype=F64), torch.kron(2 * ETA / 4 * K, I2))
+        assert float(joint[b]) == pytest.approx(float(at.entropy[b] + whole.entropy() / 4), abs=1e-6)
+
+
+# ---- the flow of the Fokker-Planck equation --------------------------------------------------------------------------
+def flow(bandwidth, particles=300, steps=200, time=2.0, D=2):
+    """From N(2, ¼ I) to the target N(0, I), VIS-FP."""
+    z = 2 + 0.5 * noise(particles, 1, D, seed=0)
+    z = 2 + 0.5 * (z - z.mean(0)) / z.std(0, correction=0)  # of the exact moments: nothing but the flow is measured
+    at = Begun(z, torch.zeros(1, dtype=F64), lambda x: -0.5 * x.square().sum(-1), 1.0)
+    eta = torch.tensor(time / steps, dtype=F64)
+    out, _ = refinement("sgd", "fokker_planck", full=False, bandwidth=bandwidth)(at, eta, steps, torch.Generator())
+    return out[:, 0].mean(0), out[:, 0].var(0, correction=0)
+
+
+def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
+    mean, variance = flow("median")
+    assert float((mean - 2 * math.exp(-2)).abs().max()) < 0.01
+    exact = 1 - 0.75 * math.exp(-4)
+    assert float((variance / exact - 1).abs().max()) < 0.08

@@ -1,0 +1,203 @@
+"""Variationally inferred sampling of parameters: T = 0 is variational inference, and what refinement does beyond."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, defaults, load
+from refined_targets import F64, TARGET, trained, vis
+from small_problems import classes, resumed, tensors
+from small_problems import train as train_labels
+
+from components.inference.refined.guides import of_parameters
+from components.trouble import Misfit, NumericalTrouble
+from runner.compose.build import built
+from runner.compose.parts import filled
+from runner.run.rng import Streams
+
+LOGISTIC = component("model", "logistic_regression")
+
+
+def gaussian_vi(**changes):
+    values = defaults("inference", "gaussian_vi") | {"covariance": "diagonal"} | changes
+    return built("inference", filled("inference", values, "inference"), "inference")
+
+
+# ---- T = 0 -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("entropy", ["initial", "gaussian", "jacobian"])
+def test_without_steps_it_is_variational_inference_draw_for_draw(entropy):
+    problem, _ = load("funnel", dim=3)
+    known, of_vi, _ = trained(gaussian_vi(n_samples=3), TARGET, problem, 20)
+    inference = vis(refine_steps=0, kernel="sgd", entropy=entropy, n_samples=3, draws=501)
+    state, info, _ = trained(inference, TARGET, problem, 20)
+    assert info == of_vi
+    assert torch.equal(state.module.mean, known.module.mean)
+    assert torch.equal(state.module.log_std, known.module.log_std)
+    draws = inference.posterior(state).draws
+    assert torch.equal(draws, gaussian_vi(draws=501).posterior(again(problem, 501)).draws)
+    assert draws.shape == (2, 501, 3)
+
+
+def again(problem, draws):
+    return trained(gaussian_vi(n_samples=3, draws=draws), TARGET, problem, 20)[0]
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_of_labels_it_is_the_same_with_minibatches_and_scores(batch_size):
+    problem = classes(n_classes=2, batch_size=batch_size)
+    other, this = gaussian_vi(n_samples=2, draws=40), vis(refine_steps=0, n_samples=2, draws=40)
+    (known, rng), (state, _) = (train_labels(inference, LOGISTIC, problem, 15) for inference in (other, this))
+    assert torch.equal(state.module.mean, known.module.mean)
+    found, expected = (i.posterior(s) for i, s in ((this, state), (other, known)))
+    assert torch.equal(found.draws, expected.draws)
+    assert found.scores() == expected.scores()
+    assert problem.score(found, rng)["nelbo"] == expected.scores()["nelbo"]
+
+
+def test_a_small_step_leads_back_to_it():
+    problem, _ = load("funnel", dim=3)
+    known, of_vi, _ = trained(gaussian_vi(), TARGET, problem, 10)
+    state, info, _ = trained(vis(eta=1e-12, kernel="sgd"), TARGET, problem, 10)
+    assert float(info["objective"]) == pytest.approx(float(of_vi["elbo"]), abs=1e-6)
+    assert torch.allclose(state.module.mean, known.module.mean, atol=1e-6)
+
+
+# ---- the funnel ------------------------------------------------------------------------------------------------------
+def divergence(q, a, s=1.35):
+    """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed form."""
+    (m, n), (sv, sx) = q.mean.tolist(), q.log_std.exp().tolist()
+    own = -0.5 * (m**2 + sv**2) / s**2 - math.log(s)
+    scaled = -0.5 * (n**2 + sx**2) * math.exp(-a * m + 0.5 * a**2 * sv**2) - 0.5 * a * m
+    return -(own + scaled - math.log(2 * math.pi)) - float(q.entropy.detach())
+
+
+@pytest.mark.parametrize(("spread", "kl"), [("sd", 0.768), ("variance", 0.324)])
+def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
+    problem, _ = load("funnel", dim=2, scale=1.35, spread=spread)
+    inference = vis(refine_steps=0, n_samples=30, lr=0.03, draws=2000)
+    state, _, rng = trained(inference, TARGET, problem, 400)
+    found = divergence(state.module, {"sd": 2, "variance": 1}[spread])
+    assert kl - 0.001 < found < kl + 0.02
+    scores = problem.score(inference.posterior(state), rng)
+    assert scores["nelbo"] == pytest.approx(found, abs=0.1)
+
+
+def test_refined_draws_are_nearer_the_funnel():
+    """Steps of Langevin dynamics from the guide of T = 0: the spread of v, whose exact sd is 1.35, grows towards it."""
+    problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
+    spread = []
+    for steps in (0, 100):
+        inference = vis(refine_steps=0, infer_steps=steps, n_samples=10, lr=0.03, eta=0.02, draws=1000)
+        state, _, _ = trained(inference, TARGET, problem, 200)
+        spread.append(float(inference.posterior(state).flat[:, 0].std()))
+    assert spread[0] < 0.8
+    assert spread[0] + 0.15 < spread[1] < 1.4
+
+
+# ---- beyond ----------------------------------------------------------------------------------------------------------
+def test_the_target_of_a_minibatch_stands_for_all_rows():
+    problem = classes(n_classes=2, batch_size=16)
+    model = LOGISTIC.build(problem, Streams(0))
+    theta = 0.3 * torch.randn(4, 2, model.dim, generator=torch.Generator().manual_seed(0), dtype=F64)
+    q = torch.nn.Module()
+    q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
+    batch = problem.train.part(slice(0, 16), 60 / 16)
+    found = of_parameters(q, model, batch, theta).target(theta)
+    for i in range(4):
+        for b in range(2):
+            one = theta[i, b : b + 1]
+            expected = model.log_prior(one) + 60 / 16 * model.log_likelihood(one, batch).sum()
+            assert torch.allclose(found[i, b], expected)
+
+
+def test_a_point_is_the_maximum_a_posteriori():
+    """A Dirac delta without steps: the objective is the log joint, and is called none else."""
+    problem = classes(n_classes=2)
+    inference = vis(q0="point", refine_steps=0, lr=0.05, draws=3)
+    state, _ = train_labels(inference, LOGISTIC, problem, 400)
+    model = state.model
+    theta = state.module.mean.detach()[None].requires_grad_()
+    value = model.log_prior(theta) + model.log_likelihood(theta, problem.train).sum()
+    (gradient,) = torch.autograd.grad(value.sum(), theta)
+    assert float(gradient.abs().max()) < 0.05
+    found = inference.posterior(state)
+    assert found.scores() == {"objective": pytest.approx(float(value.detach()), abs=1e-9)}
+    assert torch.allclose(found.draws, theta.detach().expand(2, 3, -1))
+
+
+def test_bounds_alone_are_called_bounds():
+    problem, _ = load("gaussian")
+    for keys, bound in [
+        ({"kernel": "sgd", "entropy": "jacobian"}, True),
+        ({"kernel": "sgd", "entropy": "jacobian", "infer_steps": 0}, True),
+        ({"kernel": "sgd"}, False),
+        ({"entropy": "joint"}, False),
+        ({"kernel": "sgd", "entropy": "gaussian"}, False),
+        ({"kernel": "sgd", "entropy": "fokker_planck", "n_samples": 3}, False),
+        ({"kernel": "hmc"}, False),
+    ]:
+        inference = vis(draws=10, **keys)
+        state, info, _ = trained(inference, TARGET, problem, 1)
+        assert ("elbo" in info, "objective" in info) == (bound, not bound)
+        assert set(inference.posterior(state).scores()) == {"nelbo" if bound else "objective"}
+        assert float(info.get("elbo", info.get("objective"))) == pytest.approx(
+            float(info["log_joint"] + info["entropy"])
+        )
+
+
+def test_the_bound_of_the_jacobian_rises_to_the_log_normaliser_of_a_gaussian():
+    problem, _ = load("gaussian")
+    inference = vis(kernel="sgd", entropy="jacobian", eta=0.05, refine_steps=3, n_samples=10, lr=0.03, draws=1000)
+    before = inference.posterior(trained(inference, TARGET, problem, 0)[0]).scores()["nelbo"]
+    state, _, _ = trained(inference, TARGET, problem, 200)
+    assert -0.05 < inference.posterior(state).scores()["nelbo"] < 0.5 * before
+
+
+def test_the_step_size_is_learnt():
+    problem, _ = load("gaussian")
+    state, info, _ = trained(vis(learn_eta=True, eta=0.01, refine_steps=2, lr=0.05), TARGET, problem, 30)
+    assert float(info["eta"]) != pytest.approx(0.01, rel=0.1)
+    still, info, _ = trained(vis(eta=0.01, refine_steps=2, lr=0.05), TARGET, problem, 30)
+    assert float(info["eta"]) == pytest.approx(0.01)
+    assert not torch.equal(still.module.mean, state.module.mean)
+
+
+@pytest.mark.parametrize("keys", [{"kernel": "sgld_r", "n_samples": 3}, {"learn_eta": True}, {"q0": "point"}])
+def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, keys):
+    problem = classes(n_classes=2, batch_size=16)
+    inference = vis(draws=5, **keys)
+    whole, rng = train_labels(inference, LOGISTIC, problem, 9)
+    again, restored = resumed(inference, LOGISTIC, problem, 9, 4, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
+    assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
+
+
+def test_draws_are_refined_in_sets_of_as_many_as_in_training():
+    """What draws of a set are told does not depend on how many other sets there are."""
+    problem, _ = load("gaussian")
+    few, many = (
+        inference.posterior(trained(inference, TARGET, problem, 3)[0])
+        for inference in (vis(kernel="svgd", n_samples=4, draws=n) for n in (8, 8))
+    )
+    assert torch.equal(few.draws, many.draws)
+    cut = vis(kernel="svgd", n_samples=4, draws=6)
+    assert cut.posterior(trained(cut, TARGET, problem, 3)[0]).draws.shape[1] == 6
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+def test_a_hessian_of_many_parameters_is_refused():
+    problem, rng = load("funnel", dim=101)
+    inference = vis(kernel="sgd", entropy="jacobian")
+    with pytest.raises(Misfit, match=r"inference\.entropy=jacobian: the Hessian of 101 parameters .*; take another"):
+        inference.init(TARGET.build(problem, rng), problem, rng)
+
+
+def test_too_large_a_step_ends_the_run_and_names_it():
+    problem, _ = load("gaussian")
+    with pytest.raises(NumericalTrouble, match=r"inference\.eta"):
+        trained(vis(kernel="sgd", entropy="jacobian", eta=30.0), TARGET, problem, 5)
+    with pytest.raises(NumericalTrouble, match=r"lower inference\.eta"):
+        trained(vis(kernel="sgd", eta=1e200, refine_steps=3), TARGET, problem, 5)

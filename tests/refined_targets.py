@@ -1,0 +1,52 @@
+"""Normalised log densities [S, B, 2] -> [S, B], and the inference that follows them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from configured import component, defaults
+from torch import Tensor
+
+from runner.compose.build import built
+from runner.compose.parts import filled
+from runner.run.rng import Streams
+
+F64 = torch.float64
+MEAN = torch.tensor([0.5, -1.0], dtype=F64)
+PRECISION = torch.tensor([[2.0, 0.6], [0.6, 1.5]], dtype=F64)
+
+
+def gaussian(z: Tensor) -> Tensor:
+    """log N(z | μ, Λ⁻¹)."""
+    centred = z - MEAN
+    return -0.5 * ((centred @ PRECISION) * centred).sum(-1) + 0.5 * torch.logdet(PRECISION) - math.log(2 * math.pi)
+
+
+def slope_of(z: Tensor) -> Tensor:
+    """−Λ (z − μ)."""
+    return -(z - MEAN) @ PRECISION
+
+
+def banana(z: Tensor) -> Tensor:
+    """z_1 ~ N(0, 1), z_2 ~ N(½ z_1², 1)."""
+    bent = z[..., 1] - 0.5 * z[..., 0].square()
+    return -0.5 * (z[..., 0].square() + bent.square()) - math.log(2 * math.pi)
+
+
+def vis(**changes):
+    """The inference with its YAML's defaults but for some keys."""
+    return built("inference", filled("inference", defaults("inference", "vis") | changes, "inference"), "inference")
+
+
+def trained(inference, model, problem, steps, seed=0):
+    """State, last info and streams after so many steps."""
+    rng = Streams(seed)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    info = {}
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+    return state, info, rng
+
+
+TARGET = component("model", "target_density")
