@@ -17,7 +17,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, started
+from components.inference.chains import OF_DRAWS, Sampled, started
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
 from components.inference.refined.kernels import Kernel, KernelStep
@@ -110,7 +110,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     needs: ClassVar[frozenset[str]] = frozenset()
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": frozenset({"log_joint"}),
-        "supervised": frozenset({"log_joint"}) | PREDICTS_LABELS["supervised"],
+        "supervised": frozenset({"log_joint", "theta_predictive"}),
         "unlabelled": frozenset({"latent_variable"}),
     }
     gives: ClassVar[frozenset[str]] = frozenset()

@@ -76,7 +76,7 @@ MISTAKES = [
     (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
      "models that do: bnn, cgp, cmdgp, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
-     "model=mlp: adam_noise, "),
+     "model=mlp: aadm, adam_noise, "),
     # components inside components
     ([*WORST, "attacker.members=[fgsm,pdg]"], "attacker.members.1=pdg: no such attacker, did you mean pgd?"),
     ([*WORST, "attacker.members=[{name: pgd, stepz: 3}]"], "attacker.members.0.stepz: unknown key, did you mean steps?"),
