@@ -15,18 +15,8 @@ _GRADIENTS = {
     "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
-    "supervised": {
-        "accuracy",
-        "nlpp",
-        "log_likelihood",
-        "ece",
-        "auc",
-        "rmse",
-        "coverage90",
-        "crps",
-        "nelbo",
-        "objective",
-    }
+    "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
+    | {"nelbo", "objective"}
     | _DRAWS
     | _DECISIONS
     | _GRADIENTS,

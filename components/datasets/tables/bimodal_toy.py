@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind, Target
-from components.contracts.roles import Dataset, Setting
-from components.contracts.streams import Rng
-from components.datasets.tables.conditional_toy import conditional_toy
-from components.problems.supervised import Supervised
+from components.datasets.tables.conditional_toy import ConditionalToy
 from components.registry import register
 
 
-def law(x: Tensor, generator: torch.Generator) -> Tensor:
-    """y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x [B] -> [B]."""
-    first = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device) < 0.5
-    noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
-    return 10 * torch.where(first, x.sin(), x.cos()) + noise
-
-
 @register("dataset", "bimodal_toy")
-class BimodalToy(Dataset):
+class BimodalToy(ConditionalToy):
     """Regression of one input whose labels follow one of two functions: no Gaussian fits, whatever its variance.
 
     y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x uniform on [−2, 2].  Inputs and labels are
@@ -33,11 +21,11 @@ class BimodalToy(Dataset):
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), section 6.1; Depeweg et al. (2017)."""
 
-    kind: ClassVar[Kind] = "supervised"
-    target: ClassVar[Target | None] = "real"
-    n_train: Annotated[int, Field(ge=2)]
-    n_test: PositiveInt
-    batch_size: PositiveInt | None
+    reach: ClassVar[float] = 2.0
 
-    def load(self, rng: Rng, setting: Setting) -> Supervised:
-        return conditional_toy(self.name, law, 2.0, self.n_train, self.n_test, self.batch_size, rng, setting)
+    @staticmethod
+    def law(x: Tensor, generator: torch.Generator) -> Tensor:
+        """y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x [B] -> [B]."""
+        first = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device) < 0.5
+        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        return 10 * torch.where(first, x.sin(), x.cos()) + noise

@@ -1,58 +1,50 @@
-"""What the toy regressions share whose labels have another law at every input: rows drawn, standardised, in label units."""
+"""What the toy regressions share whose labels have another law at every input."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Batch
-from components.contracts.roles import Setting
+from components.contracts.problems import Kind, Target
+from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.uci_regression import RawUnits
+from components.datasets.tables.raw_units import RawUnits, standardised
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictive_samples import predictive_samples
 
 
-class LabelLaw(Protocol):
-    """y ~ p(y|x) for inputs x [B], in float64."""
-
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor: ...
-
-
-def conditional_toy(
-    name: str,
-    law: LabelLaw,
-    reach: float,
-    n_train: int,
-    n_test: int,
-    batch_size: int | None,
-    rng: Rng,
-    setting: Setting,
-) -> RawUnits:
+class ConditionalToy(Dataset[RawUnits]):
     """x uniform on [−reach, reach], y ~ ``law``; both standardised by the training rows, scores in the units of y."""
-    u = torch.rand(n_train + n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device).cpu()
-    x = reach * (2 * u - 1)
-    y = law(x, rng.data)
-    x, y = x[:, None], y[:, None]
-    x_mean, x_std = x[:n_train].mean(0), x[:n_train].std(0, correction=0)
-    y_mean, y_std = y[:n_train].mean(0), y[:n_train].std(0, correction=0)
 
-    def batch(rows: slice) -> Batch:
-        inputs, labels = (x[rows] - x_mean) / x_std, (y[rows] - y_mean) / y_std
-        mask = torch.ones(labels.shape, dtype=torch.bool, device=setting.device)
-        return Batch(inputs.to(setting.device, setting.dtype), labels.to(setting.device, setting.dtype), mask, 1.0)
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    reach: ClassVar[float]
+    n_train: Annotated[int, Field(ge=2)]
+    n_test: PositiveInt
+    batch_size: PositiveInt | None
 
-    return RawUnits(
-        name=name,
-        target="real",
-        train=batch(slice(0, n_train)),
-        test=batch(slice(n_train, None)),
-        batch_size=batch_size,
-        task_names=["y"],
-        y_mean=y_mean.to(setting.device, setting.dtype),
-        y_std=y_std.to(setting.device, setting.dtype),
-        figures=[predictive_samples, calibration],
-        evaluation_chunk=100,
-    )
+    @staticmethod
+    def law(x: Tensor, generator: torch.Generator) -> Tensor:
+        """y ~ p(y|x) [B] of inputs x [B], in float64."""
+        raise TypeError("a toy regression has a law")
+
+    def load(self, rng: Rng, setting: Setting) -> RawUnits:
+        n = self.n_train
+        u = torch.rand(n + self.n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device).cpu()
+        x = self.reach * (2 * u - 1)
+        y = self.law(x, rng.data)
+        kept, scored = slice(0, n), slice(n, None)
+        return standardised(
+            self.name,
+            x[:, None],
+            y[:, None],
+            kept,
+            scored,
+            self.batch_size,
+            "y",
+            [predictive_samples, calibration],
+            setting,
+        )

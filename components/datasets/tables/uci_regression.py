@@ -13,14 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
-from torch import Tensor
 
-from components.contracts.posteriors import Predicts
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
 from components.datasets.files import find, locate, verify_as, why_unavailable
+from components.datasets.tables.raw_units import standardised
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
@@ -78,18 +77,6 @@ def simulated_rows(name: str, shape: Shape) -> Array:
     f = np.tanh(x @ rng.normal(size=(shape.inputs, 10)) / math.sqrt(shape.inputs) * 2) @ rng.normal(size=10)
     y = 20 + 5 * (f / f.std() + 0.3 * rng.normal(size=shape.rows))
     return np.concatenate([x, y[:, None]], 1)
-
-
-class RawUnits(Supervised):
-    """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
-
-    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Those of ``Supervised``: RMSE and CRPS times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
-        assert self.y_std is not None
-        scores, scale = super().score(posterior, rng), float(self.y_std)
-        nlpp = scores["nlpp"] + math.log(scale)
-        inside = {name: scores[name] * scale for name in ("rmse", "crps")}
-        return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
 
 
 @register("dataset", "uci_regression")
@@ -168,25 +155,4 @@ class UciRegression(Dataset):
         data = self.rows(setting.data_dir, setting.offline)
         kept, scored = split_rows(len(data), split)
         x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
-        x_mean, x_std = x[kept].mean(0), x[kept].std(0, correction=0)
-        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
-        constant = x_std <= 1e-12 * x_mean.abs()  # rounding may leave a constant a deviation
-        x_std = torch.where(constant, torch.ones_like(x_std), x_std)
-
-        def batch(rows: NDArray[np.int_]) -> Batch:
-            xb, yb = (x[rows] - x_mean) / x_std, (y[rows] - y_mean) / y_std
-            mask = torch.ones(len(rows), 1, dtype=torch.bool, device=setting.device)
-            return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
-
-        return RawUnits(
-            name=name,
-            target="real",
-            train=batch(kept),
-            test=batch(scored),
-            batch_size=self.batch_size,
-            task_names=[self.set],
-            y_mean=y_mean.to(setting.device, setting.dtype),
-            y_std=y_std.to(setting.device, setting.dtype),
-            figures=[predictions, calibration],
-            evaluation_chunk=100,  # a posterior may hold thousands of networks
-        )
+        return standardised(name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting)

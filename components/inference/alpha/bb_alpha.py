@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.contracts.roles import Inference, Info
-from components.contracts.streams import Rng
-from components.inference.point.descent import frozen
-from components.inference.variational.mean_field_vi import (
-    MeanField,
-    MeanFieldPosterior,
-    MeanFieldState,
-    WeightNetwork,
-    climb,
-)
-from components.maths.optimizers import Adam
+from components.inference.alpha.divergence_vi import DivergenceVI
+from components.inference.variational.mean_field_vi import MeanField
 from components.maths.power_mean import log_power_mean
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("inference", "bb_alpha")
-class BlackBoxAlpha(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
+class BlackBoxAlpha(DivergenceVI):
     """Black-box α: a mean-field Gaussian over a network's weights by local α-divergences with one factor tied over all rows.
 
         L(φ) = log Z_q − log Z_p + α⁻¹ Σ_n log E_q[(p(y_n|x_n, θ) / f̃(θ))^α],   q ∝ f̃^N p,   θ_k ~ q shared by the rows
@@ -40,33 +30,14 @@ class BlackBoxAlpha(Inference[WeightNetwork, Supervised, Batch, MeanFieldState])
     Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3; Rodríguez Santana and
     Hernández-Lobato (2020), eq. (22)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
-
     alpha: Annotated[float, Field(gt=0, le=1)]
-    lr: PositiveFloat
-    n_samples: PositiveInt
-    n_predict: PositiveInt
-    initial_std: PositiveFloat
-
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> MeanFieldState:
-        q = MeanField(model, self.initial_std)
-        return MeanFieldState(q, Adam(q.parameters(), self.lr))
 
     def objective(self, q: MeanField, batch: Batch, generator: torch.Generator) -> dict[str, Tensor]:
         """L and the mean log likelihood of all rows, each []."""
-        network, std = q.network, q.log_std.exp()
+        network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
-        noise = (theta - network.theta) / std
-        factor = 0.5 * ((theta / network.prior_std).square() - noise.square()).sum(1) / (batch.scale * len(batch.x))
+        factor = -self.exponents(q, theta) / (batch.scale * len(batch.x))  # log f̃ but for what has cancelled [K]
         ell = network.log_prob(network.outputs(theta, batch.x), batch)  # [K, B]
         tilted = batch.scale * log_power_mean(ell - factor[:, None], self.alpha).sum()
-        objective = (q.log_std - network.prior_std.log()).sum() + tilted + network.hyperprior()
+        objective = self.log_scales(q) + tilted + network.hyperprior()
         return {"objective": objective, "log_likelihood": batch.scale * ell.mean(0).sum()}
-
-    def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        return climb(state, self.objective(state.q, batch, rng.noise), "objective", batch)
-
-    def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
-        return MeanFieldPosterior(frozen(state.q), self.n_predict)

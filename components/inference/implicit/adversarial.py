@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 from torch import Tensor, nn
 
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.contrast import Contrast, contrast, discrimination, kl
-from components.inference.implicit.generator import Generator, LeakyPerceptron
+from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
+from components.inference.variational.ascent import climb_term
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
@@ -42,7 +42,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
 
     discriminator: Literal["network", "none"]
     rows: Literal["shared", "own"]
-    n_samples: Annotated[int, Field(ge=1)]
+    n_samples: PositiveInt
     n_predict: PositiveInt
     noise_dim: PositiveInt
     noise_log_variance: float
@@ -65,13 +65,12 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         raise TypeError(f"{type(self).__name__} has no data term")
 
     def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
-        model = copy.deepcopy(model)  # its weights are held still here
-        q = Generator(model, self.noise_dim, self.generator_widths, self.initial_std, self.noise_log_variance, rng.init)
+        q = Generator(model, self.noise_dim, self.generator_widths, self.initial_std, self.noise_log_variance, rng)
         optimizer = Adam([p for p in q.parameters() if p.requires_grad], self.lr)
         if self.discriminator == "none":
             return AdversarialState(q, optimizer, None, None)
         theta = model.theta.detach()
-        T = LeakyPerceptron([len(theta), *self.discriminator_widths, 1], self.initial_std, rng.init, theta)
+        T = leaky_perceptron([len(theta), *self.discriminator_widths, 1], self.initial_std, rng, theta)
         return AdversarialState(q, optimizer, T, Adam(T.parameters(), self.discriminator_lr))
 
     def drawn(self, q: Generator, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -103,10 +102,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
 
     def step(self, state: AdversarialState, batch: Batch, rng: Rng) -> tuple[AdversarialState, Info]:
         terms, found = self.objective(state, batch, rng.noise)
-        state.optimizer.zero_grad()
-        (-terms["objective"] / (batch.scale * len(batch.x))).backward()
-        state.optimizer.step()
-        info: Info = {name: value.detach() for name, value in terms.items()}
+        info = climb_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = found.standardised.detach()
             noise = torch.randn(ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.problems import RowBatch
 from components.inference.refined.kernels import normal, slope
+from components.models.latent.generative import log_normal
 
 
 class RefinedGuide(nn.Module):
@@ -41,7 +42,7 @@ class RefinedGuide(nn.Module):
 
     def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
         m, s = self.encode(batch)
-        return torch.distributions.Normal(m, s).log_prob(z).sum(-1)
+        return log_normal(z, m, s)
 
 
 class RefinedDecoder(RefinedGuide):

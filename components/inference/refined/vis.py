@@ -46,13 +46,9 @@ INTERACTING = ("svgd", "sgld_r")
 class Refining:
     """A guide and a sampler in training."""
 
+    module: Trainable  # q_0, with all that learns from it
     sampler: StepSize
     optimizer: Optimizer
-
-    @property
-    def guide(self) -> Trainable:
-        """q_0, with all that learns from it."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True)
@@ -65,20 +61,12 @@ class RefiningParameters(Refining):
     base: Tensor  # ε [2, draws, P]
     seed: int  # of the noise of the kernel
 
-    @property
-    def guide(self) -> GlobalGaussian | PointGuide:
-        return self.module
-
 
 @dataclass(kw_only=True)
 class RefiningRows(Refining):
     """Those of the latent variables of rows."""
 
     module: LatentVariable[RowBatch]  # the generative model and its encoder
-
-    @property
-    def guide(self) -> LatentVariable[RowBatch]:
-        return self.module
 
 
 @register("inference", "vis")
@@ -186,10 +174,8 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         if self.entropy == "jacobian" and P > MOST:
             raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
                          "another entropy, or inference=gaussian_vi")  # fmt: skip
-        target, train = JointByRows(model), None
-        if isinstance(problem, Supervised):
-            target, train = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n), problem.train
-        full = self.covariance == "full"
+        train = problem.train if isinstance(problem, Supervised) else None
+        target, full = JointByRows.of(model, problem), self.covariance == "full"
         q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
         shape = (CHAINS, sets * self.n_samples, P)
@@ -205,7 +191,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         return optimizer_of([*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum)
 
     def step(self, state: Refining, batch: RowBatch | None, rng: Rng) -> tuple[Refining, Info]:
-        guide, eta, shown = state.guide, state.sampler.eta, batch
+        guide, eta, shown = state.module, state.sampler.eta, batch
         every = [*guide.parameters(), *state.sampler.parameters()]
         if shown is None:  # a density: one row without data
             shown = Rows(eta.new_zeros(1, 0), 1.0)

@@ -1,8 +1,8 @@
-"""What variational methods share that hold an estimator of the gradient of their bound: one step up."""
+"""What variational methods share: one step up, by an estimator of the gradient of their bound, or by its own derivative."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -48,3 +48,11 @@ def climb(parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: f
         parameter.grad = None if gradient is None else next(upwards)
     optimizer.step()
     return norm
+
+
+def climb_term(optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch) -> Info:
+    """One step of what the optimizer moves up the term of a name [], divided by the number of rows: all terms."""
+    optimizer.zero_grad()
+    (-terms[name] / (batch.scale * batch.n_rows)).backward()
+    optimizer.step()
+    return {key: value.detach() for key, value in terms.items()}

@@ -82,10 +82,9 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
         else:
             begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
             mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
-        target = JointByRows(model)
-        if isinstance(problem, Supervised):
-            target = JointByRows(model, problem.n_inputs + problem.n_tasks, problem.n)
-        q = GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
+        q = GlobalGaussian(
+            JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", self.noise
+        )
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
         train = problem.train if isinstance(problem, Supervised) else None
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch
+from components.inference.chains import Sampled
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
+from components.problems.supervised import Supervised
 
 Noise = Literal["shared", "rows"]
 CHUNK = 100  # rows at once where the bound of all is estimated
@@ -24,6 +26,13 @@ class JointByRows:
     model: LogJoint
     context_dim: int = 0  # values of a row, inputs and labels; 0 of a density
     n_data: int = 0  # N, rows of the training set; 0 of a density
+
+    @classmethod
+    def of(cls, model: LogJoint, problem: Sampled) -> JointByRows:
+        """That of a model of a density, or of labels."""
+        return (
+            cls(model, problem.n_inputs + problem.n_tasks, problem.n) if isinstance(problem, Supervised) else cls(model)
+        )
 
     @property
     def prior_std(self) -> Tensor | None:

@@ -18,6 +18,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
+from components.inference.variational.ascent import climb_term
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
@@ -88,14 +89,6 @@ class MeanFieldState:
     optimizer: Adam
 
 
-def climb(state: MeanFieldState, terms: dict[str, Tensor], name: str, batch: Batch) -> tuple[MeanFieldState, Info]:
-    """One step up the term of a name divided by the number of rows: the state, and all terms []."""
-    state.optimizer.zero_grad()
-    (-terms[name] / (batch.scale * len(batch.x))).backward()
-    state.optimizer.step()
-    return state, {name: value.detach() for name, value in terms.items()}
-
-
 @dataclass(frozen=True)
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
@@ -160,7 +153,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         return {"elbo": elbo, "log_likelihood": log_likelihood, "kl": kl}
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        return climb(state, self.elbo(state.q, batch, rng.noise), "elbo", batch)
+        return state, climb_term(state.optimizer, self.elbo(state.q, batch, rng.noise), "elbo", batch)
 
     def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)

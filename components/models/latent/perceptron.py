@@ -13,27 +13,41 @@ from components.contracts.streams import Rng
 from components.models.networks.feed_forward import ACTIVATIONS, Activation
 
 
+def normal(shape: tuple[int, ...], std: float, rng: Rng) -> Tensor:
+    """N(0, std²), in double precision whatever a network will be in."""
+    return std * torch.randn(shape, generator=rng.init, dtype=torch.float64, device=rng.init.device)
+
+
 class AffineMap(nn.Module):
     """h ↦ W h + b; unlike ``nn.Linear`` its start is drawn from a stream, not from torch's global generator.
 
-    Source: Glorot and Bengio (2010), eq. (16) for the initial weights."""
+    Source: Glorot and Bengio (2010), eq. (16) for the initial weights where no ``std`` is given."""
 
-    def __init__(self, inside: int, out: int, rng: Rng):
+    def __init__(self, inside: int, out: int, rng: Rng, std: float | None = None):
         super().__init__()
-        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(out, inside), generator=rng.init))
-        self.bias = nn.Parameter(torch.zeros(out))
+        if std is None:
+            weight = nn.init.xavier_uniform_(torch.empty(out, inside), generator=rng.init)
+        else:
+            weight = normal((out, inside), std, rng)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(weight.new_zeros(out))
 
     def forward(self, h: Tensor) -> Tensor:
         return F.linear(h, self.weight, self.bias)
 
 
 class Perceptron(nn.Module):
-    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; of two sizes it is affine."""
+    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; of two sizes it is affine.
 
-    def __init__(self, sizes: Sequence[int], activation: Activation, rng: Rng):
+    With ``std`` weights and biases all begin as N(0, std²); otherwise biases begin at 0."""
+
+    def __init__(self, sizes: Sequence[int], activation: Activation, rng: Rng, std: float | None = None):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.maps = nn.ModuleList(AffineMap(inside, out, rng) for inside, out in itertools.pairwise(sizes))
+        self.maps = nn.ModuleList(AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes))
+        if std is not None:
+            for layer in self.layers:
+                layer.bias.data.copy_(normal((len(layer.bias),), std, rng))
 
     @property
     def layers(self) -> list[AffineMap]:

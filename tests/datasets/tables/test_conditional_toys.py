@@ -10,14 +10,15 @@ import torch
 from small_problems import component
 
 from components.contracts.roles import Setting
-from components.datasets.tables import bimodal_toy, heteroscedastic_toy
+from components.datasets.tables.bimodal_toy import BimodalToy
+from components.datasets.tables.heteroscedastic_toy import HeteroscedasticToy
 from runner.run.rng import Streams
 
 
 def test_moments_of_the_heteroscedastic_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), 1.3, dtype=torch.float64)
-    y = heteroscedastic_toy.law(x, g)
+    y = HeteroscedasticToy.law(x, g)
     assert float(y.mean()) == pytest.approx(7 * math.sin(1.3), abs=0.03)
     assert float(y.std()) == pytest.approx(3 * abs(math.cos(0.65)), abs=0.02)
 
@@ -25,7 +26,7 @@ def test_moments_of_the_heteroscedastic_law():
 def test_branches_of_the_bimodal_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), -0.4, dtype=torch.float64)
-    y = bimodal_toy.law(x, g)
+    y = BimodalToy.law(x, g)
     upper = y > 2.5
     assert float(upper.double().mean()) == pytest.approx(0.5, abs=0.01)
     assert float(y[upper].mean()) == pytest.approx(10 * math.cos(0.4), abs=0.02)

@@ -11,7 +11,7 @@ from small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
 
 from components.inference.implicit.contrast import contrast, discrimination, kl, log_prior
-from components.inference.implicit.generator import LeakyPerceptron
+from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
 from runner.run.rng import Streams
@@ -93,7 +93,7 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     covariance = (1 - rho) * torch.eye(d) + rho  # unit variances: all that adaptive contrast leaves is correlation
     law, noise = MultivariateNormal(torch.zeros(d), covariance), MultivariateNormal(torch.zeros(d), torch.eye(d))
     factor = torch.linalg.cholesky(covariance)
-    T = LeakyPerceptron([d, 50, 50, 1], 0.1, g, torch.zeros(1))
+    T = leaky_perceptron([d, 50, 50, 1], 0.1, Streams(d), torch.zeros(1))
     optimizer = Adam(T.parameters(), 1e-3)
     for _ in range(3000 if d == 2 else 8000):
         ours = torch.randn(256, d, generator=g) @ factor.T

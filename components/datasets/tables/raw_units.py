@@ -1,0 +1,66 @@
+"""Tables of real labels that are learnt from standardised and scored in the units of the labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from components.contracts.posteriors import Predicts
+from components.contracts.problems import Batch
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised, SupervisedFigure
+
+Rows = NDArray[np.int_] | slice
+
+
+class RawUnits(Supervised):
+    """Scores are in the units of the target, as the literature has them: y = ȳ + s ỹ."""
+
+    def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
+        """Those of ``Supervised``: RMSE and CRPS times s, NLPP plus log s, and the mean test log-likelihood, which is −NLPP."""
+        assert self.y_std is not None
+        scores, scale = super().score(posterior, rng), float(self.y_std)
+        nlpp = scores["nlpp"] + math.log(scale)
+        inside = {name: scores[name] * scale for name in ("rmse", "crps")}
+        return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
+
+
+def standardised(
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    kept: Rows,
+    scored: Rows,
+    batch_size: int | None,
+    label: str,
+    figures: list[SupervisedFigure],
+    setting: Setting,
+) -> RawUnits:
+    """x [N, D] and y [N, 1] standardised by the rows that are kept for training, a constant input by its mean alone."""
+    x_mean, x_std = x[kept].mean(0), x[kept].std(0, correction=0)
+    y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+    constant = x_std <= 1e-12 * x_mean.abs()  # rounding may leave a constant a deviation
+    x_std = torch.where(constant, torch.ones_like(x_std), x_std)
+
+    def batch(rows: Rows) -> Batch:
+        xb, yb = (x[rows] - x_mean) / x_std, (y[rows] - y_mean) / y_std
+        mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
+        return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
+
+    return RawUnits(
+        name=name,
+        target="real",
+        train=batch(kept),
+        test=batch(scored),
+        batch_size=batch_size,
+        task_names=[label],
+        y_mean=y_mean.to(setting.device, setting.dtype),
+        y_std=y_std.to(setting.device, setting.dtype),
+        figures=figures,
+        evaluation_chunk=100,  # a posterior may hold thousands of networks
+    )

@@ -1,0 +1,40 @@
+"""What ``mc_dropout`` and ``mc_dropout_alpha`` share: a network that descends with dropout, and predicts with it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.capabilities import Dropout, Network
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference
+from components.contracts.streams import Rng
+from components.inference.point.descent import Descent, DescentState, frozen, optimizer_of
+from components.posteriors.variational import DropoutPosterior
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+
+class DropoutDescent(Inference[Network, Supervised, Batch, DescentState]):
+    """Keys, start and posterior; a method adds its ``step``.
+
+    Raises:
+        Misfit: the model's dropout is 0, which would leave nothing random."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "dropout"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    n_predict: PositiveInt
+
+    def init(self, model: Network, problem: Supervised, rng: Rng) -> DescentState:
+        if isinstance(model, Dropout) and model.dropout == 0:
+            raise Misfit("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
+        return DescentState(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
+
+    def posterior(self, state: DescentState) -> DropoutPosterior:
+        return DropoutPosterior(frozen(state.network), self.n_predict)
