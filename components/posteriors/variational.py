@@ -83,7 +83,7 @@ class GaussianPosterior(Draws):
 
 @dataclass(frozen=True, kw_only=True)
 class RefinedPosterior(Draws):
-    """Draws of a guide that a sampler has refined, which predict and are scored as any others."""
+    """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored as any others."""
 
     objective: float  # by these draws, in nats
     bounds: bool  # whether it is a lower bound on the evidence (of a density: on its log normaliser)

@@ -133,6 +133,10 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "statistical_risk": ["simulations=4"],
         "vi": ["n_predict=2", "bound_samples=2"],
         "vis": ["draws=3"],
+        "sivi": ["draws=3", "widths=[4]", "extra_samples=2", "bound_samples=3"],
+        "uivi": ["draws=3", "widths=[4]", "n_samples=3", "bound_samples=3"],
+        "ksivi": ["draws=3", "widths=[4]", "n_samples=4", "bound_samples=3"],
+        "vcd": ["draws=3", "improve_steps=2"],
     },
     "attacker": {
         "ara": ["eps=[0,1]"],

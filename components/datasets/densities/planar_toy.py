@@ -1,0 +1,94 @@
+"""Three targets in the plane on which semi-implicit posteriors are compared."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.samples.marginal_2d import marginal_2d
+from components.figures.samples.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+MOMENTS = {
+    "banana": ([0.0, 2.0], [1.0, 7.0]),
+    "multimodal": ([0.0, 0.0], [5.0, 1.0]),
+    "x_shaped": ([0.0, 0.0], [2.0, 2.0]),
+}
+BOXES = {"banana": [(-4.0, 4.0), (-3.0, 11.0)], "multimodal": [(-6.0, 6.0), (-4.0, 4.0)], "x_shaped": [(-5.0, 5.0)] * 2}
+
+
+@register("dataset", "planar_toy")
+class PlanarToy(Dataset[Density]):
+    """A banana, two modes or a cross in the plane, normalised, with exact moments.
+
+        banana      θ = (v_1, v_1² + v_2 + 1),  v ~ N(0, [[1, 0.9], [0.9, 1]])
+        multimodal  ½ N((−2, 0), I) + ½ N((2, 0), I)
+        x_shaped    ½ N(0, [[2, 1.8], [1.8, 2]]) + ½ N(0, [[2, −1.8], [−1.8, 2]])
+
+    The banana's map has Jacobian 1; E[θ] = (0, 2), E[θ_j²] = (1, 7).  θ [K, 2].  Samplers start at N(0, start_sd² I).
+
+    Source: Yin and Zhou (2018), section 4 and Titsias and Ruiz (2019), section 4: their two-dimensional targets."""
+
+    kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
+    shape: Literal["banana", "multimodal", "x_shaped"]
+    start_sd: PositiveFloat
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        return f"{self.name}-{self.shape}".replace("_", "-")
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        def tensor(values: object) -> Tensor:
+            return torch.tensor(values, device=setting.device, dtype=setting.dtype)
+
+        def gaussian(mean: tuple[float, float], variance: float, covariance: float) -> tuple[Tensor, Tensor]:
+            return tensor(mean), tensor([[variance, covariance], [covariance, variance]])
+
+        parts = {
+            "banana": [gaussian((0, 0), 1.0, 0.9)],
+            "multimodal": [gaussian((-2, 0), 1.0, 0.0), gaussian((2, 0), 1.0, 0.0)],
+            "x_shaped": [gaussian((0, 0), 2.0, 1.8), gaussian((0, 0), 2.0, -1.8)],
+        }[self.shape]
+        bent = float(self.shape == "banana")
+        roots = torch.stack([torch.linalg.cholesky(c) for _, c in parts])
+        means = torch.stack([m for m, _ in parts])  # [M, 2]
+        whiten = torch.linalg.inv(roots)  # [M, 2, 2]
+        log_weights = -roots.diagonal(dim1=1, dim2=2).log().sum(1) - math.log(2 * math.pi * len(parts))
+
+        def log_density(theta: Tensor) -> Tensor:
+            first, second = theta.unbind(1)
+            v = torch.stack([first, second - bent * (first.square() + 1)], 1)  # [K, 2]
+            white = torch.einsum("mij,kmj->kmi", whiten, v[:, None] - means)
+            return (log_weights - 0.5 * white.square().sum(-1)).logsumexp(1)  # [K]
+
+        def exact(n: int, generator: torch.Generator) -> Tensor:
+            of = torch.randint(len(parts), (n,), generator=generator, device=generator.device)
+            z = torch.randn(n, 2, generator=generator, device=generator.device, dtype=setting.dtype).to(means.device)
+            v = means[of] + (roots[of] @ z[:, :, None])[:, :, 0]
+            return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, 2, generator=generator, device=generator.device, dtype=setting.dtype)
+            return self.start_sd * z.to(setting.device)
+
+        first, second = MOMENTS[self.shape]
+        return Density(
+            name=self.identity(setting.data_dir, setting.offline),
+            replicates=setting.replicates,
+            names=["x1", "x2"],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=tensor(first),
+            second_moment=tensor(second),
+            box=BOXES[self.shape],
+            figures=[marginal_2d(log_density, exact), trace],
+        )

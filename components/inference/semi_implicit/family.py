@@ -1,0 +1,69 @@
+"""The semi-implicit family: a Gaussian whose mean is what a network makes of noise."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from components.models.latent.perceptron import Perceptron
+
+
+class SemiImplicit(nn.Module):
+    """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron and s one vector of all ε; z [.., P], ε [.., E].
+
+    Of an affine m(ε) = W ε + b the marginal is known: N(b, W Wᵀ + diag s²)."""
+
+    def __init__(self, network: Perceptron, start: Tensor, std: float):
+        super().__init__()
+        self.network = network.to(start)
+        network.layers[-1].bias.data.copy_(start)  # where q begins
+        self.log_std = nn.Parameter(torch.full_like(start, math.log(std)))
+
+    @property
+    def std(self) -> Tensor:
+        return self.log_std.exp()  # s [P]
+
+    @property
+    def noise_dim(self) -> int:
+        return self.network.layers[0].weight.shape[1]  # E
+
+    def mean(self, epsilon: Tensor) -> Tensor:
+        """m(ε), [..., E] -> [..., P]."""
+        return self.network(epsilon)
+
+    def mixing(self, n: int, generator: torch.Generator) -> Tensor:
+        """ε ~ N(0, I) [n, E]."""
+        return self._normal(n, self.noise_dim, generator)
+
+    def conditional(self, n: int, generator: torch.Generator) -> Tensor:
+        """u ~ N(0, I) [n, P], of which z = m(ε) + s u."""
+        return self._normal(n, len(self.log_std), generator)
+
+    def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
+        like = self.log_std
+        return torch.randn(n, size, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
+
+    def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
+        """log N(z | m, diag s²), [..., P] each -> [...]."""
+        return -0.5 * ((z - mean) / self.std).square().sum(-1) - self._log_normaliser
+
+    def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
+        """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], by a matrix product."""
+        centre = means.mean(0).detach()  # differences do not change, and less is lost when the squares cancel
+        a, b = (z - centre) / self.std, (means - centre) / self.std
+        square = a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
+        return -0.5 * square.clamp_min(0) - self._log_normaliser
+
+    def log_surrogate(self, z: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn at means ``own`` [S, P], and
+        K ``others`` [K, P] drawn besides: its mean is at least E[log q(z)], so that what subtracts it is a lower bound.
+
+        Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing distribution)."""
+        pairs = torch.cat([self.log_conditional(z, own)[:, None], self.log_pairs(z, others)], 1)
+        return pairs.logsumexp(1) - math.log(pairs.shape[1])
+
+    @property
+    def _log_normaliser(self) -> Tensor:
+        return self.log_std.sum() + 0.5 * len(self.log_std) * math.log(2 * math.pi)

@@ -1,0 +1,117 @@
+"""What ``sivi``, ``uivi`` and ``ksivi`` share: a semi-implicit q(θ) in training, and what is handed back of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.log_joint import log_joint
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.semi_implicit.family import SemiImplicit
+from components.inference.variational.ascent import climb
+from components.maths.optimizers import Optimizer
+from components.models.latent.perceptron import Perceptron
+from components.models.networks.feed_forward import Activation
+from components.posteriors.variational import RefinedPosterior
+from components.problems.supervised import Supervised
+from components.trouble import NumericalTrouble
+
+CHAINS = 2  # of independent draws: what diagnostics of draws ask for
+CHUNK = 100  # draws whose log joint is asked for at once
+
+
+@dataclass(kw_only=True)
+class SemiImplicitFitting:
+    """q(θ) in training, and the seed of what its draws are always made of, so that scores move as q does."""
+
+    q: SemiImplicit
+    optimizer: Optimizer
+    seed: int
+    model: LogJoint = rebuilt()
+    train: Batch | None = rebuilt()  # None: a density
+
+
+class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
+    """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+
+    n_samples: PositiveInt
+    noise_dim: PositiveInt
+    widths: list[PositiveInt]
+    activation: Activation
+    start: Literal["zero", "drawn"]
+    initial_std: PositiveFloat
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    draws: PositiveInt
+    bound_samples: NonNegativeInt
+
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SemiImplicitFitting:
+        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
+        q = SemiImplicit(network, mean, self.initial_std)
+        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        train = problem.train if isinstance(problem, Supervised) else None
+        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=train)
+
+    def drawn(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]."""
+        epsilon = q.mixing(self.n_samples, generator)
+        mean = q.mean(epsilon)
+        return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
+
+    def ascended(self, state: SemiImplicitFitting, value: Tensor, n: float) -> Tensor:
+        """One step up the gradient of ``value`` over n rows: its norm [].
+
+        Raises NumericalTrouble when it is not finite."""
+        parameters = list(state.q.parameters())
+        norm = climb(parameters, torch.autograd.grad(value, parameters), n, state.optimizer)
+        if not torch.isfinite(norm):
+            raise NumericalTrouble(
+                "q(θ) has left the finite numbers",
+                "lower inference.lr or inference.initial_std, or raise inference.n_samples",
+            )
+        return norm
+
+    def posterior(self, state: SemiImplicitFitting) -> RefinedPosterior:
+        """Two chains of independent draws, and by them the lower bound with ``bound_samples`` further ε."""
+        q, n = state.q, CHAINS * self.draws
+        generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
+        with torch.no_grad():
+            own = q.mean(q.mixing(n, generator))
+            theta = own + q.std * q.conditional(n, generator)
+            others = q.mean(q.mixing(self.bound_samples, generator))
+            parts = zip(theta.split(CHUNK), own.split(CHUNK), strict=True)
+            bounds = [log_joint(state.model, z, state.train) - q.log_surrogate(z, m, others) for z, m in parts]
+        return RefinedPosterior(
+            theta.unflatten(0, (CHAINS, self.draws)),
+            own.detach().unflatten(0, (CHAINS, self.draws))[:, 0],
+            list(state.model.names),
+            state.model,
+            objective=float(torch.cat(bounds).mean()),
+            bounds=True,
+        )
+
+
+def rows_of(batch: Seen) -> float:
+    """N, rows that a minibatch stands for; 1 of a density."""
+    return 1.0 if batch is None else batch.scale * batch.n_rows

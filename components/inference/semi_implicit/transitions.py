@@ -1,0 +1,50 @@
+"""A few iterations of Hamiltonian Monte Carlo inside a step of another method, its step size steered from step to step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.inference.chains import Seen
+from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
+from components.inference.hamiltonian.mass import Mass
+from components.inference.log_joint import value_and_gradient
+
+GAIN = 0.1  # of the logarithm of the step size
+
+
+def iterated(
+    model: LogJoint,
+    batch: Seen,
+    theta: Tensor,
+    iterations: int,
+    leapfrog_steps: int,
+    eps: float,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """θ after each iteration [iterations, K, P] of K chains that begin at θ [K, P], and the mean acceptance rate [].
+
+    r ~ N(0, I);  (θ′, r′) = L leapfrog steps of size ε;  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}): it leaves the
+    density of the model invariant.
+
+    Source: Neal (2011), section 5.3.2."""
+    mass = Mass.of(torch.ones_like(theta[0]))
+    z = Phase(theta.detach(), torch.zeros_like(theta), *value_and_gradient(model, theta, batch))
+    states, rates = [], []
+    for _ in range(iterations):
+        z = Phase(z.theta, mass.momentum(z.theta, generator), z.value, z.gradient)
+        proposed = leapfrog(model, batch, mass, eps, z, leapfrog_steps)
+        rate = acceptance(energy_error(proposed.energy(mass), z.energy(mass)))
+        accepted = torch.rand(rate.shape, generator=generator, device=rate.device, dtype=rate.dtype) < rate
+        z = Phase.where(accepted, proposed, z)
+        states.append(z.theta)
+        rates.append(rate.mean())
+    return torch.stack(states), torch.stack(rates).mean()
+
+
+def steered(eps: float, rate: Tensor, target: float) -> float:
+    """ε e^{0.1 (rate − target)}: for the next step, so that no draw decides over its own step size."""
+    return eps * math.exp(GAIN * (float(rate) - target))

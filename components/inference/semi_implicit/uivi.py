@@ -1,0 +1,106 @@
+"""Unbiased implicit variational inference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.inference.chains import Sampled, Seen
+from components.inference.log_joint import value_and_gradient
+from components.inference.semi_implicit.family import SemiImplicit
+from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI, rows_of
+from components.inference.semi_implicit.transitions import iterated, steered
+from components.registry import register
+
+
+class ReverseConditional:
+    """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own; there are no rows."""
+
+    def __init__(self, q: SemiImplicit, z: Tensor):
+        self.q, self.z, self.dim = q, z, q.noise_dim
+        self.names: list[str] = []
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.q.mixing(n, generator)
+
+    def log_likelihood(self, theta: Tensor, batch: Seen) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """log q(z|ε) + log q(ε) up to a constant, [S, E] -> [S]."""
+        return self.q.log_conditional(self.z, self.q.mean(theta)) - 0.5 * theta.square().sum(1)
+
+
+@dataclass(kw_only=True)
+class ReverseFitting(SemiImplicitFitting):
+    """q(θ) and the step size of the chains of the reverse conditional."""
+
+    step_size: float
+
+
+@register("inference", "uivi")
+class UIVI(SemiImplicitVI):
+    """Unbiased implicit variational inference (UIVI): a gradient of the ELBO itself, by HMC of the reverse conditional.
+
+        ∇_φ L = E_{ε, u}[∇_z(log p(x, z) − log q(z)) ∇_φ h(u; ε)],   z = h(u; ε) = m(ε) + s u
+        ∇_z log q(z) = E_{q(ε′|z)}[∇_z log q(z|ε′)],   q(ε′|z) ∝ q(z|ε′) q(ε′)
+
+    ε′ are ``reverse_samples`` states of a chain of HMC that starts at the ε which z was drawn with, after ``reverse_burn_in``
+    others.  That ε is an exact draw of q(ε|z), so every state is one too; but the gradient is unbiased only where ε′ and
+    (ε, u) are independent given z, which the first states are not: without any move q(z|ε) stands in the place of q(z).
+    Step sizes are steered to ``target_acceptance`` from step to step.  z [S, P], ε [S, E].  Posterior and its ``nelbo`` are as
+    those of ``sivi``.  Info: ``elbo``, the lower bound of SIVI with the S − 1 other draws of the step, in nats; of the
+    chains acceptance and step size.
+
+    Raises:
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        Misfit: the log joint cannot be differentiated.
+
+    Source: Titsias and Ruiz (2019), section 2 and Algorithm 1."""
+
+    reverse_burn_in: NonNegativeInt
+    reverse_samples: PositiveInt
+    leapfrog_steps: PositiveInt
+    step_size: PositiveFloat
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> ReverseFitting:
+        begun = super().init(model, problem, rng)
+        return ReverseFitting(**vars(begun), step_size=self.step_size)
+
+    def step(self, state: SemiImplicitFitting, batch: Seen, rng: Rng) -> tuple[ReverseFitting, Info]:
+        assert isinstance(state, ReverseFitting)
+        q, model = state.q, state.model
+        epsilon, mean, z = self.drawn(q, rng.noise)
+        at = z.detach()
+        joint, slope = value_and_gradient(model, at, batch)  # [S], [S, P]
+        own, rate = self.own_slope(q, at, epsilon, state.step_size, rng.noise)
+        norm = self.ascended(state, (z * (slope - own)).sum(1).mean(), rows_of(batch))
+        with torch.no_grad():
+            bound = (joint - q.log_pairs(at, mean).logsumexp(1) + math.log(len(at))).mean()
+        info = {"elbo": bound, "log_joint": joint.mean(), "acceptance_rate": rate, "step_size": state.step_size}
+        eps = steered(state.step_size, rate, self.target_acceptance)
+        return replace(state, step_size=eps), info | {"grad_norm": norm}
+
+    def own_slope(
+        self, q: SemiImplicit, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance rate []."""
+        iterations = self.reverse_burn_in + self.reverse_samples
+        states, rate = iterated(
+            ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator
+        )
+        with torch.no_grad():
+            means = q.mean(states[self.reverse_burn_in :])  # [reverse_samples, S, P]
+            return -((z - means) / q.std.square()).mean(0), rate

@@ -1,0 +1,144 @@
+"""The variational contrastive divergence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.log_joint import log_joint
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.semi_implicit.fitting import CHAINS, CHUNK, rows_of
+from components.inference.semi_implicit.transitions import iterated, steered
+from components.inference.variational.ascent import climb
+from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.maths.optimizers import Optimizer
+from components.posteriors.variational import RefinedPosterior
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+
+@dataclass(kw_only=True)
+class Contrasting:
+    """q(θ) in training, the chain that improves its draws, and the seed of what is always handed back."""
+
+    q: GlobalGaussian
+    optimizer: Optimizer
+    seed: int
+    step_size: float  # ε of the chain
+    control: Tensor | None = None  # C, the running mean of what improved draws are worth []; None: there was no step
+    model: LogJoint = rebuilt()
+    train: Batch | None = rebuilt()  # None: a density
+
+
+@register("inference", "vcd")
+class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
+    """Variational contrastive divergence (VCD): a Gaussian q whose draws a few iterations of HMC improve, to q^(t).
+
+        L_VCD = KL(q ‖ p) − KL(q^(t) ‖ p) + KL(q^(t) ‖ q) = −E_q[f(z)] + E_{q^(t)}[f(z)] ≥ 0,   f = log p(x, z) − log q(z)
+        ∇L_VCD = −∇E_q[f] − E_{q^(t)}[∇log q(z)] + E_{q(z_0)}[(w(z_0) − C) ∇log q(z_0)],   w(z_0) = E[f(z_t) | z_0]
+
+    q(z) = N(m, L Lᵀ), z [S, P]; z_t is ``improve_steps`` iterations of HMC on the log joint of all rows from z_0.  The gradient
+    of the first term is that of reparameterised draws with the entropy in closed form, w is estimated by the one z_t, and C is
+    a running mean of w over steps past, which leaves the gradient unbiased (at the first step the mean of its own S).  0 where
+    q is the target; as t → ∞ the symmetrised KL, whose q is wider than that of KL(q ‖ p).  L_VCD bounds nothing; E_q[f] does,
+    which Info and the posterior call ``elbo`` (``nelbo``): q^(t) is at least as near.  The posterior is two chains of draws,
+    improved ``infer_steps`` times.  Step sizes are steered to ``target_acceptance`` from step to step.  Info: ``elbo`` and
+    ``improved`` (E_{q^(t)}[f]) in nats, their difference L_VCD, acceptance and step size.
+
+    Raises:
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        Misfit: the log joint cannot be differentiated.
+
+    Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+
+    n_samples: PositiveInt
+    improve_steps: PositiveInt
+    infer_steps: NonNegativeInt | None
+    leapfrog_steps: PositiveInt
+    step_size: PositiveFloat
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    decay: Annotated[float, Field(ge=0, lt=1)]
+    covariance: Literal["diagonal", "full"]
+    start: Literal["zero", "drawn"]
+    initial_std: PositiveFloat
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    draws: PositiveInt
+
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Contrasting:
+        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
+        mean = started(model, problem, self.sees, 1, rng, begin).start[0]
+        q = GlobalGaussian(JointByRows(model), mean, self.initial_std, self.covariance == "full", "shared")
+        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        train = problem.train if isinstance(problem, Supervised) else None
+        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return Contrasting(q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train)
+
+    def step(self, state: Contrasting, batch: Seen, rng: Rng) -> tuple[Contrasting, Info]:
+        q, model = state.q, state.model
+        z = q.transform(self._noise(q, self.n_samples, rng.noise))  # z_0 [S, P]
+        joint = log_joint(model, z, batch)
+        elbo = joint.mean() + q.entropy
+        states, rate = iterated(model, batch, z, self.improve_steps, self.leapfrog_steps, state.step_size, rng.noise)
+        moved, begun = states[-1], z.detach()
+        log_q = q.log_density(moved)
+        with torch.no_grad():
+            worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
+            control = worth.mean() if state.control is None else state.control
+        # its value is nothing, its gradient that of E_{q^(t)}[f]
+        improved = ((worth - control) * q.log_density(begun) - log_q).mean()
+        parameters = list(q.parameters())
+        norm = climb(parameters, torch.autograd.grad(elbo - improved, parameters), rows_of(batch), state.optimizer)
+        if not torch.isfinite(norm):
+            raise NumericalTrouble(
+                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
+            )
+        info = {"elbo": elbo.detach(), "improved": worth.mean(), "vcd": worth.mean() - elbo.detach()}
+        info |= {"acceptance_rate": rate, "step_size": torch.tensor(state.step_size), "grad_norm": norm}
+        control = self.decay * control + (1 - self.decay) * worth.mean()
+        eps = steered(state.step_size, rate, self.target_acceptance)
+        return replace(state, step_size=eps, control=control), info
+
+    def _noise(self, q: GlobalGaussian, n: int, generator: torch.Generator) -> Tensor:
+        shape = (n, len(q.mean))
+        return torch.randn(shape, generator=generator, dtype=q.mean.dtype, device=generator.device).to(q.mean.device)
+
+    def posterior(self, state: Contrasting) -> RefinedPosterior:
+        q, model, train = state.q, state.model, state.train
+        steps = self.improve_steps if self.infer_steps is None else self.infer_steps
+        generator = torch.Generator(q.mean.device).manual_seed(state.seed)
+        theta, bounds = [], []
+        with torch.no_grad():
+            for z in q.transform(self._noise(q, CHAINS * self.draws, generator)).split(CHUNK):
+                bounds.append(log_joint(model, z, train) + q.entropy)
+                if steps:
+                    z = iterated(model, train, z, steps, self.leapfrog_steps, state.step_size, generator)[0][-1]
+                theta.append(z)
+        return RefinedPosterior(
+            torch.cat(theta).unflatten(0, (CHAINS, self.draws)),
+            q.mean.detach().expand(CHAINS, -1),
+            list(model.names),
+            model,
+            objective=float(torch.cat(bounds).mean()),
+            bounds=True,
+        )

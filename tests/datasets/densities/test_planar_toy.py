@@ -1,0 +1,40 @@
+"""Banana, two modes and cross of the plane: densities literally, moments by quadrature."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import load
+from torch import distributions as d
+
+F64 = torch.float64
+SHAPES = ["banana", "multimodal", "x_shaped"]
+
+
+def normal(mean, covariance):
+    return d.MultivariateNormal(torch.tensor(mean, dtype=F64), torch.tensor(covariance, dtype=F64))
+
+
+def literally(shape, x, y):
+    theta = torch.tensor([x, y], dtype=F64)
+    if shape == "banana":
+        return normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]]).log_prob(torch.tensor([x, y - x**2 - 1], dtype=F64))
+    parts = {
+        "multimodal": (normal([-2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]), normal([2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])),
+        "x_shaped": (normal([0.0, 0.0], [[2.0, 1.8], [1.8, 2.0]]), normal([0.0, 0.0], [[2.0, -1.8], [-1.8, 2.0]])),
+    }[shape]
+    return sum(0.5 * part.log_prob(theta).exp() for part in parts).log()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_density_and_moments(shape):
+    problem, _ = load("planar_toy", shape=shape)
+    for x, y in [(0.3, 0.8), (-1.7, 2.0), (2.5, -1.0)]:
+        found = problem.log_density(torch.tensor([[x, y]], dtype=F64))
+        assert float(found) == pytest.approx(float(literally(shape, x, y)), rel=1e-12)
+    x, y = torch.linspace(-9, 9, 901, dtype=F64), torch.linspace(-12, 50, 3101, dtype=F64)
+    grid = torch.cartesian_prod(x, y)
+    weight = problem.log_density(grid).exp() * (0.02 * 0.02)
+    assert float(weight.sum()) == pytest.approx(1.0, abs=1e-4)
+    for power, exact in ((1, problem.mean), (2, problem.second_moment)):
+        assert torch.allclose(weight @ grid**power, exact, atol=2e-3)
