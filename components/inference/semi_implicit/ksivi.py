@@ -17,9 +17,9 @@ from components.inference.refined.kernels import slope
 from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI
 from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
 from components.registry import register
-from components.trouble import Misfit
 
 Pairs = Literal["u_statistic", "two_batches"]
+Kernel = Literal["rbf", "imq"]
 
 
 @register("inference", "ksivi")
@@ -28,23 +28,25 @@ class KSIVI(SemiImplicitVI):
 
         KSD²(q ‖ p) = E[k(z, z′) ⟨∇log p(z) − ∇_z log q(z|ε), ∇log p(z′) − ∇_z′ log q(z′|ε′)⟩],   z = m(ε) + s u
 
-    of two independent draws, k(z, z′) = exp(−‖z − z′‖²/h): the maximum over the kernel's unit ball, which score matching asks
-    a second network for, is in closed form, and q(z|ε) may stand in the place of q(z) because E_{q(ε|z)}[∇_z log q(z|ε)] =
-    ∇_z log q(z).  ∇_z log q(z|ε) = −u/s.  Estimates are of S draws [S, P]: of all pairs of two of them (``u_statistic``), or of
-    those of the first half with the second (``two_batches``); both unbiased, and so are their gradients in m and s, through
-    ∇log p too.  A median h is held still.  KSD sees neither weights of modes far apart nor bounds anything; the posterior's
-    ``nelbo`` is that of ``sivi``.  All rows are seen: two draws at one minibatch share its noise.  Info: KSD², and ``elbo``,
-    the lower bound of SIVI with the S − 1 other draws of the step.
+    of two independent draws, with k = exp(−‖z − z′‖²/h) (``rbf``) or (1 + ‖z − z′‖²/h)^(−½) (``imq``, whose tails call back
+    draws that have run off): the maximum over the kernel's unit ball, which score matching asks a second network for, is in
+    closed form, and q(z|ε) may stand in the place of q(z) because E_{q(ε|z)}[∇_z log q(z|ε)] = ∇_z log q(z).  ∇_z log q(z|ε) =
+    −u/s.  Estimates are of S draws [S, P]: of all pairs of two of them (``u_statistic``), or of those of the first half with
+    the second (``two_batches``); both unbiased, and so are their gradients in m and s, through ∇log p too.  A median h is held
+    still.  KSD sees neither weights of modes far apart nor bounds anything; the posterior's ``nelbo`` is that of ``sivi``.
+    All rows are seen: two draws at one minibatch share its noise.  Info: KSD², and ``elbo``, the lower bound of SIVI with the
+    S − 1 other draws of the step.
 
     Raises:
         NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
-        Misfit: the log joint cannot be differentiated twice.
+        Misfit: the log joint cannot be differentiated.
 
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic)."""
 
     sees: ClassVar[Sees] = "whole"
 
     pairs: Pairs
+    kernel: Kernel
     bandwidth: Bandwidth
 
     @model_validator(mode="after")
@@ -57,11 +59,8 @@ class KSIVI(SemiImplicitVI):
         q, model = state.q, state.model
         _, mean, z = self.drawn(q, rng.noise)
         score = slope(lambda theta: log_joint(model, theta, batch), z, True)  # ∇log p(z) [S, P]
-        if not score.requires_grad:
-            raise Misfit("inference=ksivi: it differentiates the gradient of the log joint, which this model has in no "
-                         "differentiable form; use inference=sivi")  # fmt: skip
         difference = score + (z - mean) / q.std.square()
-        discrepancy = stein_pairs(z, difference, self.bandwidth, self.pairs)
+        discrepancy = stein_pairs(z, difference, self.kernel, self.bandwidth, self.pairs)
         norm = self.ascended(state, -discrepancy, 1.0)
         with torch.no_grad():
             joint = log_joint(model, z, batch).mean()
@@ -70,11 +69,12 @@ class KSIVI(SemiImplicitVI):
         return state, info
 
 
-def stein_pairs(z: Tensor, difference: Tensor, bandwidth: Bandwidth, pairs: Pairs) -> Tensor:
+def stein_pairs(z: Tensor, difference: Tensor, kernel: Kernel, bandwidth: Bandwidth, pairs: Pairs) -> Tensor:
     """Mean of k(z_i, z_j) ⟨δ_i, δ_j⟩ [] over pairs of different draws z, δ [S, P]."""
     distances = square_distances(z)
     h = median_bandwidth(distances.detach()) if bandwidth == "median" else bandwidth
-    products = torch.exp(-distances / h) * (difference @ difference.T)
+    k = torch.exp(-distances / h) if kernel == "rbf" else (1 + distances / h).rsqrt()
+    products = k * (difference @ difference.T)
     S = len(z)
     if pairs == "two_batches":
         return products[: S // 2, S // 2 :].mean()

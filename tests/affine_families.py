@@ -1,0 +1,74 @@
+"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients that a step finds."""
+
+from __future__ import annotations
+
+import torch
+from configured import component
+from known_targets import GaussianTarget
+from torch import Tensor, nn
+
+from runner.run.rng import Streams
+
+F64 = torch.float64
+WEIGHT = torch.tensor([[0.9, 0.2], [-0.4, 0.7]], dtype=F64)
+BIAS = torch.tensor([0.3, -0.5], dtype=F64)
+STD = torch.tensor([0.6, 0.8], dtype=F64)
+COVARIANCE = WEIGHT @ WEIGHT.T + STD.square().diag()
+
+
+def target() -> GaussianTarget:
+    """A correlated Gaussian in the plane, not normalised."""
+    mean = torch.tensor([0.8, -0.2], dtype=F64)
+    return GaussianTarget(mean, torch.tensor([[1.0, 0.5], [0.5, 1.5]], dtype=F64))
+
+
+def log_normaliser(model: GaussianTarget) -> float:
+    return float(0.5 * torch.logdet(2 * torch.pi * model.covariance))
+
+
+def parameters(q: nn.Module) -> list[Tensor]:
+    """W, b and log s of an affine family."""
+    (layer,) = q.network.layers
+    return [layer.weight, layer.bias, q.log_std]
+
+
+def affine(name: str, model=None, **changes):
+    """An inference of an affine family, its state at the values above, standing still, and its streams."""
+    still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
+    inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
+    rng = Streams(0)
+    state = inference.init(target() if model is None else model, None, rng)
+    with torch.no_grad():
+        for held, value in zip(parameters(state.q), (WEIGHT, BIAS, STD.log()), strict=True):
+            held.copy_(value)
+    return inference, state, rng
+
+
+def gradients(inference, state, rng, steps: int, of=parameters) -> Tensor:
+    """What ``steps`` steps climb at parameters that stand still, one after the other in a row [steps, …]."""
+    rows = []
+    for _ in range(steps):
+        state, _ = inference.step(state, None, rng)
+        rows.append(torch.cat([-p.grad.flatten() for p in of(state.q)]))
+    return torch.stack(rows)
+
+
+def flat(values) -> Tensor:
+    return torch.cat([value.detach().flatten() for value in values])
+
+
+def marginal(weight: Tensor, log_std: Tensor) -> Tensor:
+    """Covariance of z [P, P]."""
+    return weight @ weight.T + (2 * log_std).exp().diag()
+
+
+def leaves() -> list[Tensor]:
+    """W, b and log s to differentiate."""
+    return [value.clone().requires_grad_() for value in (WEIGHT, BIAS, STD.log())]
+
+
+def exact_elbo(weight: Tensor, bias: Tensor, log_std: Tensor, model: GaussianTarget) -> Tensor:
+    """E_q[log p] + H(q) of the marginal N(b, W Wᵀ + diag s²)."""
+    C, centred = marginal(weight, log_std), bias - model.mean
+    fit = -0.5 * ((model.precision * C).sum() + centred @ model.precision @ centred)
+    return fit + 0.5 * torch.logdet(2 * torch.pi * torch.e * C)

@@ -1,0 +1,74 @@
+"""The semi-implicit family against the Gaussian that an affine one is, and chains that leave a density as it is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from affine_families import BIAS, COVARIANCE, F64, STD, affine, target
+from known_targets import z_score
+from torch.distributions import MultivariateNormal, Normal
+
+from components.inference.semi_implicit.transitions import iterated, steered
+from runner.run.rng import Streams
+
+
+def test_densities_of_pairs_literally():
+    _, state, rng = affine("sivi")
+    q = state.q
+    z, means = (torch.randn(n, 2, generator=rng.noise, dtype=F64) for n in (4, 3))
+    with torch.no_grad():
+        expected = torch.stack([Normal(m, STD).log_prob(z).sum(1) for m in means], 1)
+        assert torch.allclose(q.log_pairs(z, means), expected, rtol=1e-12)
+        assert torch.allclose(q.log_conditional(z[:3], means), expected[:3].diagonal(), rtol=1e-12)
+        far = q.log_pairs(z + 1e4, means + 1e4)  # squares of large numbers would lose the difference
+        assert torch.allclose(far, expected, rtol=1e-6)
+
+
+def test_the_mean_of_an_affine_network_begins_at_the_start_and_draws_have_the_known_moments():
+    inference, state, rng = affine("sivi", n_samples=20_000)
+    with torch.no_grad():
+        _, mean, z = inference.drawn(state.q, rng.noise)
+    assert z_score(z, BIAS).abs().max() < 4
+    assert z_score(mean, BIAS).abs().max() < 4
+    products = torch.einsum("sp,sq->spq", z - BIAS, z - BIAS)
+    assert z_score(products, COVARIANCE).abs().max() < 4
+    begun = affine("sivi")[0].init(target(), None, Streams(0))
+    assert torch.equal(begun.q.mean(torch.zeros(1, 2, dtype=F64))[0], torch.zeros(2, dtype=F64))
+
+
+def test_the_surrogate_is_the_conditional_with_none_and_the_marginal_with_many():
+    inference, state, rng = affine("sivi", n_samples=5)
+    q = state.q
+    with torch.no_grad():
+        _, mean, z = inference.drawn(q, rng.noise)
+        none = q.log_surrogate(z, mean, q.mean(q.mixing(0, rng.noise)))
+        assert torch.allclose(none, q.log_conditional(z, mean))
+        exact = MultivariateNormal(BIAS, COVARIANCE).log_prob(z)
+        many = q.log_surrogate(z, mean, q.mean(q.mixing(400_000, rng.noise)))
+        assert torch.allclose(many, exact, atol=0.03)
+        others = q.mean(q.mixing(3, rng.noise))
+        found = q.log_surrogate(z, mean, others)
+    for i in range(5):
+        total = sum(Normal(m, STD).log_prob(z[i]).sum().exp() for m in [mean[i], *others])
+        assert float(found[i]) == pytest.approx(float((total / 4).log()), rel=1e-10)
+
+
+@pytest.mark.parametrize("eps", [0.3, 1.2])
+def test_iterations_leave_the_target_as_it_is(eps):
+    model = target()
+    generator = torch.Generator().manual_seed(0)
+    factor = torch.linalg.cholesky(model.covariance)
+    start = model.mean + torch.randn(4000, 2, generator=generator, dtype=F64) @ factor.T
+    states, rate = iterated(model, None, start, 3, 2, eps, generator)
+    assert states.shape == (3, 4000, 2)
+    assert (0.99 if eps == 0.3 else 0.5) > float(1 - rate) > 0
+    for theta in states:
+        assert z_score(theta, model.mean).abs().max() < 4
+        centred = theta - model.mean
+        assert z_score(torch.einsum("sp,sq->spq", centred, centred), model.covariance).abs().max() < 4
+    assert (states[2] != start).any(1).double().mean() > 0.8
+
+
+def test_steps_are_steered_to_the_rate():
+    assert steered(0.5, torch.tensor(0.9), 0.9) == pytest.approx(0.5)
+    assert steered(0.5, torch.tensor(0.2), 0.9) < 0.5 < steered(0.5, torch.tensor(1.0), 0.9)

@@ -1,0 +1,98 @@
+"""The kernelised Stein discrepancy of a semi-implicit family: literally, against its closed form, and what it learns."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from affine_families import F64, STD, affine, flat, gradients, leaves, marginal, target
+from configured import component
+from known_targets import GaussianTarget, z_score
+
+from components.inference.semi_implicit.ksivi import stein_pairs
+from runner.run.rng import Streams
+
+H = 2.0
+
+
+def closed_form(weight, bias, log_std, model):
+    """KSD² of N(b, C) from N(μ, Σ) with k = exp(−‖z − z′‖²/h): (z, z′) tilted by k is a Gaussian around (b, b)."""
+    C = marginal(weight, log_std)
+    A = torch.linalg.inv(C) - model.precision  # ∇log p − ∇log q = A (z − b) − Σ⁻¹(b − μ)
+    d = -model.precision @ (bias - model.mean)
+    eye = torch.eye(2, dtype=F64)
+    own = torch.block_diag(torch.linalg.inv(C), torch.linalg.inv(C))
+    tilted = own + 2 / H * torch.cat([torch.cat([eye, -eye], 1), torch.cat([-eye, eye], 1)])
+    across = torch.linalg.inv(tilted)[:2, 2:]  # cov(z, z′)
+    return (0.5 * (torch.logdet(own) - torch.logdet(tilted))).exp() * (d @ d + (A.T @ A * across).sum())
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "imq"])
+@pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
+def test_pairs_literally(pairs, kernel):
+    g = torch.Generator().manual_seed(0)
+    z, delta = (torch.randn(6, 3, generator=g, dtype=F64) for _ in range(2))
+    every = [(i, j) for i in range(6) for j in range(6) if i != j]
+    if pairs == "two_batches":
+        every = [(i, j) for i in range(3) for j in range(3, 6)]
+    k = {"rbf": lambda x: math.exp(-x), "imq": lambda x: 1 / math.sqrt(1 + x)}[kernel]
+    expected = [k(float((z[i] - z[j]).square().sum()) / 0.7) * float(delta[i] @ delta[j]) for i, j in every]
+    assert float(stein_pairs(z, delta, kernel, 0.7, pairs)) == pytest.approx(sum(expected) / len(every))
+
+
+@pytest.mark.parametrize("pairs", ["u_statistic", "two_batches"])
+def test_value_and_gradient_are_unbiased_for_the_closed_form(pairs):
+    inference, state, rng = affine("ksivi", n_samples=60, pairs=pairs, kernel="rbf", bandwidth=H)
+    rows, values = [], []
+    for _ in range(400):
+        rows.append(-gradients(inference, state, rng, 1)[0])
+    for _ in range(400):
+        values.append(inference.step(state, None, rng)[1]["ksd_squared"])
+    held = leaves()
+    exact = closed_form(*held, target())
+    assert abs(float(z_score(torch.stack(values), exact.detach()))) < 4
+    expected = flat(torch.autograd.grad(exact, held))
+    assert z_score(torch.stack(rows), expected).abs().max() < 4.5
+
+
+def test_it_vanishes_at_the_target():
+    exact = GaussianTarget(torch.tensor([0.3, -0.5], dtype=F64), marginal(leaves()[0].detach(), STD.log()))
+    inference, state, rng = affine("ksivi", exact, n_samples=100, bandwidth=H)
+    values = torch.stack([inference.step(state, None, rng)[1]["ksd_squared"] for _ in range(200)])
+    assert abs(float(z_score(values, 0.0))) < 4
+    assert float(values.std()) > 0
+
+
+def test_a_median_bandwidth_is_held_still():
+    g = torch.Generator().manual_seed(1)
+    z = torch.randn(5, 2, generator=g, dtype=F64).requires_grad_()
+    delta = torch.randn(5, 2, generator=g, dtype=F64)
+    distances = torch.pdist(z.detach()).square()
+    h = float(distances.median() / math.log(5))
+    found, known = (
+        torch.autograd.grad(stein_pairs(z, delta, "imq", width, "u_statistic"), z)[0] for width in ("median", h)
+    )
+    assert torch.allclose(found, known)
+
+
+def test_it_learns_a_correlated_gaussian():
+    covariance = torch.tensor([[1.0, 0.7], [0.7, 1.0]], dtype=F64)
+    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    inference = component("inference", "ksivi", widths=[], lr=0.03, draws=2000)
+    rng = Streams(0)
+    state = inference.init(model, None, rng)
+    first = None
+    for _ in range(400):
+        state, info = inference.step(state, None, rng)
+        first = info["ksd_squared"] if first is None else first
+    posterior = inference.posterior(state)
+    assert float(info["ksd_squared"]) < 0.1 * float(first)
+    assert torch.allclose(posterior.mean, model.mean, atol=0.12)
+    assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)
+
+
+@pytest.mark.parametrize(("n", "pairs"), [(1, "u_statistic"), (3, "two_batches")])
+def test_pairs_are_asked_for(n, pairs):
+    with pytest.raises(ValueError, match="n_samples: pairs of draws need 2 or more"):
+        component("inference", "ksivi", n_samples=n, pairs=pairs)

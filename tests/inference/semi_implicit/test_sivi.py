@@ -1,0 +1,161 @@
+"""The surrogate bound of semi-implicit variational inference: literally, never above, rising; and what it learns."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from affine_families import (
+    BIAS,
+    COVARIANCE,
+    F64,
+    STD,
+    WEIGHT,
+    affine,
+    exact_elbo,
+    flat,
+    gradients,
+    leaves,
+    log_normaliser,
+    target,
+)
+from configured import component, load
+from known_targets import GaussianTarget, z_score
+from refined_targets import TARGET, trained
+from small_problems import classes, tensors
+from small_problems import resumed as resumed_of
+from small_problems import train as train_labels
+
+from components.inference.log_joint import log_joint
+from runner.run.rng import Streams
+
+LOGISTIC = component("model", "logistic_regression")
+
+
+def test_the_bound_literally():
+    inference, state, rng = affine("sivi", n_samples=3, extra_samples=4)
+    again = Streams(0).noise
+    again.set_state(rng.noise.get_state())
+    _, info = inference.step(state, None, rng)
+    epsilon, u, others = (torch.randn(n, 2, generator=again, dtype=F64) for n in (3, 3, 4))
+    total = 0.0
+    for e, v in zip(epsilon, u, strict=True):
+        z = WEIGHT @ e + BIAS + STD * v
+        density = 0.0
+        for k in [e, *others]:
+            density += float(torch.distributions.Normal(WEIGHT @ k + BIAS, STD).log_prob(z).sum().exp()) / 5
+        total += (float(target().log_prior(z[None])) - math.log(density)) / 3
+    assert float(info["elbo"]) == pytest.approx(total, rel=1e-10)
+    assert float(info["elbo"]) == pytest.approx(float(info["log_joint"] + info["entropy"]))
+
+
+def bounds(K, n, model):
+    """Independent estimates of L_K at the affine family."""
+    _, state, rng = affine("sivi", model, n_samples=1)
+    q = state.q
+    with torch.no_grad():
+        epsilon = q.mixing(n, rng.noise)
+        z = q.mean(epsilon) + q.std * q.conditional(n, rng.noise)
+        others = q.mean(q.mixing(n * K, rng.noise)).unflatten(0, (n, K))
+        rows = [q.log_surrogate(z[i : i + 1], q.mean(epsilon[i : i + 1]), others[i]) for i in range(n)]
+        return model.log_prior(z) - torch.cat(rows)
+
+
+def test_it_rises_with_further_draws_from_the_conditional_to_the_marginal_and_is_never_above_the_normaliser():
+    exact = GaussianTarget(BIAS, COVARIANCE)  # q itself: its ELBO is the log normaliser, which nothing may exceed
+    top = log_normaliser(exact)
+    assert float(exact_elbo(WEIGHT, BIAS, STD.log(), exact)) == pytest.approx(top)
+    none = float(-0.5 * 2 + 0.5 * torch.log(2 * torch.pi * torch.e * STD.square()).sum())  # E log p + H(q(z|ε))
+    found = {K: bounds(K, 1500, exact) for K in (0, 1, 4, 16, 256)}
+    mean = {K: float(value.mean()) for K, value in found.items()}
+    error = {K: float(value.std()) / 1500**0.5 for K, value in found.items()}
+    assert mean[0] == pytest.approx(none, abs=4 * error[0])
+    assert all(value < top + 4 * error[K] for K, value in mean.items())
+    assert all(mean[a] < mean[b] - 4 * error[a] for a, b in ((0, 1), (1, 4), (4, 16)))
+    assert mean[256] == pytest.approx(top, abs=0.02 + 4 * error[256])
+
+
+def test_the_gradient_with_many_is_that_of_the_elbo():
+    inference, state, rng = affine("sivi", n_samples=500, extra_samples=2000)
+    found = gradients(inference, state, rng, 25)
+    values = leaves()
+    exact = flat(torch.autograd.grad(exact_elbo(*values, target()), values))
+    assert z_score(found, exact).abs().max() < 4.5
+
+
+@pytest.mark.parametrize("name", ["sivi", "uivi", "ksivi"])
+def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
+    inference, state, _ = affine(name, n_samples=2, draws=400, bound_samples=2000)
+    posterior = inference.posterior(state)
+    assert posterior.draws.shape == (2, 400, 2)
+    assert torch.equal(posterior.draws, inference.posterior(state).draws)
+    values = posterior.flat
+    assert z_score(values, BIAS).abs().max() < 4
+    elbo = -posterior.scores()["nelbo"]
+    exact = float(exact_elbo(WEIGHT, BIAS, STD.log(), target()))
+    spread = target().log_prior(values) - torch.distributions.MultivariateNormal(BIAS, COVARIANCE).log_prob(values)
+    assert elbo == pytest.approx(exact, abs=4 * float(spread.std()) / 800**0.5 + 0.01)
+    assert elbo < log_normaliser(target())
+
+
+def test_without_extra_draws_nothing_is_gained_by_an_untrained_network():
+    inference, state, _ = affine("sivi", draws=400, bound_samples=0)
+    other, same, _ = affine("sivi", draws=400, bound_samples=1000)
+    assert inference.posterior(state).scores()["nelbo"] > other.posterior(same).scores()["nelbo"] + 0.3
+
+
+def test_it_learns_a_correlated_gaussian():
+    covariance = torch.tensor([[1.0, 0.8, 0.0], [0.8, 1.0, 0.3], [0.0, 0.3, 2.0]], dtype=F64)
+    model = GaussianTarget(torch.tensor([1.0, -1.0, 0.5], dtype=F64), covariance)
+    inference = component("inference", "sivi", widths=[], n_samples=100, extra_samples=300, lr=0.01, draws=2000)
+    rng = Streams(0)
+    state = inference.init(model, None, rng)
+    for _ in range(500):
+        state, _ = inference.step(state, None, rng)
+    posterior = inference.posterior(state)
+    assert torch.allclose(posterior.mean, model.mean, atol=0.12)
+    assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.25)
+    assert 0 < posterior.scores()["nelbo"] + log_normaliser(model) < 0.1
+
+
+@pytest.mark.parametrize("name", ["sivi", "uivi", "ksivi", "vcd"])
+def test_of_labels_it_predicts_and_a_run_that_stopped_goes_on_as_it_would_have(name, tmp_path):
+    problem = classes(n_classes=2, batch_size=16 if name in ("sivi", "uivi") else None)
+    small = {"improve_steps": 2} if name == "vcd" else {"widths": [8], "bound_samples": 20}
+    inference = component("inference", name, n_samples=40 if name == "ksivi" else 8, lr=0.05, draws=100, **small)
+    steps = 200 if name == "ksivi" else 40
+    whole, rng = train_labels(inference, LOGISTIC, problem, steps)
+    halves, _ = resumed_of(inference, LOGISTIC, problem, steps, 21, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(halves), strict=True))
+    posterior = inference.posterior(whole)
+    assert torch.equal(posterior.draws, inference.posterior(halves).draws)
+    scores = problem.score(posterior, rng)
+    assert scores["nelbo"] == posterior.scores()["nelbo"]
+    assert scores["accuracy"] > 0.6
+
+
+def test_a_minibatch_stands_for_all_rows():
+    problem = classes(n_classes=2)
+    model = LOGISTIC.build(problem, Streams(0))
+    inference = component("inference", "sivi", widths=[], n_samples=3)
+    found = []
+    for rows in (slice(0, 30), slice(30, 60), slice(0, 60)):
+        rng = Streams(0)
+        state = inference.init(model, problem, rng)
+        batch = problem.train.part(rows, 60 / len(problem.train.x[rows]))
+        found.append(float(inference.step(state, batch, rng)[1]["elbo"]))
+    assert (found[0] + found[1]) / 2 == pytest.approx(found[2])
+    assert log_joint(model, torch.zeros(1, model.dim, dtype=F64), problem.train).shape == (1,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 4000), ("ksivi", 8000)])
+@pytest.mark.parametrize("shape", ["banana", "multimodal", "x_shaped"])
+def test_of_the_plane(name, steps, shape):
+    problem, _ = load("planar_toy", shape=shape)
+    inference = component("inference", name, n_samples=50, lr=0.005, draws=2000)
+    state, _, rng = trained(inference, TARGET, problem, steps)
+    scores = problem.score(inference.posterior(state), rng)
+    assert -0.01 < scores["nelbo"] < 0.35
+    assert scores["error_sd"] < 0.6

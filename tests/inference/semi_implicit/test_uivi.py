@@ -1,0 +1,93 @@
+"""The unbiased gradient of implicit posteriors against the exact one of an affine family."""
+
+from __future__ import annotations
+
+import torch
+from affine_families import (
+    BIAS,
+    COVARIANCE,
+    F64,
+    STD,
+    WEIGHT,
+    affine,
+    exact_elbo,
+    flat,
+    gradients,
+    leaves,
+    target,
+)
+from configured import component
+from known_targets import GaussianTarget, z_score
+
+from components.inference.semi_implicit.transitions import iterated
+from components.inference.semi_implicit.uivi import ReverseConditional
+from runner.run.rng import Streams
+
+ENOUGH = {"reverse_burn_in": 12, "reverse_samples": 2, "leapfrog_steps": 4, "step_size": 0.35}
+
+
+def exact_gradient():
+    values = leaves()
+    return flat(torch.autograd.grad(exact_elbo(*values, target()), values))
+
+
+def test_the_gradient_is_unbiased():
+    inference, state, rng = affine("uivi", n_samples=400, **ENOUGH)
+    found = gradients(inference, state, rng, 40)
+    assert z_score(found, exact_gradient()).abs().max() < 4.5
+
+
+def test_where_the_chain_does_not_move_it_is_that_of_the_conditional():
+    """ε′ = ε: ∇_z log q(z|ε) in the place of ∇_z log q(z), whose gradient is that of L_0."""
+    still = {"reverse_burn_in": 0, "reverse_samples": 1, "leapfrog_steps": 1, "step_size": 1e-9}
+    inference, state, rng = affine("uivi", n_samples=400, **still)
+    found = gradients(inference, state, rng, 40)
+    values = leaves()
+    lowest = exact_elbo(*values, target()) - 0.5 * torch.logdet(values[0] @ values[0].T + (2 * values[2]).exp().diag())
+    expected = flat(torch.autograd.grad(lowest + values[2].sum(), values))
+    assert z_score(found, expected).abs().max() < 4.5
+    assert z_score(found, exact_gradient()).abs().max() > 20
+
+
+def test_the_slope_of_the_marginal():
+    """E_{q(ε|z)}[∇_z log q(z|ε)] = −(W Wᵀ + diag s²)⁻¹ (z − b), at one z of many chains."""
+    inference, state, rng = affine("uivi", **ENOUGH)
+    z = torch.tensor([[1.2, -0.9]], dtype=F64).expand(3000, 2)
+    precision = torch.eye(2, dtype=F64) + WEIGHT.T @ torch.diag(STD**-2) @ WEIGHT
+    factor = torch.linalg.cholesky(torch.linalg.inv(precision))
+    centre = torch.linalg.solve(precision, WEIGHT.T @ ((z[0] - BIAS) / STD**2))
+    start = centre + torch.randn(3000, 2, generator=rng.noise, dtype=F64) @ factor.T  # exact draws of q(ε|z)
+    found, rate = inference.own_slope(state.q, z, start, 0.35, rng.noise)
+    exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
+    assert z_score(found, exact).abs().max() < 4
+    assert float(rate) > 0.9
+    states, _ = iterated(ReverseConditional(state.q, z), None, start, 5, 4, 0.35, rng.noise)
+    assert z_score(states[-1], centre).abs().max() < 4
+
+
+def test_its_average_literally():
+    inference, state, rng = affine("uivi", reverse_burn_in=2, reverse_samples=3, leapfrog_steps=2)
+    z, epsilon = (torch.randn(4, 2, generator=rng.noise, dtype=F64) for _ in range(2))
+    again = Streams(0).noise
+    again.set_state(rng.noise.get_state())
+    found, _ = inference.own_slope(state.q, z, epsilon, 0.3, rng.noise)
+    states, _ = iterated(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
+    for s in range(4):
+        slopes = [-(z[s] - WEIGHT @ states[j, s] - BIAS) / STD**2 for j in (2, 3, 4)]
+        assert torch.allclose(found[s], torch.stack(slopes).mean(0))
+
+
+def test_it_learns_a_correlated_gaussian_and_steers_its_steps():
+    covariance = torch.tensor([[1.0, 0.7], [0.7, 1.0]], dtype=F64)
+    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    inference = component("inference", "uivi", widths=[], n_samples=50, lr=0.03, draws=2000)
+    rng = Streams(0)
+    state = inference.init(model, None, rng)
+    info = {}
+    for _ in range(200):
+        state, info = inference.step(state, None, rng)
+    posterior = inference.posterior(state)
+    assert torch.allclose(posterior.mean, model.mean, atol=0.12)
+    assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.2)
+    assert 0.8 < float(info["acceptance_rate"]) < 0.98
+    assert state.step_size != 0.1

@@ -1,0 +1,160 @@
+"""The variational contrastive divergence: its three forms, its gradient against quadrature, and what it learns."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import F64, GaussianTarget, z_score
+from refined_targets import TARGET, trained
+from torch.distributions import Normal
+
+from components.inference.semi_implicit.transitions import iterated
+from runner.run.rng import Streams
+
+EPS = 0.9
+
+
+class Quartic(GaussianTarget):
+    """log p = −¼ z⁴ on the line."""
+
+    def __init__(self):
+        super().__init__(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64))
+
+    def log_prior(self, theta):
+        return -0.25 * theta[:, 0] ** 4
+
+
+def still(model, mean, std, **changes):
+    """An inference whose q stands still at N(m, s²), its state and streams."""
+    keys = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "improve_steps": 1, "leapfrog_steps": 1, "step_size": EPS}
+    inference = component("inference", "vcd", **{**keys, **changes})
+    rng = Streams(0)
+    state = inference.init(model, None, rng)
+    with torch.no_grad():
+        state.q.mean.fill_(mean)
+        state.q.log_std.fill_(math.log(std))
+    return inference, state, rng
+
+
+def by_quadrature(model, mean, log_std):
+    """L_VCD of one iteration of one leapfrog step, differentiable in m and log s."""
+
+    def f(z):
+        return model.log_prior(z.reshape(-1, 1)).reshape(z.shape) - Normal(mean, log_std.exp()).log_prob(z)
+
+    def slope(z):
+        return -(z**3)
+
+    x = torch.linspace(-8, 8, 801, dtype=F64)
+    z, r = (mean + log_std.exp() * x).detach()[:, None], x[None]
+    half = r + 0.5 * EPS * slope(z)
+    moved = z + EPS * half
+    after = half + 0.5 * EPS * slope(moved)
+    logs = [model.log_prior(v.reshape(-1, 1)).reshape(v.shape) for v in (z, moved)]
+    rate = (logs[1] - 0.5 * after**2 - logs[0] + 0.5 * r**2).clamp(max=0).exp()
+    weight = Normal(0.0, 1.0).log_prob(r).exp() * (x[1] - x[0])
+    # f and q_0 both move with (m, s); z stays where the grid is
+    worth = (weight * (rate * f(moved) + (1 - rate) * f(z.expand_as(moved)))).sum(1)
+    density = Normal(mean, log_std.exp()).log_prob(z[:, 0]).exp() * (z[1, 0] - z[0, 0])
+    return (density * (worth - f(z[:, 0]))).sum()
+
+
+def test_the_gradient_is_unbiased_and_the_value_that_of_quadrature():
+    model = Quartic()
+    inference, state, rng = still(model, 0.4, 0.7, n_samples=2000)
+    found, values = [], []
+    for t in range(80):
+        state, info = inference.step(state, None, rng)
+        state.step_size = EPS
+        if t:  # the first has no mean of steps past
+            found.append(torch.cat([p.grad for p in (state.q.mean, state.q.log_std)]))  # descent: of L_VCD itself
+            values.append(info["vcd"])
+    held = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (0.4, math.log(0.7))]
+    exact = by_quadrature(model, *held)
+    assert float(exact.detach()) > 0
+    assert abs(float(z_score(torch.stack(values), exact.detach()))) < 4
+    expected = torch.stack(torch.autograd.grad(exact, held))
+    assert z_score(torch.stack(found), expected).abs().max() < 4.5
+
+
+def test_the_value_literally():
+    """−E_q[f(z)] + E_{q^(t)}[f(z)], the first with the entropy in closed form."""
+    model = Quartic()
+    inference, state, rng = still(model, 0.4, 0.7, n_samples=5, improve_steps=3, leapfrog_steps=2)
+    again = Streams(0).noise
+    again.set_state(rng.noise.get_state())
+    _, info = inference.step(state, None, rng)
+    z = 0.4 + 0.7 * torch.randn(5, 1, generator=again, dtype=F64)
+    moved = iterated(model, None, z, 3, 2, EPS, again)[0][-1]
+    q = Normal(torch.tensor(0.4, dtype=F64), torch.tensor(0.7, dtype=F64))
+    elbo = sum(float(-0.25 * v**4) for v in z) / 5 + float(q.entropy())
+    improved = sum(float(-0.25 * v**4 - q.log_prob(v)) for v in moved) / 5
+    assert float(info["elbo"]) == pytest.approx(elbo)
+    assert float(info["improved"]) == pytest.approx(improved)
+    assert float(info["vcd"]) == pytest.approx(improved - elbo)
+
+
+def test_it_is_zero_at_the_target_and_positive_elsewhere():
+    model = GaussianTarget(torch.tensor([0.4], dtype=F64), torch.tensor([[0.49]], dtype=F64))
+    at, beside = [], []
+    for mean, kept in ((0.4, at), (0.9, beside)):
+        inference, state, rng = still(model, mean, 0.7, n_samples=500, improve_steps=2, leapfrog_steps=2, step_size=0.4)
+        for _ in range(30):
+            state, info = inference.step(state, None, rng)
+            kept.append(info["vcd"])
+    assert abs(float(z_score(torch.stack(at), 0.0))) < 4
+    assert float(z_score(torch.stack(beside), 0.0)) > 10
+
+
+def fitted(model, steps=250, **changes):
+    inference = component(
+        "inference",
+        "vcd",
+        **{"n_samples": 20, "lr": 0.03, "draws": 1500, "improve_steps": 3, "step_size": 0.3, **changes},
+    )
+    rng = Streams(0)
+    state = inference.init(model, None, rng)
+    for _ in range(steps):
+        state, _ = inference.step(state, None, rng)
+    return inference, state
+
+
+def test_it_learns_a_gaussian_exactly_and_a_diagonal_one_wider_than_kl():
+    covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]], dtype=F64)
+    model = GaussianTarget(torch.tensor([1.0, -1.0], dtype=F64), covariance)
+    inference, state = fitted(model, covariance="full", infer_steps=0)
+    posterior = inference.posterior(state)
+    assert torch.allclose(state.q.mean, model.mean, atol=0.15)
+    assert torch.allclose(state.q.covariance, covariance, atol=0.2)
+    assert torch.allclose(torch.cov(posterior.flat.T), covariance, atol=0.3)
+    inference, state = fitted(model)
+    narrow = float(1 / torch.linalg.inv(covariance)[0, 0])  # the variance of the best diagonal q by KL(q ‖ p): 0.36
+    variance = (2 * state.q.log_std).exp()
+    assert (variance > 1.3 * narrow).all()
+    improved = torch.cov(inference.posterior(state).flat.T)  # and its draws, improved, are correlated as the target's
+    assert float(improved[0, 1]) > 0.4
+
+
+def test_without_steps_draws_are_of_q_and_the_bound_is_its_own():
+    problem, _ = load("planar_toy", shape="banana")
+    keys = {"n_samples": 20, "lr": 0.03, "improve_steps": 4, "leapfrog_steps": 3}
+    inference = component("inference", "vcd", infer_steps=0, **keys)
+    state, _, rng = trained(inference, TARGET, problem, 150)
+    own = inference.posterior(state)
+    better = component("inference", "vcd", **keys).posterior(state)
+    assert own.scores() == better.scores()
+    assert own.scores()["nelbo"] > 0  # a normalised target
+    z = (own.flat - state.q.mean) / state.q.log_std.exp()
+    assert z_score(z.detach(), 0.0).abs().max() < 4
+    assert problem.score(better, rng)["ksd"] < problem.score(own, rng)["ksd"]
+
+
+def test_the_running_mean():
+    inference, state, rng = still(Quartic(), 0.4, 0.7, n_samples=5, decay=0.75)
+    state, first = inference.step(state, None, rng)
+    assert float(state.control) == pytest.approx(float(first["improved"]))
+    state, second = inference.step(state, None, rng)
+    assert float(state.control) == pytest.approx(0.75 * float(first["improved"]) + 0.25 * float(second["improved"]))
