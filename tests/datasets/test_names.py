@@ -29,6 +29,7 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offlin
         ("fashion_mnist", {"n_train": 2, "n_test": 2, "offline": "always"}),
         ("sms_spam", {"simulated": True}),
         ("two_moons", {}),
+        ("uci_classification", {}),
     ],
 )
 def test_announced_and_loaded_names_agree(name, changes):

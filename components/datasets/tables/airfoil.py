@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from components.contracts.problems import Kind, Target
-from components.contracts.roles import Dataset, Setting
+from components.contracts.problems import Target
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, why_unavailable
+from components.datasets.stand_in import FileOrSimulation
 from components.datasets.tables.put_aside import Aside, labelled
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, SimulatedData
 
 FILE = "uci_10fold/airfoil/data.csv.gz"
 SHAPE = Shape(1503, 5)
@@ -32,7 +30,7 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 @register("dataset", "airfoil")
-class Airfoil(Dataset):
+class Airfoil(FileOrSimulation):
     """Sound pressure of NACA 0012 aerofoils from frequency, angle of attack, chord, speed and thickness of the boundary layer.
 
     1,503 rows (the thesis says 1,500), five inputs; inputs and label are standardised by the training rows.  ``n_test`` rows,
@@ -45,37 +43,16 @@ class Airfoil(Dataset):
 
     Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix B.2.2."""
 
-    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
     n_test: Aside
-    simulated: bool
-    offline: Literal["simulate", "error"]
     batch_size: PositiveInt | None
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        why = None if self.simulated else why_unavailable(Path(data_dir), (FILE,), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
-        return "airfoil-sim" if self.simulated or why is not None else "airfoil"
+    def file(self) -> str:
+        return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        name = self.identity(setting.data_dir, setting.offline)
-        if name == "airfoil":
-            data = _read(locate(setting.data_dir, FILE, setting.offline))
-        else:
-            if not self.simulated:
-                why = why_unavailable(Path(setting.data_dir), (FILE,), setting.offline)
-                warnings.warn(
-                    "SIMULATED DATA: dataset=airfoil cannot be had, a random network of the same shape takes its place; "
-                    f"everything is recorded as airfoil-sim and compares with no published number ({why})",
-                    SimulatedData,
-                    stacklevel=1,  # from this file: the runner shows what components warn of
-                )
-            data = simulated_rows("airfoil", SHAPE)
+        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        data = simulated_rows("airfoil", SHAPE) if path is None else _read(path)
         rows = torch.from_numpy(data)
         return labelled(
             name,

@@ -30,6 +30,13 @@ class RawUnits(Supervised):
         return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
 
 
+def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
+    """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone."""
+    mean, std = x[kept].mean(0), x[kept].std(0, correction=0)
+    constant = std <= 1e-12 * mean.abs()  # rounding may leave a constant a deviation
+    return (x - mean) / torch.where(constant, torch.ones_like(std), std)
+
+
 def standardised(
     name: str,
     x: Tensor,
@@ -42,13 +49,11 @@ def standardised(
     setting: Setting,
 ) -> RawUnits:
     """x [N, D] and y [N, 1] standardised by the rows that are kept for training, a constant input by its mean alone."""
-    x_mean, x_std = x[kept].mean(0), x[kept].std(0, correction=0)
+    x = standardised_inputs(x, kept)
     y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
-    constant = x_std <= 1e-12 * x_mean.abs()  # rounding may leave a constant a deviation
-    x_std = torch.where(constant, torch.ones_like(x_std), x_std)
 
     def batch(rows: Rows) -> Batch:
-        xb, yb = (x[rows] - x_mean) / x_std, (y[rows] - y_mean) / y_std
+        xb, yb = x[rows], (y[rows] - y_mean) / y_std
         mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
         return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
 

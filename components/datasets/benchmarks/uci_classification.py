@@ -1,0 +1,147 @@
+"""Binary classification sets of the UCI repository on which approximate inference is compared."""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import NonNegativeInt, PositiveInt, model_validator
+
+from components.contracts.problems import Batch, Target
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.stand_in import FileOrSimulation
+from components.datasets.tables.raw_units import Rows, standardised_inputs
+from components.datasets.tables.uci_regression import Shape, simulated_rows, split_rows
+from components.figures.supervised.calibration import calibration
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+Name = Literal["breast", "crabs", "ionosphere", "pima", "sonar"]
+Table = tuple[NDArray[np.float64], NDArray[np.int_]]  # x [N, D], y [N] in {0, 1}
+SPLITS = 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A set's file, its rows and inputs once read, how many are of class 1, and how a line of the file is read."""
+
+    file: str
+    shape: Shape
+    ones: int
+    inputs: Callable[[list[str]], list[str]]
+    one: Callable[[list[str]], bool]  # class 1
+    header: bool = False
+
+
+SOURCES: dict[str, Source] = {
+    # nine grades of cells, the sample's number left out; 16 of 699 rows lack one and are dropped; 1: malignant
+    "breast": Source(
+        "classification/breast-cancer-wisconsin.data", Shape(683, 9), 239, lambda r: r[1:-1], lambda r: r[-1] == "4"
+    ),
+    # species (1: orange) and five measurements, the running number left out; 1: male
+    "crabs": Source(
+        "classification/crabs.csv",
+        Shape(200, 6),
+        100,
+        lambda r: [str(int(r[1] == "O")), *r[4:]],
+        lambda r: r[2] == "M",
+        header=True,
+    ),
+    # radar returns, the second input constant; 1: good
+    "ionosphere": Source(
+        "classification/ionosphere.csv", Shape(351, 34), 225, lambda r: r[:-1], lambda r: r[-1] == "g"
+    ),
+    # 1: diabetes within five years
+    "pima": Source(
+        "classification/pima-indians-diabetes.csv", Shape(768, 8), 268, lambda r: r[:-1], lambda r: r[-1] == "1"
+    ),
+    # energy in 60 bands; 1: metal cylinder
+    "sonar": Source("classification/sonar.csv", Shape(208, 60), 111, lambda r: r[:-1], lambda r: r[-1] == "M"),
+}
+
+
+@functools.lru_cache(maxsize=len(SOURCES))
+def _read(path: Path, name: str) -> Table:
+    source = SOURCES[name]
+    with path.open(newline="") as lines:
+        rows = [row for row in csv.reader(lines) if row and "?" not in row][source.header :]
+    x = np.array([source.inputs(row) for row in rows], dtype=np.float64)
+    return x, np.array([source.one(row) for row in rows], dtype=np.int64)
+
+
+def simulated_labels(name: str, source: Source) -> Table:
+    """As many rows, inputs and ones as a set has: class 1 is where a random network with noise is largest."""
+    rows = simulated_rows(f"{name} classes", source.shape)
+    y = np.zeros(len(rows), dtype=np.int64)
+    y[rows[:, -1].argsort()[len(rows) - source.ones :]] = 1
+    return rows[:, :-1], y
+
+
+@register("dataset", "uci_classification")
+class UciClassification(FileOrSimulation):
+    """UCI classification sets of two classes, each with 20 splits into nine tenths and one tenth.
+
+    ``split`` null: replicate r of a run takes split r.  The splits are successive permutations of numpy's legacy generator
+    with seed 1, as in ``uci_regression``; those that were published with ionosphere are exactly these.  Inputs are
+    standardised by the training rows, a constant one by its mean alone.  Where the file cannot be had a random network of
+    the same shape, named ``uci-classification-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline``
+    is error.  x [N, D], y [N, 1].
+
+    Of the six sets of the supplement five are here.  Its Table 1 counts a row too few in breast, pima, sonar and ionosphere
+    (each file's first line was taken for a header) and, for Australian credit, the values of the first input (222, 468) in
+    place of the classes (307, 383); no genuine copy of that set could be checked, so there is no checksum to load one by.
+
+    Raises DataUnavailable (a file that cannot be had), DamagedFile (one whose checksum does not fit), Misfit (more
+    replicates than splits).
+
+    Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1 and Table 1."""
+
+    target: ClassVar[Target | None] = "binary"
+    set: Name
+    split: NonNegativeInt | None
+    batch_size: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _split_exists(self) -> UciClassification:
+        if self.split is not None and self.split >= SPLITS:
+            raise ValueError(f"split: {self.set} has splits 0 to {SPLITS - 1}; lower dataset.split")
+        return self
+
+    def file(self) -> str:
+        return SOURCES[self.set].file
+
+    def genuine(self) -> str:
+        return "uci-classification"
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        split = rng.replicate if self.split is None else self.split
+        if split >= SPLITS:
+            raise Misfit(f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that")
+        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        values, classes = simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
+        kept, scored = split_rows(len(values), split)
+        x, y = standardised_inputs(torch.from_numpy(values), kept), torch.from_numpy(classes)[:, None]
+
+        def batch(rows: Rows) -> Batch:
+            mask = torch.ones(y[rows].shape, dtype=torch.bool, device=setting.device)
+            return Batch(x[rows].to(setting.device, setting.dtype), y[rows].to(setting.device), mask, 1.0)
+
+        return Supervised(
+            name,
+            "binary",
+            batch(kept),
+            batch(scored),
+            self.batch_size,
+            n_classes=2,
+            task_names=[self.set],
+            figures=[calibration],
+        )

@@ -1,0 +1,60 @@
+"""A data set of one file of the catalogue, and what is simulated in its place, under its own name, where it cannot be had."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.datasets.files import locate, why_unavailable
+from components.trouble import DataUnavailable, SimulatedData
+
+
+class FileOrSimulation(Dataset):
+    """Names, finds and announces; what a subclass adds is its file, what is simulated, and how either is read."""
+
+    kind: ClassVar[Kind] = "supervised"
+    stand_in: ClassVar[str] = "a random network of the same shape"  # what is simulated, in words
+    simulated: bool
+    offline: Literal["simulate", "error"]
+
+    def file(self) -> str:
+        """Its path in the catalogue."""
+        raise TypeError(f"{type(self).__name__} has no file")
+
+    def genuine(self) -> str:
+        """Name of the data of the file; those simulated in their place are called this and ``-sim``."""
+        return self.name
+
+    def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
+        return None if self.simulated else why_unavailable(data_dir, (self.file(),), offline)
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        why = self._why_unavailable(Path(data_dir), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
+        return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
+
+    def located(self, setting: Setting) -> Path | None:
+        """Where the file lies, its checksum checked; None: simulate, which is announced where nobody asked for it.
+
+        Raises:
+            DamagedFile: it is there and not what it should be."""
+        if self.simulated:
+            return None
+        why = self._why_unavailable(Path(setting.data_dir), setting.offline)
+        if why is None:
+            return locate(Path(setting.data_dir), self.file(), setting.offline)
+        warnings.warn(
+            f"SIMULATED DATA: {self.file()} of dataset={self.name} cannot be had, {self.stand_in} takes its place; "
+            f"everything is recorded as {self.genuine()}-sim and compares with no published number ({why})",
+            SimulatedData,
+            stacklevel=1,  # from this file: the runner shows what components warn of
+        )
+        return None

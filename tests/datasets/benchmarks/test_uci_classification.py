@@ -1,0 +1,124 @@
+"""uci_classification: what its rows are, how they are split and standardised, and what replaces absent files."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from small_problems import component
+
+from components.contracts.roles import Setting
+from components.datasets import files
+from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
+from components.datasets.tables.uci_regression import split_rows
+from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from runner.run.rng import Streams
+
+F64 = torch.float64
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
+    for cached in (files.why_unavailable, _read):
+        cached.cache_clear()
+    files.forget()
+
+
+def loaded(seed=0, replicate=0, data_dir="nowhere", **keys):
+    dataset = component("dataset", "uci_classification", **{"set": "crabs", "simulated": True} | keys)
+    setting = Setting(Path(data_dir), torch.device("cpu"), F64, 1, offline=True)
+    problem = dataset.load(Streams(seed, replicate), setting)
+    assert problem.name == dataset.identity(Path(data_dir), True)
+    return problem
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_simulated_rows_have_the_shape_and_the_classes_of_the_set(name):
+    source = SOURCES[name]
+    x, y = simulated_labels(name, source)
+    assert x.shape == (source.shape.rows, source.shape.inputs)
+    assert int(y.sum()) == source.ones
+    problem = loaded(set=name)
+    assert problem.name == "uci-classification-sim"
+    assert len(problem.train.y) == round(0.9 * len(y))
+    assert len(problem.train.y) + len(problem.test.y) == len(y)
+    # there is something to learn: the nearest of the training rows tells more than the commoner class does
+    nearest = torch.cdist(problem.test.x, problem.train.x).argmin(1)
+    right = (problem.train.y[nearest] == problem.test.y).double().mean()
+    assert right > max(source.ones, len(y) - source.ones) / len(y) - 0.05
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_genuine_rows(name):
+    source = SOURCES[name]
+    if not (REAL / source.file).is_file():
+        pytest.skip(f"RUNNER_DATA_DIR has no {source.file}")
+    x, y = _read(REAL / source.file, name)
+    assert x.shape == (source.shape.rows, source.shape.inputs)
+    assert int(y.sum()) == source.ones
+    problem = loaded(set=name, simulated=False, data_dir=REAL, replicate=2)
+    kept, scored = split_rows(len(x), 2)
+    assert problem.name == "uci-classification"
+    assert torch.isfinite(problem.train.x).all()
+    np.testing.assert_array_equal(problem.test.y[:, 0].numpy(), y[scored])
+    varies = x[kept].std(0) > 0
+    expected = (x[scored] - x[kept].mean(0))[:, varies] / x[kept][:, varies].std(0)
+    np.testing.assert_allclose(problem.test.x[:, varies].numpy(), expected, atol=1e-9)
+
+
+def test_splits_are_those_published_with_ionosphere():
+    published = REAL / "classification/permutations_iono_aadm.txt.gz"
+    if not published.is_file():
+        pytest.skip("RUNNER_DATA_DIR has no permutations of ionosphere")
+    with gzip.open(published, "rt") as lines:
+        orders = np.loadtxt(lines, delimiter=",", dtype=int)
+    for split in (0, 7, 19):
+        assert np.array_equal(np.concatenate(split_rows(351, split)), orders[split])
+
+
+def test_lines_are_read_as_the_set_has_them(tmp_path):
+    def read(name, text):
+        path = tmp_path / f"{name}.csv"
+        path.write_text(text)
+        x, y = _read(path, name)
+        return x.tolist(), y.tolist()
+
+    cells = "1000025,5,1,1,1,2,1,3,1,1,2\n1057013,8,4,5,1,2,?,7,3,1,4\n1017122,8,10,10,8,7,10,9,7,1,4\n"
+    assert read("breast", cells) == ([[5, 1, 1, 1, 2, 1, 3, 1, 1], [8, 10, 10, 8, 7, 10, 9, 7, 1]], [0, 1])
+    shells = "rownames,sp,sex,index,FL,RW,CL,CW,BD\n1,B,M,1,8.1,6.7,16.1,19,7\n200,O,F,50,23.1,20.2,46.2,52.5,21.1\n"
+    assert read("crabs", shells) == ([[0, 8.1, 6.7, 16.1, 19, 7], [1, 23.1, 20.2, 46.2, 52.5, 21.1]], [1, 0])
+
+
+def test_replicates_take_their_splits_whatever_the_seed():
+    assert torch.equal(loaded(replicate=4).test.x, loaded(seed=3, split=4).test.x)
+    assert not torch.equal(loaded(replicate=4).test.x, loaded(replicate=5).test.x)
+    problem = loaded()
+    torch.testing.assert_close(problem.train.x.std(0, correction=0), torch.ones(6, dtype=F64))
+
+
+def test_absent_files_are_simulated_loudly_or_an_error_and_damaged_ones_refused(tmp_path):
+    with pytest.warns(SimulatedData, match=r"SIMULATED DATA: classification/crabs\.csv of dataset=uci_classification"):
+        problem = loaded(simulated=False, data_dir=tmp_path)
+    assert problem.name == "uci-classification-sim"
+    with pytest.raises(DataUnavailable, match=r"classification/crabs\.csv.*offline=simulate"):
+        loaded(simulated=False, offline="error", data_dir=tmp_path)
+    damaged = tmp_path / "classification" / "crabs.csv"
+    damaged.parent.mkdir()
+    damaged.write_text("rownames,sp\n")
+    files.why_unavailable.cache_clear()
+    with pytest.raises(DamagedFile, match="sha256 expected"):
+        loaded(simulated=False, data_dir=tmp_path)
+
+
+def test_refusals():
+    with pytest.raises(ValidationError, match="splits 0 to 19"):
+        component("dataset", "uci_classification", split=20)
+    with pytest.raises(Misfit, match="replicates: crabs has 20 splits"):
+        loaded(replicate=20)
