@@ -17,7 +17,7 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, WeightSpace
+from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
     AutoregressiveVolatility,
@@ -86,6 +86,7 @@ CAPABILITIES: dict[str, type] = {
     "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,
     "network": Network,
+    "penalised": Penalised,
     "dropout": Dropout,
     "weight_space": WeightSpace,
     "affine_layers": AffineLayers,

@@ -17,7 +17,7 @@ Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 
 @runtime_checkable
 class Network(Trainable, Protocol):
-    """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C] whose parameters have a prior.
+    """A feed-forward ``nn.Module`` x [B, D] -> f [B, T, C].
 
     Dropout acts only where a generator is given: ``forward`` alone is deterministic and draws on no global state."""
 
@@ -27,9 +27,14 @@ class Network(Trainable, Protocol):
         self, f: Tensor, batch: Batch
     ) -> Tensor: ...  # f [..., B, T, C] -> [..., B], missing labels count zero
 
-    def penalty(self) -> Tensor: ...  # −log prior of the module's own parameters up to a constant, []
-
     def output_predictive(self, f: Tensor) -> Predictive: ...  # f [S, B, T, C] -> a mixture of S
+
+
+@runtime_checkable
+class Penalised(Network, Protocol):
+    """A network whose parameters can be fitted as one point: their prior does not grow without bound where it is learned."""
+
+    def penalty(self) -> Tensor: ...  # −log prior of the module's own parameters up to a constant, []
 
 
 @runtime_checkable
@@ -45,7 +50,9 @@ class WeightSpace(Protocol):
     """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian priors."""
 
     theta: nn.Parameter  # [P]
-    prior_std: Tensor  # [P]
+
+    @property
+    def prior_std(self) -> Tensor: ...  # [P]; where it is learned, gradients pass through it
 
     @property
     def shares_weights(self) -> bool: ...  # True: convolutions, of which noise on pre-activations knows nothing

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from components.contracts.attackers import Evasion
-from components.contracts.capabilities import Network
+from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
@@ -28,7 +28,7 @@ class ThreatenedDescent(DescentState):
 
 
 @register("inference", "adversarial_training")
-class AdversarialTraining(Inference[Network, Supervised, Batch, ThreatenedDescent]):
+class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDescent]):
     """Adversarial training: one network fitted to inputs that the attacker has moved as far as ``train_eps`` lets him.
 
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N; at each step ``training_attacker``, or else the
@@ -42,7 +42,7 @@ class AdversarialTraining(Inference[Network, Supervised, Batch, ThreatenedDescen
     Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
     attacks: ClassVar[bool] = True
 
@@ -53,7 +53,7 @@ class AdversarialTraining(Inference[Network, Supervised, Batch, ThreatenedDescen
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: Network, problem: Supervised, rng: Rng) -> ThreatenedDescent:
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> ThreatenedDescent:
         optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
         threat = TrainingThreat(problem, self.train_eps, rng, self.training_attacker)
         return ThreatenedDescent(network=model, optimizer=optimizer, threat=threat)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import AffineLayers
+from components.contracts.capabilities import AffineLayers, Penalised, WeightSpace
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
@@ -16,7 +16,6 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.gaussian_weights.linearised import Evidence, LinearisedPosterior, gauss_newton
 from components.inference.point.descent import Descent, descend, frozen, optimizer_of
-from components.inference.variational.mean_field_vi import WeightNetwork
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -25,17 +24,21 @@ from components.trouble import Misfit, NumericalTrouble
 MOST_WEIGHTS = 10_000  # of which all covariances are held
 
 
+class PenalisedWeights(Penalised, WeightSpace, Protocol):
+    """A network that can be fitted as one point and be asked what it says with other weights."""
+
+
 @dataclass(kw_only=True)
 class LaplaceState:
     """A network on its way down, its optimizer, and the rows whose curvature will be taken."""
 
-    network: WeightNetwork
+    network: PenalisedWeights
     optimizer: Optimizer
     train: Batch = rebuilt()
 
 
 @register("inference", "laplace")
-class LinearisedLaplace(Inference[WeightNetwork, Supervised, Batch, LaplaceState]):
+class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceState]):
     """Linearised Laplace: training to a mode of the posterior, then the Gaussian of the curvature there.
 
         θ̂ = argmin −Σ_n log p(y_n|x_n, θ) − log p(θ)        by minibatches, as ``map``
@@ -53,7 +56,7 @@ class LinearisedLaplace(Inference[WeightNetwork, Supervised, Batch, LaplaceState
     Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et al. (2021), section 2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "weight_space", "own_inputs"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
     optimizer: Descent
@@ -66,14 +69,14 @@ class LinearisedLaplace(Inference[WeightNetwork, Supervised, Batch, LaplaceState
     def asked_by_keys(self) -> dict[str, str]:
         return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
 
-    def uncertain(self, network: WeightNetwork) -> int:
+    def uncertain(self, network: PenalisedWeights) -> int:
         """m, the number of weights (the last of θ) that q is about."""
         if self.structure != "last_layer":
             return len(network.theta)
         assert isinstance(network, AffineLayers)
         return sum(part.numel() for part in network.layers(network.theta)[-1])
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> LaplaceState:
+    def init(self, model: PenalisedWeights, problem: Supervised, rng: Rng) -> LaplaceState:
         m = self.uncertain(model)
         if self.structure != "diagonal" and m > MOST_WEIGHTS:
             raise Misfit(
@@ -103,7 +106,7 @@ class LinearisedLaplace(Inference[WeightNetwork, Supervised, Batch, LaplaceState
 
     @staticmethod
     @torch.no_grad()
-    def evidence(network: WeightNetwork, train: Batch, curvature: torch.Tensor, s: torch.Tensor) -> Evidence:
+    def evidence(network: PenalisedWeights, train: Batch, curvature: torch.Tensor, s: torch.Tensor) -> Evidence:
         """What log p(D) is made of; raises NumericalTrouble where it is not finite."""
         if not torch.isfinite(curvature).all():
             raise NumericalTrouble("the network has left the finite numbers", "lower inference.lr")

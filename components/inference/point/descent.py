@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import Network
+from components.contracts.capabilities import Penalised
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Trainable)
 class DescentState:
     """A network on its way down, and its optimizer."""
 
-    network: Network
+    network: Penalised
     optimizer: Optimizer
 
 
@@ -35,14 +35,14 @@ def optimizer_of(parameters: Iterable[Tensor], descent: Descent, lr: float, mome
     return SGD(parameters, lr, momentum)
 
 
-def descend(network: Network, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
+def descend(network: Penalised, optimizer: Optimizer, batch: Batch, generator: torch.Generator | None) -> Info:
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
     Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
     return lower(network, optimizer, batch, network.log_prob(network(batch.x, generator), batch))
 
 
-def lower(network: Network, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
+def lower(network: Penalised, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
     """The same where ``fit`` [B] stands for log p(y_b|x_b)."""
     log_likelihood = batch.scale * fit.sum()
     penalty = network.penalty()

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from components.contracts.capabilities import Dropout, Network
+from components.contracts.capabilities import Dropout, Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
@@ -16,14 +16,14 @@ from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 
-class DropoutDescent(Inference[Network, Supervised, Batch, DescentState]):
+class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
     """Keys, start and posterior; a method adds its ``step``.
 
     Raises:
         Misfit: the model's dropout is 0, which would leave nothing random."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "dropout"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "dropout"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     optimizer: Descent
@@ -31,7 +31,7 @@ class DropoutDescent(Inference[Network, Supervised, Batch, DescentState]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     n_predict: PositiveInt
 
-    def init(self, model: Network, problem: Supervised, rng: Rng) -> DescentState:
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
         if isinstance(model, Dropout) and model.dropout == 0:
             raise Misfit("model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map")
         return DescentState(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))

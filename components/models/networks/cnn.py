@@ -37,7 +37,7 @@ class CNN(Model[Supervised, FeedForward]):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "weight_space", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+        {"network", "penalised", "weight_space", "log_joint", "theta_predictive", "training_start", "own_inputs"}
     )
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 

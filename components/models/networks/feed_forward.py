@@ -141,7 +141,11 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
         """f [B, T, C] of the module's own weights; with ``passes`` = S, S dropout passes at once [S, B, T, C]."""
-        layers = self.layers(self.theta)
+        return self.at(self.theta, x, generator, passes)
+
+    def at(self, theta: Tensor, x: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
+        """The same with other weights θ [P]."""
+        layers = self.layers(theta)
         h = x if self.front is None else self.front(x, layers[: self.first])
         f = self.propagate(h, lambda layer, h: F.linear(h, *layers[layer]), generator, passes)
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)

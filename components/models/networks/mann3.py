@@ -22,7 +22,7 @@ class MANN3(Dropped, Model[Supervised, FeedForward]):
     Source: Boustati (2021), section 3.5 and appendix A.1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "affine_layers"})
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "weight_space", "affine_layers"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     def offered(self) -> frozenset[str]:

@@ -22,5 +22,14 @@ class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs"}
+        {
+            "network",
+            "penalised",
+            "weight_space",
+            "affine_layers",
+            "log_joint",
+            "theta_predictive",
+            "training_start",
+            "own_inputs",
+        }
     )

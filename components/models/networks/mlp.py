@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mlp")
-class MLP(Model[Supervised, FeedForward]):
+class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
     """Multi-layer perceptron of any widths and activation, with a Gaussian prior on its weights.
 
     f(x) = W_L a(… a(W_1 x + b_1) …) + b_L: one head of C outputs per task; θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²)
     or softmax(f_t).  Also a log-density over flat parameters [K, P], for samplers and particles.
 
-    Source: Gallego (2021), eq. (3.13)."""
+    s may be learned, and biases may be points without a prior: parameters of the objective that fits q(θ), which no
+    sampler of θ would move; the density over flat parameters is then not there.
+
+    Source: Gallego (2021), eq. (3.13); Rodríguez Santana and Hernández-Lobato (2020), end of section 4.3 (learned s)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
+    offers_where: ClassVar[dict[str, str]] = {
+        "dropout": "dropout above 0",
+        "penalised": "prior_std=1.0",
+        "affine_layers": "biases=random",
+        "log_joint": "prior_std=1.0 model.biases=random",
+        "theta_predictive": "prior_std=1.0 model.biases=random",
+        "training_start": "prior_std=1.0 model.biases=random",
+    }
+    before: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
 
     widths: list[PositiveInt]
     activation: Activation
     dropout: DropoutRate
-    prior_std: PositiveFloat
+    prior_std: Literal["learned"] | PositiveFloat
+    prior_init: PositiveFloat
+    biases: Literal["random", "point"]
     noise: Literal["learned"] | PositiveFloat
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
 
     def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
+        fixed, random = self.prior_std != "learned", self.biases == "random"
+        brought = {
+            "dropout": self.dropout > 0,
+            "penalised": fixed,
+            "affine_layers": random,
+            **dict.fromkeys(("log_joint", "theta_predictive", "training_start"), fixed and random),
+        }
+        return self.offers | {capability for capability, has in brought.items() if has}
 
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
-        return FeedForward(
+    def build(self, problem: Supervised, rng: Rng) -> FeedForward | EmpiricalBayesNetwork:
+        s = self.prior_init if self.prior_std == "learned" else self.prior_std
+        network = FeedForward(
             problem,
             rng,
             widths=self.widths,
             activation=self.activation,
             dropout=self.dropout,
-            prior_std=self.prior_std,
+            prior_std=s,
             noise=self.noise,
             noise_init=self.noise_init,
             noise_spread=self.noise_spread,
         )
+        learned, point = self.prior_std == "learned", self.biases == "point"
+        if not learned and not point:
+            return network
+        return EmpiricalBayesNetwork(network, point_biases=point, learned_prior=learned, prior_std=s)

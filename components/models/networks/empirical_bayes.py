@@ -1,0 +1,94 @@
+"""A network of which some parameters have no posterior: its prior's variance, its biases."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Batch
+from components.models.networks.feed_forward import Affine, FeedForward
+
+
+class EmpiricalBayesNetwork(nn.Module):
+    """f(x) of a network whose prior N(0, σ₀²) has a learned variance, or whose biases are points, or both.
+
+    Both are parameters with a flat prior, fitted by the objective that fits the posterior of θ [P], which is the weights
+    (``point_biases``) or weights and biases.  ``prior_std`` follows log σ₀² with its gradient.
+
+    Source: Rodríguez Santana and Hernández-Lobato (2020), end of section 4.3 (σ₀²) and published code (biases)."""
+
+    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
+
+    def __init__(self, network: FeedForward, *, point_biases: bool, learned_prior: bool, prior_std: float):
+        super().__init__()
+        start = network.theta.detach()
+        network.theta.requires_grad_(False)  # where θ starts, of which it has no further part
+        self.network = network
+        self.sizes = network.pieces[::2] if point_biases else [len(start)]
+        parts = start.split(network.pieces)
+        self.theta = nn.Parameter(torch.cat(parts[::2]) if point_biases else start.clone())
+        self.biases = nn.ParameterList(b.clone() for b in parts[1::2]) if point_biases else None
+        log_variance = start.new_tensor(2 * math.log(prior_std))
+        if learned_prior:
+            self.log_prior_variance: Tensor = nn.Parameter(log_variance)  # log σ₀² []
+        else:
+            self.register_buffer("log_prior_variance", log_variance)
+
+    @property
+    def prior_std(self) -> Tensor:
+        """σ₀ of every weight [P]."""
+        return (0.5 * self.log_prior_variance).exp().expand(len(self.theta))
+
+    @property
+    def log_noise(self) -> Tensor:
+        """log σ_t² [T]."""
+        return self.network.log_noise
+
+    @property
+    def shares_weights(self) -> bool:
+        return self.network.shares_weights
+
+    @property
+    def dropout(self) -> float:
+        return self.network.dropout
+
+    def whole(self, theta: Tensor) -> Tensor:
+        """θ [..., P] with the biases in their places."""
+        if self.biases is None:
+            return theta
+        pieces = zip(theta.split(self.sizes, -1), self.biases, strict=True)
+        return torch.cat([part for w, b in pieces for part in (w, b.expand(*theta.shape[:-1], -1))], -1)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+        """f [B, T, C], or [S, B, T, C] of S dropout passes."""
+        return self.network.at(self.whole(self.theta), x, generator, passes)
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [K, B, T, C] of θ [K, P]."""
+        return self.network.outputs(self.whole(theta), x)
+
+    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""
+        return self.network.layers(self.whole(theta))
+
+    def propagate(self, x: Tensor, affine: Affine) -> Tensor:
+        return self.network.propagate(x, affine)
+
+    def log_prob(self, f: Tensor, batch: Batch) -> Tensor:
+        """Σ_t log p(y_t|f_t): f [..., B, T, C] -> [..., B]."""
+        return self.network.log_prob(f, batch)
+
+    def output_predictive(self, f: Tensor) -> Predictive:
+        """Mixture over the samples of f [S, B, T, C]."""
+        return self.network.output_predictive(f)
+
+    def hyperprior(self) -> Tensor:
+        """log p(log σ²) of the noise; the rest is flat."""
+        return self.network.hyperprior()
+
+    def penalty(self) -> Tensor:
+        """½ Σ θ²/σ₀² − log p(log σ²): of a σ₀ that stays."""
+        return 0.5 * (self.theta / self.prior_std).square().sum() - self.hyperprior()

@@ -1,0 +1,89 @@
+"""Networks whose prior variance is learned, or whose biases are points."""
+
+import math
+
+import pytest
+import torch
+from small_problems import component, real
+
+from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
+from components.models.networks.feed_forward import FeedForward
+from components.trouble import Misfit
+from runner.compose.pairs import check_pairs
+from runner.mistakes import ConfigError
+from runner.run.rng import Streams
+
+SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
+
+
+def built(**keys) -> tuple[FeedForward, EmpiricalBayesNetwork]:
+    """The same network twice: plain, and as the keys have it."""
+    problem = real(n=6)
+    plain = component("model", "mlp", prior_std=0.5, **SMALL).build(problem, Streams(3))
+    return plain, component("model", "mlp", **{"prior_std": 0.5, **SMALL, **keys}).build(problem, Streams(3))
+
+
+@pytest.mark.parametrize("keys", [{"biases": "point"}, {"prior_std": "learned"}, {"prior_std": "learned", "biases": "point"}])
+def test_begins_as_the_plain_network(keys):
+    plain, network = built(**keys)
+    x = real(n=6).train.x
+    torch.testing.assert_close(network(x), plain(x), rtol=0, atol=0)
+    torch.testing.assert_close(network.outputs(network.theta.expand(2, -1), x)[1], plain(x))
+
+
+def test_point_biases_stand_where_the_layers_have_them():
+    plain, network = built(biases="point")
+    weights = sum(out * inside for out, inside in plain.shapes)
+    assert network.theta.shape == network.prior_std.shape == (weights,)
+    assert sum(b.numel() for b in network.biases) == len(plain.theta) - weights
+    with torch.no_grad():
+        for layer, b in enumerate(network.biases):
+            b.copy_(torch.arange(len(b)) + 10.0 * layer)
+    theta = torch.randn(3, weights, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    at = 0
+    for layer, ((W, b), (out, inside)) in enumerate(zip(network.layers(theta), plain.shapes, strict=True)):
+        assert torch.equal(W, theta[:, at : at + out * inside].unflatten(1, (out, inside)))
+        assert torch.equal(b, (torch.arange(out) + 10.0 * layer).expand(3, -1).to(b))
+        at += out * inside
+
+
+def test_the_prior_follows_its_learned_variance():
+    _, network = built(prior_std="learned", prior_init=0.25)
+    torch.testing.assert_close(network.prior_std, torch.full_like(network.theta, 0.25))
+    theta = network.theta.detach() + 1
+    log_p = torch.distributions.Normal(0, network.prior_std).log_prob(theta).sum()
+    log_p.backward()
+    n, v = len(theta), 0.25**2
+    expected = -0.5 * n + 0.5 * float(theta.square().sum()) / v  # ∂/∂log σ₀² of −n/2 log σ₀² − ½ Σθ²/σ₀²
+    assert float(network.log_prior_variance.grad) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("inference", ["mean_field_vi", "aadm", "bb_alpha"])
+def test_variational_posteriors_move_what_has_no_posterior(inference):
+    problem = real(n=12)
+    method = component("inference", inference, **({"estimator": "weights"} if inference == "mean_field_vi" else {}))
+    model = component("model", "mlp", prior_std="learned", prior_init=math.exp(-2.5), biases="point", **SMALL)
+    rng = Streams(1)
+    network = model.build(problem, rng)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    state = method.init(network, problem, rng)
+    for _ in range(3):
+        state, _ = method.step(state, problem.train, rng)
+    after = dict(state.q.network.named_parameters())
+    for name in ["log_prior_variance", "biases.0", "biases.2", "network.log_noise"]:
+        assert not torch.equal(after[name], before[name]), name
+    assert torch.equal(after["network.theta"], before["network.theta"])  # only where θ began
+
+
+@pytest.mark.parametrize(
+    ("inference", "keys", "told"),
+    [
+        ("hmc", {"biases": "point"}, "set model.prior_std=1.0 model.biases=random"),
+        ("map", {"prior_std": "learned"}, "set model.prior_std=1.0"),
+        ("mean_field_vi", {"biases": "point"}, "inference.estimator=local needs affine_layers, which model=mlp lacks as configured"),
+    ],
+)  # fmt: skip
+def test_refused_before_data_are_read(inference, keys, told):
+    method = component("inference", inference, **({"estimator": "local"} if inference == "mean_field_vi" else {}))
+    with pytest.raises((ConfigError, Misfit), match=told.replace(".", r"\.")):
+        check_pairs(component("dataset", "airfoil"), component("model", "mlp", **keys), method, None)
