@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive
+from components.contracts.sequences import Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,6 +156,17 @@ class SeriesDraws(SmoothedStates, Protocol):
 
 
 @runtime_checkable
+class Forecasts(Protocol):
+    """Parameters of a series, each of which says what follows it: equal parts of a mixture."""
+
+    def forecast(
+        self, series: Series, horizon: int, generator: torch.Generator
+    ) -> Predictive: ...  # of y_{T+1} … y_{T+H} given y_1:T [S, H, dy]
+
+    def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
+
+
+@runtime_checkable
 class Played(Protocol):
     """What a decision maker has earned in t episodes, and what she would do now."""
 
@@ -232,6 +244,7 @@ POSTERIORS = {
     "smoothed_states": SmoothedStates,
     "smoothed_signal": SmoothedSignal,
     "series_draws": SeriesDraws,
+    "forecasts": Forecasts,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
     "analyses": Analyses,

@@ -23,7 +23,7 @@ SHOWS: dict[Kind, tuple[Sees, ...]] = {
     "supervised": ("minibatch", "whole"),
     "unlabelled": ("minibatch", "whole"),
     "density": ("minibatch", "whole"),  # both are empty: a density has no data
-    "sequence": ("observation", "series"),
+    "sequence": ("observation", "series", "whole", "minibatch"),  # but for the first, all are the whole series
     "game": ("episode",),
 }
 

@@ -23,6 +23,19 @@ class Series(NamedTuple):
     x: Tensor | None = None  # regressors [T, p]
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
 
+    @property
+    def scale(self) -> float:
+        """A series stands for itself alone."""
+        return 1.0
+
+    @property
+    def n_rows(self) -> int:
+        return 1
+
+    def part(self, rows: Tensor | slice, scale: float) -> Series:
+        """Itself: there is one row."""
+        return self
+
 
 class Clean(NamedTuple):
     """What a contamination is shown: the clean observations, and of what lies behind them as much as is known."""

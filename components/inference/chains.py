@@ -14,20 +14,25 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Problem
+from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.posteriors.draws import Draws
 from components.problems.density import Density
+from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.trouble import NumericalTrouble
 
-Sampled = Supervised | Density  # the problems that have a log joint
-Seen = Batch | None  # rows of a supervised problem, or nothing: a density has no data
+Sampled = Supervised | Density | Sequence  # the problems that have a log joint
+Seen = Batch | Series | None  # rows of a supervised problem, a whole series, or nothing: a density has no data
 
-OF_DRAWS = frozenset({"predicts", "redraws", "holds_draws", "writes_files"})  # what a sampler's posterior keeps
-PREDICTS_LABELS = {"supervised": frozenset({"theta_predictive"})}  # what a log joint is asked where labels are scored
+OF_DRAWS = frozenset(
+    {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
+)  # what a sampler's posterior keeps
+# What a log joint is asked where labels are scored, or what follows a series.
+PREDICTS_LABELS = {"supervised": frozenset({"theta_predictive"}), "sequence": frozenset({"forecasts_series"})}
 
 
 @dataclass(kw_only=True)

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
 from components.contracts.problems import Batch
+from components.contracts.sequences import Series
 from components.trouble import Misfit
 
 
-def log_joint(model: LogJoint, theta: Tensor, batch: Batch | None) -> Tensor:
+def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> Tensor:
     """log p(θ) + N/B Σ_b log p(y_b | θ), an unbiased estimate of the log joint of all N rows; θ [K, P] -> [K].
 
     ``batch`` None stands for no data (a density problem).
@@ -22,12 +23,12 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Batch | None) -> Tensor:
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
-def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | None) -> tuple[Tensor, Tensor]:
+def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> tuple[Tensor, Tensor]:
     """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
-    if batch is not None and isinstance(model, ClosedFormScore):
+    if isinstance(batch, Batch) and isinstance(model, ClosedFormScore):
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
@@ -42,9 +43,9 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | None) -> t
     return value.detach(), gradient
 
 
-def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | None) -> Tensor:
+def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
-    if batch is None or not isinstance(model, ClosedFormScore):
+    if not isinstance(batch, Batch) or not isinstance(model, ClosedFormScore):
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():
         return model.score(theta.detach(), batch, False)[1]

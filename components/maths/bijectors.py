@@ -79,12 +79,17 @@ class Simplex:
         return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device)  # pieces after the k-th, n + 1 − k
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        log_x, log_jacobian = self.log_forward(theta)
+        return log_x.exp(), log_jacobian
+
+    def log_forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """log x, which is a number where x is too small for one, and the log-Jacobian of x."""
         left = self._left(theta.shape[-1], theta)
         logit = theta - left.log()
         log_z, log_rest = logsigmoid(logit), logsigmoid(-logit)
         zero = torch.zeros_like(theta[..., :1])
         log_x = torch.cat([log_z, zero], -1) + torch.cat([zero, log_rest.cumsum(-1)], -1)
-        return log_x.exp(), (log_z + left * log_rest).sum(-1)
+        return log_x, (log_z + left * log_rest).sum(-1)
 
     def inverse(self, x: Tensor) -> Tensor:
         after = x.flip(-1).cumsum(-1).flip(-1)[..., 1:]  # Σ_{j>k} x_j

@@ -38,6 +38,8 @@ _OF: dict[Kind, set[str]] = {
         "error",
         "weight_ess",
     }
+    | {"log_likelihood", "accuracy", "predictive_entropy", "log_score", "mae", "interval_score", "interval_score_2sd"}
+    | {"coverage95", "crps", "nelbo", "objective"}
     | {"beta_selected", "beta_of_replicate", "beta_most_often"},
     "game": {"reward", "total_reward"},
 }

@@ -9,10 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import ThetaPredictive
+from components.contracts.capabilities import ForecastsSeries, LogJoint, ThetaPredictive
 from components.contracts.capabilities.densities import Constrains
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
+from components.contracts.sequences import Series
+
+FORECASTS = 500  # draws whose forecasts are mixed
 
 
 @dataclass(frozen=True)
@@ -119,11 +122,44 @@ class Draws:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
+        return self.predictive(self._equal(generator), x)
+
+    def _equal(self, generator: torch.Generator) -> Tensor:
+        """Parameters of equal weight, for predictives are mixtures of such: all draws; where the chains are before one is
+        kept."""
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
-        if self.log_weights is not None and self.n_draws:  # predictives are mixtures with equal weights
+        if self.log_weights is not None and self.n_draws:
             rows = torch.multinomial(self.weights, len(theta), replacement=True, generator=generator)
             theta = theta[rows]
-        return self.predictive(theta, x)
+        return theta
+
+    def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> Predictive:
+        """What follows a series: the mixture over at most 500 draws, evenly spaced.
+
+        Raises TypeError when their model forecasts nothing."""
+        if not isinstance(self.model, ForecastsSeries):
+            raise TypeError(
+                f"{type(self.model).__name__} forecasts nothing: it has no forecast(theta, series, horizon)"
+            )
+        with torch.no_grad():
+            return self.model.forecast(_spaced(self._equal(generator), FORECASTS), series, horizon)
+
+    def log_likelihood(self, series: Series) -> Tensor:
+        """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before one is kept.
+
+        Raises TypeError when their model has no likelihood."""
+        if not isinstance(self.model, LogJoint):
+            raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
+        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        with torch.no_grad():
+            return self.model.log_likelihood(_spaced(theta, FORECASTS), series).sum(1)
+
+
+def _spaced(theta: Tensor, most: int) -> Tensor:
+    """So many of the rows, evenly spaced, or all."""
+    if len(theta) <= most:
+        return theta
+    return theta[torch.linspace(0, len(theta) - 1, most, device=theta.device).round().long()]
 
 
 @dataclass(frozen=True)

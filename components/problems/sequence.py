@@ -12,7 +12,15 @@ from torch import Tensor
 
 from components.contracts.attackers import Contamination, Injection
 from components.contracts.capabilities import KnownParameters
-from components.contracts.posteriors import Analyses, FilteredStates, SeriesDraws, SmoothedSignal, SmoothedStates
+from components.contracts.posteriors import (
+    Analyses,
+    FilteredStates,
+    Forecasts,
+    HoldsDraws,
+    SeriesDraws,
+    SmoothedSignal,
+    SmoothedStates,
+)
 from components.contracts.problems import Kind, Sees
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Beside, Rng
@@ -136,6 +144,11 @@ class Sequence:
         largest = size.topk(min(most, times)).indices[:most]
         return sorted(int(t) + 1 for t in largest if size[t] > 0)
 
+    @property
+    def series(self) -> Series:
+        """All that is seen."""
+        return Series(self.observations, self.regressors, self.missing if bool(self.missing.any()) else None)
+
     def length(self, sees: Sees) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
         return self.observations.shape[1] if sees == "observation" else None
@@ -144,8 +157,8 @@ class Sequence:
         """Times start+1 … stop, of which there are T; or the whole series at every step."""
         y, x, missing = self.observations, self.regressors, self.missing
         some = missing.any(0).tolist()  # asked once: at every step it would make an accelerator wait
-        if sees == "series":
-            series = Series(y, x, missing if any(some) else None)
+        if sees != "observation":
+            series = self.series
             for step in range(start + 1, stop + 1):
                 yield step, series
             return
@@ -153,14 +166,17 @@ class Sequence:
             now = t - 1
             yield t, Observation(t, y[:, now], None if x is None else x[now], missing[:, now] if some[now] else None)
 
-    def score(self, posterior: SmoothedStates, rng: Rng) -> dict[str, Tensor | float]:
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
         """Scores over the times filtered so far, or over all of a smoothed series, [R] each; without the truth, only the
         predictive ones.
 
         NMSE and 90 % coverage, means over state dimensions and each of them, of the NMSE the median too; where the truth of
         the signal E[y_t | x_t] alone is known, of a smoother NMSE of it, and its coverage by the intervals of new observations.
         Of a filter the median absolute error of its one-step predictions of the observations (``scoring``); of draws of
-        parameters their means and convergence.  Where observations are missing, their number."""
+        parameters their means and convergence, and where the states are summed out the log-likelihood, averaged over the
+        draws.  Where observations are missing, their number."""
+        if isinstance(posterior, Forecasts):
+            return self._of_parameters(posterior)
         found = _known(posterior, len(self.state_names))
         if found is None:
             return {}
@@ -196,8 +212,21 @@ class Sequence:
             out["missing"] = missing.sum(1).to(self.observations)
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
-    def draw(self, posterior: SmoothedStates, rng: Rng) -> dict[str, Figure]:
+    def _of_parameters(self, posterior: Forecasts) -> dict[str, Tensor | float]:
+        """Scores of parameters without states, of one series."""
+        out: dict[str, Tensor | float] = {"log_likelihood": float(posterior.log_likelihood(self.series).mean())}
+        if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
+            known = self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            found = filtering.parameter_scores(posterior, known)
+            out |= {name: float(value) for name, value in found.items()}
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn: dict[str, Figure] = {}
+        if isinstance(posterior, Forecasts):
+            return drawn
         found = _known(posterior, len(self.state_names))
         if found is not None:
             for figure in self.figures:

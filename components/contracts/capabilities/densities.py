@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.contracts.sequences import Series
 
 
 class Constrains(Protocol):
@@ -22,7 +23,7 @@ class LogJoint(Protocol):
     """A target log-density over flat, unconstrained parameters θ [K, P]: K chains or particles at once.
 
     Where parameters are constrained (a scale, a simplex), ``log_prior`` holds the log-Jacobian of ``constrain``.  The batch
-    of a density is None: its log-likelihood is [K, 0]."""
+    of a density is None: its log-likelihood is [K, 0].  That of a sequence is the whole series, [K, 1]."""
 
     @property
     def dim(self) -> int: ...  # P
@@ -34,7 +35,7 @@ class LogJoint(Protocol):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
-    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor: ...  # [K, B], unscaled
+    def log_likelihood(self, theta: Tensor, batch: Batch | Series) -> Tensor: ...  # [K, B], unscaled
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
 

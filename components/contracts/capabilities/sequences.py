@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
 from components.maths.compiled.elevation_map import Dem
 
@@ -111,6 +112,23 @@ class Parameterised(Protocol):
     def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
 
     def at(self, theta: Tensor) -> StateSpace: ...  # the model whose k-th replicate has parameters θ_k [K, P]
+
+
+@runtime_checkable
+class ForecastsSeries(Protocol):
+    """What K parameter sets say of the observations that follow a series, its hidden states summed out."""
+
+    def forecast(
+        self, theta: Tensor, series: Series, horizon: int
+    ) -> Predictive: ...  # θ [K, P]; of y_{T+1} … y_{T+H} given y_1:T, a mixture of K, [K, H, dy]
+
+
+@runtime_checkable
+class CategoricalSeries(Protocol):
+    """A series of class numbers 0 … C − 1, one at a time."""
+
+    @property
+    def n_classes(self) -> int: ...  # C
 
 
 @runtime_checkable

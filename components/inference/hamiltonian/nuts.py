@@ -33,7 +33,8 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
 
     Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6; Bardenet (2021), section 4.4.6."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS

@@ -11,6 +11,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from components.contracts.capabilities import Conditionals, LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Chains, Sampled, Seen, collected, moved, started
@@ -57,6 +58,7 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
 
     @torch.no_grad()
     def step(self, state: GibbsState, batch: Seen, rng: Rng) -> tuple[GibbsState, Info]:
+        assert not isinstance(batch, Series)  # no series has conditionals of this kind
         model, theta = state.model, state.theta
         B = len(model.blocks)
         if self.scan == "systematic":

@@ -111,7 +111,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         control = self.refreshed(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
-            assert batch is not None  # as ``init`` has seen to
+            assert isinstance(batch, Batch)  # as ``init`` has seen to
             value, gradient, variance = self._halved(control, model, theta, batch)
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:

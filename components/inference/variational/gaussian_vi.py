@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, untrained
@@ -19,6 +20,7 @@ from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
 from components.posteriors.variational import GaussianPosterior
+from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -32,7 +34,7 @@ class GaussianFitting(Fitting[GlobalGaussian]):
 
     base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
     model: LogJoint = rebuilt()
-    train: Batch | None = rebuilt()  # None: a density
+    train: Batch | Series | None = rebuilt()  # None: a density
 
 
 @register("inference", "gaussian_vi")
@@ -43,7 +45,8 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
 
     ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log L_pp among φ; θ [P].  KL is
     in closed form where the model says that its prior is Gaussian, otherwise in part by the draws.  A density is its own
-    log p(θ), without rows (N = 1).  ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it.
+    log p(θ), without rows; a series is one row.
+    ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it.
     The posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it, which predict and estimate −L of the
     training rows (``nelbo``).  Info: the terms of the bound for the
     whole data set in nats (``elbo``), and the norm of ĝ / N.
@@ -54,7 +57,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
 
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
     gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
@@ -86,9 +89,10 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", self.noise
         )
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
-        train = problem.train if isinstance(problem, Supervised) else None
+        whole: Batch | Series | None = problem.train if isinstance(problem, Supervised) else None
+        whole = problem.series if isinstance(problem, Sequence) else whole
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, train)
+        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, whole)
 
     def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
         rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch
+from components.contracts.sequences import Series
 from components.inference.chains import Sampled
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
 from components.problems.supervised import Supervised
@@ -47,6 +48,8 @@ class JointByRows:
         """log p(y_b | θ_sb) [S, B] of θ [S, B, P], or of one θ for all rows [S, 1, P]; 0 of a density, which has no data.
 
         Where rows have a θ each the model is asked for all B² pairs, of which B are read."""
+        if isinstance(batch, Series):
+            return self.model.log_likelihood(theta[:, 0], batch)  # one row, whatever the noise
         if not isinstance(batch, Batch):
             return theta.new_zeros(len(theta), batch.n_rows)
         if theta.shape[1] == 1:
@@ -138,7 +141,7 @@ class GlobalGaussian(nn.Module):
         return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
 
     @torch.no_grad()
-    def elbo(self, whole: Batch, noise: Tensor) -> Tensor:
+    def elbo(self, whole: Batch | Series, noise: Tensor) -> Tensor:
         """The bound of all N rows [] by K draws, ε [K, P]."""
         value = -self.kl()
         for start in range(0, whole.n_rows, CHUNK):

@@ -156,6 +156,11 @@ class Unknowns:
         drawn = [law.inverse(law.draw(n, generator)) for law in self._laws.values()]
         return torch.stack(drawn, 1).to(self._like)  # [n, P]
 
+    @property
+    def medians(self) -> Tensor:
+        """θ of the priors' centres [P]: their medians, and the mean of a stretched beta."""
+        return torch.stack([law.inverse(self._like.new_tensor([law.centre])) for law in self._laws.values()]).squeeze(1)
+
     def log_prior(self, theta: Tensor) -> Tensor:
         total = theta.new_zeros(len(theta))
         for law, value in zip(self._laws.values(), theta.unbind(1), strict=True):

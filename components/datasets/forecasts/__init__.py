@@ -1,0 +1,1 @@
+"""Series of which the last observations are to be forecast."""

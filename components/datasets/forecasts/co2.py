@@ -1,0 +1,98 @@
+"""Monthly carbon dioxide at Mauna Loa, or a simulated series in its place."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.files import locate, why_unavailable
+from components.problems.forecasting import Forecasting, Origin, split
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import DataUnavailable, Misfit, SimulatedData
+
+FILE = "timeseries/co2_mauna_loa.csv"
+MONTHS = 637  # of the record: January 1965 to January 2018
+
+
+def simulated() -> Tensor:
+    """A record like it [637], in ppm: a bent trend, a season of twelve months and noise, from a seed of its own."""
+    t = torch.arange(MONTHS, dtype=torch.float64) / 12
+    noise = torch.randn(MONTHS, generator=torch.Generator().manual_seed(1965), dtype=torch.float64)
+    season = 2.8 * torch.sin(2 * math.pi * (t - 0.08)) + 0.7 * torch.sin(4 * math.pi * t)
+    return 319.5 + 0.9 * t + 0.014 * t.square() + season + 0.3 * noise
+
+
+@register("dataset", "co2")
+class CO2(Dataset[Forecasting]):
+    """Monthly concentrations of carbon dioxide at Mauna Loa, of which the first years are seen and the next are to be forecast.
+
+    y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a standard deviation: of the months
+    seen (``train``), of all 637 months of the record, those to be forecast and all later ones included (``record``, as the
+    published errors have it), or none (ppm).  Where the file cannot be had a simulated record takes its place, named
+    ``co2-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+
+    Raises DataUnavailable, DamagedFile (a file whose checksum does not fit), Misfit (more months than there are).
+
+    Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM"."""
+
+    kind: ClassVar[Kind] = "sequence"
+
+    n_train: Annotated[int, Field(ge=2)]
+    n_ahead: PositiveInt
+    origin: Origin
+    standardise: Literal["train", "record", "none"]
+    simulated: bool
+    offline: Literal["simulate", "error"]
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error."""
+        if self.simulated:
+            return f"{self.name}-sim"
+        why = why_unavailable(Path(data_dir), (FILE,), offline)
+        if why is not None and self.offline == "error":
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated record")
+        return self.name if why is None else f"{self.name}-sim"
+
+    def load(self, rng: Rng, setting: Setting) -> Forecasting:
+        name, record = self.identity(setting.data_dir, setting.offline), simulated()
+        if name == self.name:
+            record = torch.from_numpy(np.loadtxt(locate(setting.data_dir, FILE, setting.offline)))
+        elif not self.simulated:
+            warnings.warn(
+                f"SIMULATED DATA: {FILE} cannot be had, a simulated record takes its place; everything is recorded as "
+                f"{name} and compares with no published number",
+                SimulatedData,
+                stacklevel=1,  # from this file: the runner shows what components warn of
+            )
+        n = self.n_train + self.n_ahead
+        if n > len(record):
+            raise Misfit(
+                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} that is {n} months, the record has "
+                f"{len(record)}"
+            )
+        about = {"train": record[: self.n_train], "record": record, "none": torch.tensor([0.0])}[self.standardise]
+        scale = 1.0 if self.standardise == "none" else float(about.std(correction=0))
+        y = (record[:n] - about.mean()) / scale
+        whole = Sequence(
+            name=name,
+            states=None,
+            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            system=None,
+            state_names=["CO2"],
+            about={"unit": f"{scale:g} ppm"},
+        )
+        return split(whole, self.n_ahead, self.origin)

@@ -1,0 +1,1 @@
+"""Mathematics of series whose hidden states are summed out."""

@@ -1,0 +1,88 @@
+"""The Kalman filter of one series for K sets of variances at once, every number of which can be differentiated twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LinearSystem:
+    """z_0 ~ N(m_0, s_0² I), z_t = G z_{t−1} + c + N(0, diag q), x_t = F z_t + a + N(0, r), one number x_t; the same for all
+    sets but for q [K, d] and r [K]."""
+
+    G: Tensor  # [d, d]
+    c: Tensor  # [d]
+    F: Tensor  # [d]
+    a: Tensor  # []
+    m0: Tensor  # [d]
+    s0: float  # 0: z_0 is m_0
+
+    def like(self, other: Tensor) -> LinearSystem:
+        """With the dtype and on the device of another tensor."""
+        G, c, F, a, m0 = (matrix.to(other) for matrix in (self.G, self.c, self.F, self.a, self.m0))
+        return LinearSystem(G, c, F, a, m0, self.s0)
+
+
+@dataclass(frozen=True)
+class StateMoments:
+    """N(m, P) of the state of each set."""
+
+    m: Tensor  # [K, d]
+    P: Tensor  # [K, d, d]
+
+    def ahead(self, system: LinearSystem, q: Tensor) -> StateMoments:
+        """One time further: m⁻ = G m + c, P⁻ = G P Gᵀ + Q."""
+        m = torch.addmm(system.c, self.m, system.G.T)
+        return StateMoments(m, system.G @ self.P @ system.G.T + torch.diag_embed(q))
+
+    def of_observation(self, system: LinearSystem, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean F m + a and variance S = F P Fᵀ + r of x [K], and P Fᵀ [K, d]."""
+        spread = self.P @ system.F
+        return self.m @ system.F + system.a, spread @ system.F + r, spread
+
+
+def first(system: LinearSystem, sets: int) -> StateMoments:
+    """Those of z_0."""
+    d = len(system.m0)
+    P = system.s0**2 * torch.eye(d, dtype=system.m0.dtype, device=system.m0.device)
+    return StateMoments(system.m0.expand(sets, d), P.expand(sets, d, d))
+
+
+def filtered(system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]) -> tuple[Tensor, StateMoments]:
+    """log p(x_1:T) [K] and the moments of z_T given x_1:T, for x [T]; times that are not ``seen`` are passed over.
+
+        S = F P⁻ Fᵀ + r,  m = m⁻ + P⁻ Fᵀ (x − F m⁻ − a)/S,  P = P⁻ − P⁻ Fᵀ F P⁻/S,  log p = Σ_t log N(x_t | F m⁻ + a, S)
+
+    Source: Särkkä (2013), theorem 4.2."""
+    now = first(system, len(r))
+    errors, variances = [], []
+    for value, there in zip(x.unbind(), seen, strict=True):
+        now = now.ahead(system, q)
+        if not there:
+            continue
+        mean, S, spread = now.of_observation(system, r)
+        error, root = value - mean, S.rsqrt().unsqueeze(1)
+        unit = root * spread  # P⁻ Fᵀ / √S: both updates in symmetric form  # [K, d]
+        m = torch.addcmul(now.m, unit, error.unsqueeze(1) * root)
+        now = StateMoments(m, torch.baddbmm(now.P, unit.unsqueeze(2), unit.unsqueeze(1), alpha=-1))
+        errors.append(error)
+        variances.append(S)
+    if not errors:
+        return r.new_zeros(len(r)), now
+    error, S = torch.stack(errors, 1), torch.stack(variances, 1)  # [K, times seen]
+    return -0.5 * (error.square() / S + S.log() + math.log(2 * math.pi)).sum(1), now
+
+
+def forecast(system: LinearSystem, q: Tensor, r: Tensor, now: StateMoments, horizon: int) -> tuple[Tensor, Tensor]:
+    """Means and variances of x_{T+1} … x_{T+H} [K, H] each, from the moments of z_T."""
+    means, variances = [], []
+    for _ in range(horizon):
+        now = now.ahead(system, q)
+        mean, S, _ = now.of_observation(system, r)
+        means.append(mean)
+        variances.append(S)
+    return torch.stack(means, 1), torch.stack(variances, 1)

@@ -1,0 +1,143 @@
+"""Dynamic linear models of a series of numbers, built from blocks, their states summed out."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat
+from torch import Tensor, nn
+
+from components.contracts.capabilities import CategoricalSeries
+from components.contracts.predictive import GaussianMixture
+from components.contracts.roles import Model
+from components.contracts.sequences import Series
+from components.contracts.streams import Rng
+from components.maths.series.linear_filter import LinearSystem, StateMoments, filtered, forecast
+from components.models.state_space.unknown import OfScale, Priors, Unknowns
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import Misfit
+
+Trend = Literal["linear", "level", "autoregressive"]
+NOISES: dict[Trend, list[str]] = {  # of a trend's states, in their order
+    "linear": ["level_sd", "slope_sd"],
+    "level": ["level_sd"],
+    "autoregressive": ["transition_sd"],
+}
+COEFFICIENT, CONSTANT, LOADING, OFFSET = 0.5, 1.0, 3.0, 0.5  # of the autoregression of appendix 2.B.1
+
+
+class NoisePriors(Priors):
+    """Priors of standard deviations; those of noises that no block has are not used."""
+
+    observation_sd: OfScale
+    level_sd: OfScale
+    slope_sd: OfScale
+    seasonal_sd: OfScale
+    transition_sd: OfScale
+
+
+def cycle(period: int) -> Tensor:
+    """G of a season [p, p], z_1 ← z_p and z_j ← z_{j−1}, as appendix 2.B.1 prints it for p = 12."""
+    return torch.eye(period, dtype=torch.float64).roll(1, 0)
+
+
+def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
+    """The matrices of a trend, and of a season beside it, in float64."""
+    size, simple = len(NOISES[trend]), trend == "autoregressive"
+    ones = torch.ones(size, size, dtype=torch.float64)
+    blocks = [COEFFICIENT * ones if simple else ones.triu()]  # of level and slope: level + slope, slope
+    if period is not None:
+        blocks.append(cycle(period))
+    G = torch.block_diag(*blocks)
+    c, F = torch.zeros_like(G[0]), torch.zeros_like(G[0])
+    F[0], c[0] = (LOADING, CONSTANT) if simple else (1.0, 0.0)
+    if period is not None:
+        F[size] = 1.0  # (1, 0, …, 0) of the season
+    return LinearSystem(G, c, F, F.new_tensor(OFFSET if simple else 0.0), torch.zeros_like(F), initial_sd)
+
+
+class DynamicLinear(Unknowns, nn.Module):
+    """``LogJoint`` of the standard deviations of a dynamic linear model, ``ForecastsSeries`` and ``WarmStart``.
+
+    θ [K, P] holds their logarithms, in the order of ``names``; those of the states come after that of the observations."""
+
+    def __init__(
+        self, made: LinearSystem, noises: dict[str, int], priors: NoisePriors, start: Literal["prior", "median"]
+    ):
+        super().__init__()
+        self.system, self.noises, self.start = made, noises, start
+        given = priors.given
+        self.declare({name: given[name] for name in ("observation_sd", *noises)}, made.m0)
+        self.names, self.dim = self.parameter_names, 1 + len(noises)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.draw_prior(n, generator)  # [n, P]
+
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of the prior, or its medians [n, P]."""
+        return self.draw_prior(n, generator) if self.start == "prior" else self.medians.expand(n, -1).clone()
+
+    def _variances(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """r [K], and q of each state [K, d]."""
+        variances = (2 * theta).exp()
+        repeats = torch.tensor(list(self.noises.values()), device=theta.device)
+        return variances[:, 0], variances[:, 1:].repeat_interleave(repeats, 1)
+
+    def _filtered(self, theta: Tensor, series: Series) -> tuple[Tensor, StateMoments, Tensor, Tensor]:
+        """log p(x_1:T | θ) [K], the moments of z_T, and the variances."""
+        r, q = self._variances(theta)
+        x = series.y[0, :, 0]
+        there = ~x.isnan()
+        value, last = filtered(self.system, q, r, x, there.tolist())
+        return value, last, r, q
+
+    def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
+        return self._filtered(theta, series)[0].unsqueeze(1)  # log ∫ p(x, z | θ) dz  # [K, 1]
+
+    def forecast(self, theta: Tensor, series: Series, horizon: int) -> GaussianMixture:
+        _, last, r, q = self._filtered(theta, series)
+        mean, variance = forecast(self.system, q, r, last, horizon)
+        return GaussianMixture(mean.unsqueeze(2), variance.unsqueeze(2))  # [K, H, 1]
+
+
+@register("model", "dlm")
+class Dlm(Model[Sequence, DynamicLinear]):
+    """Dynamic linear model: a trend and a season, whose variances are unknown.
+
+        x_t = F z_t + a + N(0, σ²_obs),   z_t = G z_{t−1} + c + N(0, diag σ²),   z_0 ~ N(0, s₀² I),   t = 1 … T
+
+    ``linear``: level ← level + slope, slope ← slope, x is the level; ``level``: without slope; with a period p, z_1 ← z_p and
+    z_j ← z_{j−1} of p effects besides, of which x has the first.  ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½.  The
+    states z are summed out by the Kalman filter for K parameter sets at once; θ [K, P] are the logarithms of the standard
+    deviations, and the prior has the Jacobian.  A large s₀ is a diffuse first state, s₀ = 0 starts from z_0 = 0.  A missing
+    observation is passed over.  One series of one number at a time, log p(x | θ) [K, 1].
+
+    Raises Misfit when there are several series or numbers, or class numbers.
+
+    Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+
+    trend: Trend
+    period: Annotated[int, Field(ge=2)] | None
+    initial_sd: NonNegativeFloat
+    start: Literal["prior", "median"]
+    unknown: NoisePriors
+
+    def build(self, problem: Sequence, rng: Rng) -> DynamicLinear:
+        y = problem.observations
+        if len(y) > 1 or y.shape[2] != 1:
+            raise Misfit(
+                f"model={self.name}: takes one series of one number at a time, dataset={problem.name} holds {len(y)} of "
+                f"{y.shape[2]}"
+            )
+        if isinstance(problem.system, CategoricalSeries):
+            raise Misfit(f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm")
+        noises = dict.fromkeys(NOISES[self.trend], 1)
+        if self.period is not None:
+            noises["seasonal_sd"] = self.period
+        made = system(self.trend, self.period, self.initial_sd).like(y)
+        return DynamicLinear(made, noises, self.unknown, self.start)

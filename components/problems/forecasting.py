@@ -1,0 +1,88 @@
+"""Sequence problems with a future: methods see the first observations, and their forecasts of the others are scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import Forecasts, SmoothedStates
+from components.contracts.predictive import Categorical, Predictive, concatenate
+from components.contracts.sequences import Series
+from components.contracts.streams import Rng
+from components.figures.sequences.forecast import forecast
+from components.metrics.forecasts import of_classes, of_numbers
+from components.problems.sequence import Sequence
+from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Origin = Literal["end", "before"]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What holds class numbers: ``CategoricalSeries``."""
+
+    n_classes: int
+
+
+@dataclass(kw_only=True)
+class Forecasting(Sequence):
+    """A series whose last H observations no method sees.
+
+    ``origin: end`` forecasts all of them from the end of what was seen; ``before`` each from all that came before it, the
+    parameters being still those learnt from what was seen."""
+
+    future: Tensor  # [R, H, dy]; NaN: not observed
+    origin: Origin = "end"
+
+    def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
+        """What is said of the future [S, H, dy]."""
+        horizon, seen = self.future.shape[1], self.series
+        if self.origin == "end":
+            return posterior.forecast(seen, horizon, rng.at("evaluation", 0))
+        parts = []
+        for h in range(horizon):
+            y = torch.cat([self.observations, self.future[:, :h]], 1)
+            grown = Series(y, None, y.isnan().any(-1))
+            parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))  # the same draws at every time
+        return concatenate(parts)
+
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+        """Of parameters the scores of their forecasts, with the log-likelihood of what was seen, averaged over their draws; of
+        anything else those of a sequence."""
+        out = super().score(posterior, rng)
+        if isinstance(posterior, Forecasts):
+            found, y = self.forecast(posterior, rng), self.future[0]
+            out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
+        return out
+
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+        drawn = super().draw(posterior, rng)
+        if isinstance(posterior, Forecasts):
+            drawn |= forecast(self.observations[0, :, 0], self.future[0, :, 0], self.forecast(posterior, rng))
+        return drawn
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
+
+
+def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
+    """A sequence without its last observations, which become the future.
+
+    Raises:
+        Misfit: nothing is left to be seen.
+    """
+    n = whole.observations.shape[1] - n_ahead
+    if n < 1:
+        raise Misfit(f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from")
+    kept = {name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")}
+    for name in ("states", "means", "clean"):
+        kept[name] = None if kept[name] is None else kept[name][:, :n]
+    return Forecasting(
+        **(kept | {"observations": whole.observations[:, :n]}), future=whole.observations[:, n:], origin=origin
+    )
