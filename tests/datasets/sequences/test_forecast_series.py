@@ -1,0 +1,109 @@
+"""Series of which the last observations are to be forecast."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.roles import Setting
+from components.datasets.forecasts import co2
+from components.trouble import DataUnavailable, Misfit, SimulatedData
+from runner.run.rng import Streams
+
+REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
+needs_file = pytest.mark.skipif(
+    not (REAL / co2.FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {co2.FILE}"
+)
+
+
+def test_alternating():
+    problem, _ = load("alternating")
+    assert problem.observations.shape == (1, 100, 1)
+    assert problem.observations[0, :4, 0].tolist() == [0, 1, 0, 1]
+    assert problem.future[0, :, 0].tolist() == [0, 1, 0, 1, 0]
+    assert problem.system.n_classes == 5
+
+
+def test_nothing_is_left_to_learn_from():
+    with pytest.raises(Misfit, match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from"):
+        load("alternating", n_steps=12, n_ahead=12)
+
+
+def test_dlm_sim_has_the_moments_of_its_stationary_law():
+    """z: mean 2, variance σ²_tr/(1 − ¼); x = 3z + ½ + noise, cov(x_t, x_{t+1}) = 9 · ½ var z."""
+    problem, _ = load("dlm_sim", n_steps=20_000, n_ahead=1, observation_sd=0.5, transition_sd=0.8)
+    x = problem.observations[0, 100:, 0]
+    variance = 0.64 / 0.75
+    assert float(x.mean()) == pytest.approx(6.5, abs=0.15)
+    assert float(x.var()) == pytest.approx(9 * variance + 0.25, rel=0.05)
+    centred = x - x.mean()
+    assert float((centred[1:] * centred[:-1]).mean()) == pytest.approx(4.5 * variance, rel=0.08)
+    assert problem.system.parameters == {"observation_sd": 0.5, "transition_sd": 0.8}
+
+
+def test_dlm_sim_starts_at_zero():
+    """z_0 = 0, so that x_1 = 3.5 where there is hardly any noise, then 5.0, 5.75, …"""
+    problem, _ = load("dlm_sim", n_steps=5, n_ahead=1, observation_sd=1e-9, transition_sd=1e-9)
+    assert torch.allclose(problem.observations[0, :, 0], torch.tensor([3.5, 5.0, 5.75, 6.125], dtype=torch.float64),
+                          atol=1e-6)  # fmt: skip
+
+
+def test_hmm_sim_is_drawn_anew_with_the_seed():
+    first, _ = load("hmm_sim")
+    again, _ = load("hmm_sim")
+    other, _ = load("hmm_sim", seed=1)
+    assert torch.equal(first.observations, again.observations)
+    assert not torch.equal(first.observations, other.observations)
+    assert set(first.observations.flatten().tolist()) <= set(range(5))
+
+
+def test_hmm_sim_with_one_state_draws_from_its_row():
+    """One state, concentration so large that the row is uniform."""
+    problem, _ = load("hmm_sim", n_steps=3001, n_ahead=1, states=1, classes=3, emission_concentration=1e7)
+    counts = torch.bincount(problem.observations.flatten().long(), minlength=3) / 3000
+    assert torch.allclose(counts, torch.full((3,), 1 / 3), atol=4 * math.sqrt(2 / 9 / 3000))
+
+
+@pytest.mark.parametrize("standardise", ["train", "record", "none"])
+def test_co2_in_units_of_what_it_is_standardised_by(standardise):
+    problem, _ = load("co2", simulated=True, standardise=standardise)
+    record = co2.simulated()
+    seen = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
+    assert problem.name == "co2-sim"
+    assert problem.observations.shape == (1, 120, 1)
+    assert problem.future.shape == (1, 24, 1)
+    about = {"train": record[:120], "record": record}.get(standardise)
+    if about is None:
+        assert torch.equal(seen, record[:144])
+    else:
+        assert torch.allclose(seen * about.std(correction=0) + about.mean(), record[:144])
+
+
+def test_co2_has_no_more_months():
+    with pytest.raises(
+        Misfit, match=r"dataset\.n_train=630: with dataset.n_ahead=24 that is 654 months, the record has 637"
+    ):
+        load("co2", simulated=True, n_train=630)
+
+
+def test_co2_without_its_file(tmp_path):
+    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    with pytest.raises(DataUnavailable, match=r"or dataset\.offline=simulate to use a simulated record"):
+        component("dataset", "co2", offline="error").identity(tmp_path, True)
+    with pytest.warns(SimulatedData, match="recorded as co2-sim"):
+        assert component("dataset", "co2").load(Streams(0), setting).name == "co2-sim"
+
+
+@needs_file
+def test_co2_is_the_record():
+    setting = Setting(REAL, torch.device("cpu"), torch.float64, 1, offline=True)
+    problem = component("dataset", "co2", standardise="none").load(Streams(0), setting)
+    assert problem.name == "co2"
+    assert float(problem.observations[0, 0, 0]) == pytest.approx(320.62, abs=1e-4)
+    assert problem.observations.min() > 315
+    assert problem.future.max() < 340

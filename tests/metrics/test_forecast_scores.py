@@ -1,0 +1,73 @@
+"""Scores of forecasts against integrals, definitions and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.metrics.crps import crps
+from components.metrics.forecasts import entropy, interval_score, of_classes, of_numbers
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("sds", [[1.0], [0.3, 2.0], [0.01, 100.0], [1.0, 1.1, 0.2]])
+def test_entropy_is_the_integral(sds):
+    """Trapezium rule on a grid that is fine where the density is."""
+    v = torch.tensor(sds, dtype=F64).square().view(-1, 1, 1)
+    mu = 0.7 * torch.arange(len(sds), dtype=F64).view(-1, 1, 1)
+    said = GaussianMixture(mu, v)
+    near = torch.linspace(-10, 10, 200_001, dtype=F64)
+    y = torch.cat([near.sinh() * max(sds) / 2000 + m for m in mu.flatten()]).sort().values
+    log_p = said.log_prob(y.unsqueeze(1))[:, 0]
+    expected = torch.trapezoid(-log_p.exp() * log_p, y)
+    assert float(entropy(said)) == pytest.approx(float(expected), abs=3e-3)
+
+
+def test_entropy_of_equal_components_is_that_of_one():
+    alone = GaussianMixture(torch.zeros(1, 2, 1, dtype=F64), torch.full((1, 2, 1), 0.3, dtype=F64))
+    many = GaussianMixture(torch.zeros(600, 2, 1, dtype=F64), torch.full((600, 2, 1), 0.3, dtype=F64))
+    assert torch.allclose(entropy(alone), entropy(many))
+    assert float(entropy(alone)[0]) == pytest.approx(0.5 * math.log(2 * math.pi * math.e * 0.3))
+
+
+@pytest.mark.parametrize(("y", "expected"), [(0.5, 2.0), (1.5, 2 + 40 * 0.5), (-3.0, 2 + 40 * 2.0)])
+def test_interval_score(y, expected):
+    """Gneiting and Raftery (2007), eq. (43), of (−1, 1) at α = 0.05."""
+    low, high = torch.tensor([-1.0]), torch.tensor([1.0])
+    assert float(interval_score(low, high, torch.tensor([y]), 0.05)) == pytest.approx(expected)
+
+
+def test_scores_of_numbers_by_hand():
+    """Three times of N(0, 1): observed 1, 3, and not at all."""
+    said = GaussianMixture(torch.zeros(1, 3, 1, dtype=F64), torch.ones(1, 3, 1, dtype=F64))
+    y = torch.tensor([[1.0], [3.0], [math.nan]], dtype=F64)
+    found, z = of_numbers(said, y), 1.959963984540054
+    assert found["mae"] == pytest.approx(2.0)
+    assert found["predictive_entropy"] == pytest.approx(0.5 * math.log(2 * math.pi * math.e))
+    assert found["interval_score"] == pytest.approx(2 * z + 20 * (3 - z), rel=1e-6)
+    assert found["interval_score_2sd"] == pytest.approx(4 + 20 * 1.0)
+    assert found["coverage95"] == 0.5
+    assert found["log_score"] == pytest.approx(-0.5 * math.log(2 * math.pi) - 0.25 * (1 + 9))
+    assert found["crps"] == pytest.approx(float(crps(said, torch.nan_to_num(y))[:2].mean()))
+
+
+def test_a_calibrated_forecast_is_covered():
+    g = torch.Generator().manual_seed(0)
+    mu = torch.randn(1, 4000, 1, generator=g, dtype=F64)
+    y = mu[0] + torch.randn(4000, 1, generator=g, dtype=F64)
+    found = of_numbers(GaussianMixture(mu, torch.ones_like(mu)), y)
+    assert found["coverage95"] == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 4000))
+
+
+def test_scores_of_classes_by_hand():
+    p = torch.tensor([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]], dtype=F64)
+    said = Categorical(p.log().view(1, 3, 1, 3))
+    found = of_classes(said, torch.tensor([[0.0], [1.0], [math.nan]], dtype=F64))
+    assert found["accuracy"] == 0.5
+    assert found["log_score"] == pytest.approx(0.5 * (math.log(0.7) + math.log(0.25)))
+    entropies = [-sum(q * math.log(q) for q in row) for row in p[:2].tolist()]
+    assert found["predictive_entropy"] == pytest.approx(sum(entropies) / 2)

@@ -1,0 +1,85 @@
+"""Forecasts of held-back observations: what is asked of a posterior, and what is said of its answers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+
+from components.posteriors.draws import Draws
+from runner.run.rng import Streams
+
+F64 = torch.float64
+
+
+def of_series(name, model, draws=3, **keys):
+    """A problem and a posterior of draws of the prior."""
+    problem, rng = load(name, n_steps=20, n_ahead=4, **keys)
+    built = component("model", model).build(problem, rng)
+    theta = built.sample_prior(draws, torch.Generator().manual_seed(0))
+    return problem, Draws(theta.unsqueeze(0), theta[:1], built.names, built)
+
+
+def test_forecast_from_the_end_is_that_of_the_model():
+    problem, posterior = of_series("dlm_sim", "dlm")
+    found = problem.forecast(posterior, Streams(0))
+    ahead = posterior.model.forecast(posterior.flat, problem.series, 4)
+    assert torch.equal(found.mu, ahead.mu)
+    assert torch.equal(found.v, ahead.v)
+
+
+@pytest.mark.parametrize(("name", "model"), [("dlm_sim", "dlm"), ("alternating", "hmm")])
+def test_forecasts_from_before_are_factors_of_the_likelihood(name, model):
+    """Σ_h log p(y_{T+h} | y_1:T+h−1, θ) = log p(y_1:T+H | θ) − log p(y_1:T | θ), for one θ."""
+    problem, posterior = of_series(name, model, draws=1, origin="before")
+    found = problem.forecast(posterior, Streams(0))
+    y = problem.future[0]
+    each = found.log_prob(y.long() if name == "alternating" else y)
+    whole = problem.series._replace(y=torch.cat([problem.observations, problem.future], 1))
+    expected = posterior.log_likelihood(whole) - posterior.log_likelihood(problem.series)
+    assert float(each.sum()) == pytest.approx(float(expected), rel=1e-8)
+
+
+def test_scores_are_of_what_no_method_sees():
+    problem, posterior = of_series("dlm_sim", "dlm")
+    found = problem.score(posterior, Streams(0))
+    assert {"mae", "predictive_entropy", "interval_score", "coverage95", "crps", "log_score"} <= set(found)
+    by_hand = (problem.future[0, :, 0] - problem.forecast(posterior, Streams(0)).mean[:, 0]).abs().mean()
+    assert found["mae"] == pytest.approx(float(by_hand))
+    assert found["log_likelihood"] == pytest.approx(float(posterior.log_likelihood(problem.series).mean()))
+    assert all(batch.y.shape == (1, 16, 1) for _, batch in problem.batches("whole", Streams(0), 0, 2))
+
+
+def test_an_accurate_forecast_of_classes():
+    """A = swap, B = which state: 0 and 1 in turn are forecast with certainty."""
+    problem, _ = load("alternating", classes=2)
+    model = component("model", "hmm", states=2).build(problem, Streams(0))
+    rows = torch.tensor([[[0.001, 0.999], [0.999, 0.001]], [[0.999, 0.001], [0.001, 0.999]]], dtype=F64)
+    theta = (rows[..., :1].log() - rows[..., 1:].log()).flatten().unsqueeze(0)  # stick breaking of two: the logit
+    assert torch.allclose(model.constrain(theta), rows.flatten().unsqueeze(0))
+    found = problem.score(Draws(theta.unsqueeze(0), theta, model.names, model), Streams(0))
+    assert found["accuracy"] == 1
+    assert found["log_score"] == pytest.approx(0.0, abs=0.05)
+    assert found["predictive_entropy"] < 0.1
+
+
+@pytest.mark.parametrize("model", ["dlm", "hmm"])
+def test_figure_of_the_forecast(model):
+    problem, posterior = of_series("dlm_sim" if model == "dlm" else "hmm_sim", model)
+    assert set(problem.draw(posterior, Streams(0))) == {"forecast"}
+
+
+def test_describes_what_is_held_back():
+    problem, _ = load("alternating")
+    assert problem.describe()["to be forecast"] == "5"
+
+
+def test_many_draws_are_thinned_evenly():
+    problem, posterior = of_series("dlm_sim", "dlm", draws=1201)
+    found = problem.forecast(posterior, Streams(0))
+    assert len(found.mu) == 500
+    ends = posterior.model.forecast(posterior.flat[[0, -1]], problem.series, 4)
+    assert torch.allclose(found.mu[[0, -1]], ends.mu)
+    assert not math.isnan(float(posterior.log_likelihood(problem.series).mean()))
