@@ -122,6 +122,11 @@ class Dataset(Component, Generic[P]):
         """What the rows of an unlabelled problem hold, as this data set is configured."""
         return self.values
 
+    def asked_by_keys(self) -> dict[str, tuple[str, str]]:
+        """Capabilities that the model must offer to be scored as keys of this data set say: capability -> how these are set,
+        and the settings that ask nothing."""
+        return {}
+
     def load(self, rng: Rng, setting: Setting) -> P:
         raise TypeError(f"{type(self).__name__} has no load")
 

@@ -20,7 +20,18 @@ _OF: dict[Kind, set[str]] = {
     | _DRAWS
     | _DECISIONS
     | _GRADIENTS,
-    "unlabelled": {"nelbo", "nll_bound", "perplexity"} | _DECISIONS | _GRADIENTS,
+    "unlabelled": {
+        "nelbo",
+        "nll_bound",
+        "nll_ais",
+        "ais_gain",
+        "ais_acceptance",
+        "weight_ess",
+        "pareto_k",
+        "perplexity",
+    }
+    | _DECISIONS
+    | _GRADIENTS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
     | {"z_max", "ksd", "nelbo", "objective"},

@@ -15,9 +15,11 @@ from components.contracts.posteriors import Analyses, BoundsLikelihood
 from components.contracts.problems import Kind, Rows, Sees, Values, Words
 from components.contracts.streams import Rng
 from components.metrics import likelihood_bounds
+from components.metrics.evidence.held_out import LatentEvidence
 from components.problems.epochs import minibatches
 from components.trouble import Misfit
 
+BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out, as in supervised problems
 
 
@@ -46,8 +48,19 @@ class Unlabelled:
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
+    evidence: LatentEvidence | None = None  # how their likelihood is estimated besides; None: by the guide alone
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no answers to attack
+
+    def __post_init__(self) -> None:
+        """Raises Misfit where binary values, or the probabilities that they are drawn with, lie outside [0, 1]."""
+        for rows in (self.train, self.test):
+            if self.values != "binary" or not isinstance(rows, Rows) or not rows.x.numel():
+                continue
+            low, high = (float(v) for v in rows.x.aminmax())
+            if not (low >= 0 and high <= 1):  # NaN is neither
+                raise Misfit(f"dataset: binary values must lie in [0, 1], those of {self.name} go from {low:g} to {high:g}; "
+                             "scale them, or take a dataset whose values are real")  # fmt: skip
 
     @property
     def n(self) -> int:
@@ -86,25 +99,35 @@ class Unlabelled:
             held = Rows(drawn(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
         return replace(self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None)
 
-    def log_weights(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng) -> Tensor:
+    def _parts(self) -> list[Rows | Words]:
+        """The held-out rows, so many at once."""
+        starts = range(0, self.test.n_rows, self.evaluation_chunk)
+        return [self.test.part(slice(start, start + self.evaluation_chunk), 1.0) for start in starts]
+
+    def log_weights(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng, n_samples: int | None = None) -> Tensor:
         """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own evaluation noise."""
-        size, S = self.evaluation_chunk, self.importance_samples
-        starts = range(0, self.test.n_rows, size)
-        parts = [self.test.part(slice(start, start + size), 1.0) for start in starts]
+        n_samples = n_samples or self.importance_samples
         with torch.no_grad():
-            return torch.cat([posterior.log_weights(p, S, rng.at("evaluation", i)) for i, p in enumerate(parts)], 1)
+            return torch.cat(
+                [posterior.log_weights(p, n_samples, rng.at("evaluation", i)) for i, p in enumerate(self._parts())], 1
+            )
 
     def score(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng) -> dict[str, Tensor | float]:
         """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts and words, perplexity.
 
-        A posterior that knows p(x) itself has the same bound twice."""
-        log_weights = self.log_weights(posterior, rng)
+        A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the importance weights of a
+        proposal that training knows nothing of, and annealed importance sampling."""
+        own = self.evidence if self.evidence is not None and self.evidence.asks else None
+        fitted = own is not None and own.proposal != "guide"
+        log_weights = self.log_weights(posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None)
         out: dict[str, Tensor | float] = {}
         if isinstance(self.test, Words) or self.values == "count":
             words = self.test.lengths if isinstance(self.test, Words) else self.test.x.flatten(1).sum(1)
             out |= likelihood_bounds.perplexity(likelihood_bounds.log_mean_exp(log_weights), words)
         else:
             out |= likelihood_bounds.scores(log_weights)
+        if own is not None:
+            out |= own.scores(posterior, self._parts(), rng)
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out

@@ -81,6 +81,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
             f"which dataset={dataset.name} is not; models that fit: {names}"
         )
     check_needs(dataset, model, inference)
+    check_scored(dataset, model)
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
         offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
@@ -138,6 +139,20 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         names = _listed(_models_with(inference.needed(kind), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
     raise ConfigError(f"inference={inference.name} needs {lacked}; {fitting()}")
+
+
+def check_scored(dataset: Dataset, model: Model) -> None:
+    """Refuses a model that lacks what keys of the data set ask to score it by.
+
+    Raises:
+        ConfigError: naming the key and the models that fit."""
+    asked = dataset.asked_by_keys()
+    for capability in sorted(asked.keys() - model.offered()):
+        setting, mend = asked[capability]
+        names = _listed(_models_with(frozenset({capability}), dataset))
+        raise ConfigError(
+            f"{setting} needs {capability}, which model={model.name} lacks; use {mend}, or one of the models that can: {names}"
+        )
 
 
 def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
-from pydantic import PositiveInt, model_validator
-from torch import Tensor
+from pydantic import model_validator
 
-from components.contracts.problems import Kind, Rows, Values
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
-from components.datasets.images.mnist_files import ImageFiles, Offline
+from components.datasets.images.mnist_files import ImageFiles
 from components.datasets.images.omniglot import OmniglotFiles
-from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
-from components.problems.unlabelled import Unlabelled, drawn
+from components.datasets.images.unlabelled_images import STATIC, Binarised, Split, UnlabelledImages
 from components.registry import register
 
 DIGITS = 1_797  # images of scikit-learn's digits, which have no test split of their own
 DIGITS_HELD_OUT = 500
 TITLES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}  # the sets in MNIST's files
-HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
 
 
 @register("dataset", "images")
-class Images(Dataset[Unlabelled]):
+class Images(UnlabelledImages):
     """Images without labels, their pixels in [0, 1] or binarised: 8 × 8 digits that need no download, MNIST, Fashion-MNIST,
     Omniglot.
 
     ``binarised`` says what is learnt.  threshold: whether a pixel is brighter than ½.  dynamic: a pixel is 1 with the
     probability that is its brightness, drawn anew whenever a training image is shown and once for a held-out image.
-    none: the brightness itself, a real value.  The data's name says which, for their bounds do not compare.
+    static: drawn once for every image, the same in all runs.  none: the brightness itself, a real value.  The data's name
+    says which, for their bounds do not compare.
 
     Of the digits a random permutation drawn from the seed puts ``n_test`` (null: 500) aside; the other sets have a test
     split, whose first ``n_test`` images are held out.  ``n_train`` of the other images are drawn at random.  Where a set's
@@ -52,14 +48,8 @@ class Images(Dataset[Unlabelled]):
     Source: Salakhutdinov and Murray (2008), section 5 (drawn binary pixels); Burda, Grosse and Salakhutdinov (2016),
     section 5 (drawn anew; Omniglot in 28 × 28); Lake, Salakhutdinov and Tenenbaum (2015)."""
 
-    kind: ClassVar[Kind] = "unlabelled"
     set: Literal["digits", "mnist", "fashion_mnist", "omniglot", "omniglot-partial"]
-    binarised: Literal["threshold", "dynamic", "none"]
-    n_train: PositiveInt | None
-    n_test: PositiveInt | None
-    batch_size: PositiveInt | None
-    importance_samples: PositiveInt
-    offline: Offline
+    binarised: Binarised
 
     @model_validator(mode="after")
     def _enough_images(self) -> Images:
@@ -70,55 +60,25 @@ class Images(Dataset[Unlabelled]):
             )
         return self
 
-    def holds(self) -> Values:
-        return "real" if self.binarised == "none" else "binary"
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
-        name = "digits" if self.set == "digits" else self._files.identity(data_dir, offline)
-        return name if self.binarised == "none" else f"{name}-{self.binarised}"
+    @property
+    def how(self) -> Binarised:
+        return self.binarised
 
     @property
-    def _files(self) -> ImageFiles | OmniglotFiles:
+    def _files(self) -> ImageFiles | OmniglotFiles | None:
+        if self.set == "digits":
+            return None
         if self.set == "omniglot" or self.set == "omniglot-partial":
             return OmniglotFiles(self.set, self.offline)
         return ImageFiles(self.set, TITLES[self.set], self.set, "digits-enlarged", self.offline)
 
-    def _split(self, rng: Rng, setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
-        """Training images and held-out images [n, H, W] in [0, 1], classes of the latter."""
-        if self.set == "digits":
-            pixels, classes = read_digits()
-            x, y = torch.from_numpy(pixels / 16).view(-1, 8, 8), torch.from_numpy(classes)
-            n_test = self.n_test or DIGITS_HELD_OUT
-            order = torch.randperm(len(x), generator=rng.data)
-            kept, held = order[n_test:][: self.n_train], order[:n_test]
-            return x[kept], x[held], y[held]
-        (train, _), (test, labels) = self._files.images(setting)
-        kept = torch.randperm(len(train), generator=rng.data)[: self.n_train]
-        white = 255 if train.dtype == "uint8" else 1
-        images, held = torch.tensor(train)[kept] / white, torch.tensor(test)[: self.n_test] / white
-        return images, held, torch.tensor(labels)[: self.n_test]
-
-    def load(self, rng: Rng, setting: Setting) -> Unlabelled:
-        train, test, classes = self._split(rng, setting)
-        shape = tuple(train.shape[1:])
-        if self.binarised == "threshold":
-            train, test = train > HALF, test > HALF
-        rows, held = (Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test))
-        if self.binarised == "dynamic":
-            held = drawn(held, rng.data)
-        return Unlabelled(
-            name=self.identity(setting.data_dir, setting.offline),
-            values=self.holds(),
-            train=Rows(rows.x.to(setting.device), 1.0),
-            test=Rows(held.x.to(setting.device), 1.0),
-            batch_size=self.batch_size,
-            redrawn=self.binarised == "dynamic",
-            image_shape=shape,
-            test_classes=classes.long(),
-            figures=[reconstructions, prior_samples, latent_plane],
-            importance_samples=self.importance_samples,
-        )
+    def _split(self, rng: Rng, setting: Setting) -> Split:
+        if self.set != "digits":
+            return super()._split(rng, setting)
+        pixels, classes = read_digits()
+        x = self._once(torch.from_numpy(pixels / 16).view(-1, 8, 8), torch.Generator().manual_seed(STATIC))
+        y = torch.from_numpy(classes)
+        n_test = self.n_test or DIGITS_HELD_OUT
+        order = torch.randperm(len(x), generator=rng.data)
+        kept, held = order[n_test:][: self.n_train], order[:n_test]
+        return x[kept], x[held], y[held]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from components.contracts.problems import Rows, Values
 from components.contracts.roles import Model
@@ -17,18 +18,32 @@ from components.models.networks.feed_forward import Activation
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
+Scale = Literal["exp", "softplus"]
+
 
 class GaussianGuide(nn.Module):
-    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and log s."""
+    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and a, or one network of each.
 
-    def __init__(self, network: Perceptron):
+    s = e^a (exp), s² = log(1 + e^a) (softplus: Gallego 2021, Figure 2.12)."""
+
+    def __init__(self, network: Perceptron, second: Perceptron | None = None, scale: Scale = "exp"):
         super().__init__()
-        self.network = network
+        self.network, self.second, self.scale = network, second, scale
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """m, s [B, D] of x [B, I]."""
-        m, log_s = self.network(x).chunk(2, -1)
-        return m, log_s.exp()
+        m, a = self.network(x).chunk(2, -1) if self.second is None else (self.network(x), self.second(x))
+        return m, a.exp() if self.scale == "exp" else softplus(a).sqrt()
+
+
+def gaussian_guide(
+    inputs: int, widths: list[int], latent_dim: int, activation: Activation, separate: bool, scale: Scale, rng: Rng
+) -> GaussianGuide:
+    """The guide of rows [B, I] with these hidden layers, or with these twice."""
+    outputs = latent_dim if separate else 2 * latent_dim
+    first = Perceptron([inputs, *widths, outputs], activation, rng)
+    second = Perceptron([inputs, *widths, outputs], activation, rng) if separate else None
+    return GaussianGuide(first, second, scale)
 
 
 class AutoEncoder(nn.Module):
@@ -106,10 +121,11 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     """Variational auto-encoder: a network from latent z ~ N(0, I) to rows x, and one from x to q(z|x) = N(m, diag s²).
 
     Binary values are Bernoulli, real ones Gaussian with one variance σ²; the guide's hidden layers are those of the
-    generative model in reverse.  x [B, …], z [S, B, D].  With no hidden layer and real values the generative model is
-    probabilistic PCA.
+    generative model in reverse, once for m and s together or once for each of them.  x [B, …], z [S, B, D].  With no hidden
+    layer and real values the generative model is probabilistic PCA.
 
-    Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and Wierstra (2014), section 4."""
+    Source: Kingma and Welling (2014), section 3 and appendix C; Rezende, Mohamed and Wierstra (2014), section 4; Gallego
+    (2021), Figure 2.12 (separate, softplus)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
@@ -127,10 +143,14 @@ class VAE(Model[Unlabelled, AutoEncoder]):
         }
     )
 
+    before: ClassVar[dict[str, Any]] = {"guide": "shared", "scale": "exp"}
+
     latent_dim: PositiveInt
     widths: list[PositiveInt]
     activation: Activation
     noise: Literal["learned"] | Annotated[float, Field(gt=0)]
+    guide: Literal["shared", "separate"]
+    scale: Scale
 
     def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
         assert isinstance(problem.train, Rows)
@@ -138,7 +158,8 @@ class VAE(Model[Unlabelled, AutoEncoder]):
         rows = x.flatten(1).cpu()
         values = rows.shape[1]
         up = Perceptron([self.latent_dim, *self.widths, values], self.activation, rng)
-        down = Perceptron([values, *reversed(self.widths), 2 * self.latent_dim], self.activation, rng)
+        below, apart = [*reversed(self.widths)], self.guide == "separate"
+        guide = gaussian_guide(values, below, self.latent_dim, self.activation, apart, self.scale, rng)
         binary = problem.values == "binary"
         generative = BernoulliModel(up, rows) if binary else GaussianModel(up, rows, self.noise)
-        return AutoEncoder(generative, GaussianGuide(down), self.latent_dim, x)
+        return AutoEncoder(generative, guide, self.latent_dim, x)

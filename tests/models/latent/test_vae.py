@@ -87,3 +87,22 @@ def test_rows_of_any_shape(problem):
     z = module.sample(images.train, 3, Streams(0).noise)
     assert module.decode(z).shape == (3, 25, 2, 2)
     assert torch.equal(module.log_joint(images.train, z), flat.log_joint(problem.train, z))
+
+
+def test_separate_networks_and_a_softplus_variance(problem):
+    """Gallego (2021), Figure 2.12: m and s² = softplus(a) of networks that share nothing."""
+    model = component("model", "vae", latent_dim=3, widths=[6, 5], guide="separate", scale="softplus")
+    module = model.build(problem, Streams(0))
+    assert missing(module, model.offered()) == []
+    means, variances = module.guide.network, module.guide.second
+    assert [len(layer.bias) for layer in means.layers] == [len(layer.bias) for layer in variances.layers] == [5, 6, 3]
+    m, s = module.encode(problem.train)
+    torch.testing.assert_close(m, means(problem.train.x))
+    torch.testing.assert_close(s.square(), (1 + variances(problem.train.x).exp()).log())
+    own = set(means.parameters())
+    assert not own & set(variances.parameters())
+    m.sum().backward()
+    assert all(p.grad is None for p in variances.parameters())
+    shared = component("model", "vae", latent_dim=3, widths=[6, 5], scale="softplus").build(problem, Streams(0))
+    m, a = shared.guide.network(problem.train.x).chunk(2, -1)
+    torch.testing.assert_close(shared.encode(problem.train)[1], torch.nn.functional.softplus(a).sqrt())

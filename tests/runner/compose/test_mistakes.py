@@ -126,6 +126,9 @@ MISTAKES = [
      "gradient reaches η; use differentiate=full"),
     (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
      "that fits model=dvae: gradient_variance, vi"),
+    (["+experiment=dvae_digits", "dataset.proposal=laplace"], "dataset.proposal=laplace needs latent_variable, which "
+     "model=dvae lacks; use dataset.proposal=guide, or one of the models that can: vae"),
+    (["+experiment=vae_digits", "dataset.ais_temperatures=-1"], "dataset.ais_temperatures=-1: out of range, must be ≥ 0"),
     ([MOG, "inference.thinning=600"], "inference.thinning=600: no draw would be kept of the 500 steps after "
      "inference.burn_in=500; raise steps, or lower inference.thinning"),
     ([MOG, "dataset.start_mean=[1e200,0]", "tracking=false"], "replicate 1 cannot start: log density or its gradient is not "

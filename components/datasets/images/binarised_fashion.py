@@ -1,0 +1,24 @@
+"""Fashion-MNIST in black and white."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.datasets.images.unlabelled_images import BinarisedImages
+from components.registry import register
+
+
+@register("dataset", "binarised_fashion")
+class BinarisedFashion(BinarisedImages):
+    """Fashion-MNIST without labels, its 28 × 28 pixels 0 or 1: threshold (whether one is brighter than ½), static or dynamic
+    as in ``binarised_mnist``.
+
+    Splits and stand-ins are those of ``images``.  x [N, 784].
+
+    Raises:
+        DataUnavailable: Fashion-MNIST is not there and ``offline`` is error.
+
+    Source: Titsias and Ruiz (2019), section 5 (threshold); Xiao, Rasul and Vollgraf (2017), section 2."""
+
+    folder: ClassVar[str] = "fashion_mnist"
+    title: ClassVar[str] = "Fashion-MNIST"

@@ -1,0 +1,134 @@
+"""What sets of images without labels share: how pixels are binarised, which images are held out, how they are scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind, Rows, Values
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.datasets.images.mnist_files import ImageFiles, Offline
+from components.datasets.images.omniglot import OmniglotFiles
+from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
+from components.metrics.evidence.held_out import LatentEvidence, Proposal
+from components.problems.unlabelled import Unlabelled, drawn
+
+Binarised = Literal["static", "dynamic", "threshold", "none"]
+Split = tuple[Tensor, Tensor, Tensor]  # training and held-out images [n, H, W] in [0, 1], classes of the latter
+
+HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
+STATIC = 784  # the seed of what is drawn once and for all: one file, as it were, whatever the seed of a run
+
+
+class UnlabelledImages(Dataset[Unlabelled]):
+    """Images without labels; a subclass says where they come from.
+
+    ``static`` draws from the images in the order of their files, before any are chosen: an image has the same binary pixels in
+    every run."""
+
+    kind: ClassVar[Kind] = "unlabelled"
+    before: ClassVar[dict[str, Any]] = {"proposal": "guide", "ais_temperatures": 0, "ais_chains": 16, "ais_rows": 100}
+
+    n_train: PositiveInt | None
+    n_test: PositiveInt | None
+    batch_size: PositiveInt | None
+    importance_samples: PositiveInt
+    proposal: Proposal
+    ais_temperatures: NonNegativeInt
+    ais_chains: PositiveInt
+    ais_rows: PositiveInt
+    offline: Offline
+
+    @property
+    @abstractmethod
+    def how(self) -> Binarised:
+        """How pixels are binarised."""
+
+    @property
+    @abstractmethod
+    def _files(self) -> ImageFiles | OmniglotFiles | None:
+        """Where the images are; None: they ship with a package."""
+
+    def holds(self) -> Values:
+        return "real" if self.how == "none" else "binary"
+
+    def asked_by_keys(self) -> dict[str, tuple[str, str]]:
+        given = {"proposal": (self.proposal, "guide"), "ais_temperatures": (self.ais_temperatures, 0)}
+        asking = {key: (now, none) for key, (now, none) in given.items() if now != none}
+        now, none = (" ".join(f"dataset.{key}={pair[i]}" for key, pair in asking.items()) for i in (0, 1))
+        return {"latent_variable": (now, none)} if asking else {}
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the files cannot be had and ``offline`` is error."""
+        files = self._files
+        name = "digits" if files is None else files.identity(data_dir, offline)
+        return name if self.how == "none" else f"{name}-{self.how}"
+
+    def _once(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """The images as they are, or where they are ``static`` as they were drawn once."""
+        if self.how != "static":
+            return images
+        return (torch.rand(images.shape, generator=generator) < images).to(images.dtype)
+
+    def _split(self, rng: Rng, setting: Setting) -> Split:
+        files = self._files
+        assert files is not None
+        (train, _), (test, labels) = files.images(setting)
+        kept = torch.randperm(len(train), generator=rng.data)[: self.n_train]
+        white = 255 if train.dtype == "uint8" else 1
+        fixed = torch.Generator().manual_seed(STATIC)
+        if self.how == "static":
+            images, held = (self._once(torch.tensor(part) / white, fixed) for part in (train, test))
+            images, held = images[kept], held[: self.n_test]
+        else:
+            images, held = torch.tensor(train)[kept] / white, torch.tensor(test)[: self.n_test] / white
+        return images, held, torch.tensor(labels)[: self.n_test]
+
+    def load(self, rng: Rng, setting: Setting) -> Unlabelled:
+        train, test, classes = self._split(rng, setting)
+        shape = tuple(train.shape[1:])
+        if self.how == "threshold":
+            train, test = train > HALF, test > HALF
+        rows, held = (Rows(images.flatten(1).to(setting.dtype), 1.0) for images in (train, test))
+        if self.how == "dynamic":
+            held = drawn(held, rng.data)
+        return Unlabelled(
+            name=self.identity(setting.data_dir, setting.offline),
+            values=self.holds(),
+            train=Rows(rows.x.to(setting.device), 1.0),
+            test=Rows(held.x.to(setting.device), 1.0),
+            batch_size=self.batch_size,
+            redrawn=self.how == "dynamic",
+            image_shape=shape,
+            test_classes=classes.long(),
+            figures=[reconstructions, prior_samples, latent_plane],
+            importance_samples=self.importance_samples,
+            evidence=LatentEvidence(
+                self.proposal, self.importance_samples, self.ais_temperatures, self.ais_chains, self.ais_rows
+            ),
+        )
+
+
+class BinarisedImages(UnlabelledImages):
+    """One set in MNIST's files, whose pixels are 0 or 1."""
+
+    folder: ClassVar[str]
+    title: ClassVar[str]
+    binarised: Literal["static", "dynamic", "threshold"]
+
+    @property
+    def how(self) -> Binarised:
+        return self.binarised
+
+    @property
+    def _files(self) -> ImageFiles:
+        return ImageFiles(self.folder, self.title, self.folder, "digits-enlarged", self.offline)

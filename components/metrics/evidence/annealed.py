@@ -1,0 +1,104 @@
+"""log p(x) by annealed importance sampling from the prior to the posterior of the latent variables of each row."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+from components.metrics.evidence.proposal import Target
+
+LEAPFROG = 10  # steps of a transition
+FIRST_STEP = 0.1  # step size at the first temperature of the pilot run
+WANTED = 0.65  # acceptance rate that the pilot run steers to
+ADAPTED = 1.05  # factor by which its step sizes change at a temperature
+PILOT = 4  # of so many chains one is in the pilot run
+STEEPNESS = 4.0  # δ of the schedule
+
+
+def schedule(temperatures: int) -> list[float]:
+    """0 = β_0 < β_1 < … < β_T = 1, close together at both ends: β̃_t = σ(δ(2t/T − 1)), β_t = (β̃_t − β̃_0)/(β̃_T − β̃_0).
+
+    Source: Grosse, Ghahramani and Adams (2015), section 6, as Wu et al. (2017)."""
+    raw = [1 / (1 + math.exp(-STEEPNESS * (2 * t / temperatures - 1))) for t in range(temperatures + 1)]
+    return [(value - raw[0]) / (raw[-1] - raw[0]) for value in raw]
+
+
+def log_prior(z: Tensor) -> Tensor:
+    """log N(z | 0, I) over the last dimension."""
+    return -0.5 * (z.square().sum(-1) + z.shape[-1] * math.log(2 * math.pi))
+
+
+def with_slope(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """log p(x, z) [S, B], log f_β(z) = (1 − β) log N(z|0, I) + β log p(x, z) [S, B] and its gradient [S, B, D]."""
+    with torch.enable_grad():
+        z = z.detach().requires_grad_()
+        joint = target(z)
+        (gradient,) = torch.autograd.grad(joint.sum(), z)
+    z = z.detach()
+    return joint.detach(), (1 - beta) * log_prior(z) + beta * joint.detach(), beta * gradient - (1 - beta) * z
+
+
+def transition(
+    target: Target, beta: float, z: Tensor, eps: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of Hamiltonian Monte Carlo that leaves f_β in place, with a step size for each row [B]: the next z [S, B, D],
+    log p(x, z) there and the acceptance rate, both [S, B].
+
+    Source: Neal (2011), section 5.3.2."""
+    size = eps[:, None]
+    noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
+    joint, value, gradient = with_slope(target, beta, z)
+    energy = 0.5 * noise.square().sum(-1) - value
+    at, r, there = z, noise + 0.5 * size * gradient, joint
+    for step in range(LEAPFROG):
+        at = at + size * r
+        there, value, gradient = with_slope(target, beta, at)
+        r = r + (size if step < LEAPFROG - 1 else 0.5 * size) * gradient
+    error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
+    rate = (-error).clamp(max=0.0).exp()
+    accepted = torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
+    return torch.where(accepted[..., None], at, z), torch.where(accepted, there, joint), rate
+
+
+def anneal(
+    target: Target, like: Tensor, chains: int, betas: list[float], sizes: Tensor | None, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log w [S, B] of one run of S chains per row of ``like`` [B, D], the step sizes used [T, B], and acceptance rates [T, B].
+
+        log w = Σ_{t=1}^T (β_t − β_{t−1}) [log p(x, z_{t−1}) − log N(z_{t−1}|0, I)],   z_0 ~ N(0, I),   z_t ~ K_{β_t}(·|z_{t−1})
+
+    Step sizes are those given, or learnt on the way.
+
+    Source: Neal (2001), eqs. (3), (11); Wu, Burda, Salakhutdinov and Grosse (2017), Algorithm 1."""
+    z = torch.randn(chains, *like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    eps = like.new_full((len(like),), FIRST_STEP)
+    with torch.no_grad():
+        joint = target(z)
+    log_w = torch.zeros_like(joint)
+    used: list[Tensor] = []
+    rates: list[Tensor] = []
+    for before, beta in itertools.pairwise(betas):
+        log_w = log_w + (beta - before) * (joint - log_prior(z))
+        eps = eps if sizes is None else sizes[len(used)]
+        z, joint, rate = transition(target, beta, z, eps, generator)
+        used.append(eps)
+        rates.append(rate.mean(0))
+        if sizes is None:
+            eps = torch.where(rates[-1] > WANTED, eps * ADAPTED, eps / ADAPTED)
+    return log_w, torch.stack(used), torch.stack(rates)
+
+
+def annealed_log_weights(
+    target: Target, like: Tensor, temperatures: int, chains: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """log w [S, B] whose exponentials have the mean p(x_b), for rows of ``like`` [B, D], and the mean acceptance rate [B].
+
+    Step sizes are learnt in a run before it, at each temperature and for each row, so that those of the run that counts do not
+    depend on its own draws: unbiased whatever they are."""
+    betas = schedule(temperatures)
+    _, sizes, _ = anneal(target, like, math.ceil(chains / PILOT), betas, None, generator)
+    log_w, _, rates = anneal(target, like, chains, betas, sizes, generator)
+    return log_w, rates.mean(0)

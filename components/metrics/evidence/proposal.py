@@ -1,0 +1,105 @@
+"""Where importance samples of the latent variables of rows are drawn: a Laplace fit of each row, the guide, the prior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
+
+ITERATIONS = 10  # of Newton's method from the mean of the guide
+HALVINGS = 8  # of a Newton step, of which the best is taken
+WIDER = 1.2  # standard deviations of the proposal to those of the fit, so that its tails are the heavier ones
+AT_ONCE = 20  # samples of each row whose densities are asked for together: their activations stay in the cache
+GUIDE, PRIOR = 0.25, 0.05  # shares of the samples that the guide and the prior get
+
+
+def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradient [B, D] and Hessian [B, D, D] of log p(x_b, z_b) at z [B, D]: D copies of z, each with a row of the Hessian."""
+    D = z.shape[-1]
+    copies = z.detach().expand(D, *z.shape).clone().requires_grad_()
+    with torch.enable_grad():
+        (gradient,) = torch.autograd.grad(target(copies).sum(), copies, create_graph=True)
+        (rows,) = torch.autograd.grad(gradient.diagonal(dim1=0, dim2=2).sum(), copies)  # [D, B, D]
+    hessian = rows.transpose(0, 1)
+    return gradient[0].detach(), 0.5 * (hessian + hessian.mT)
+
+
+def bent(hessian: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues [B, D] of −∇² log p(x, z), 1 where they are less, and their directions [B, D, D]: under a prior N(0, I) no
+    direction of a posterior is taken to be wider than the prior."""
+    curvature, directions = torch.linalg.eigh(-hessian.double())
+    return curvature.clamp_min(1.0).to(hessian.dtype), directions.to(hessian.dtype)
+
+
+def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
+    """Laplace's fit N(ẑ, L Lᵀ) of p(z_b|x_b) uphill of a start [B, D]: ẑ [B, D], L [B, D, D].
+
+    Newton steps with curvatures of at least 1, halved until log p(x, z) is highest; a row that finds nothing higher stays.
+
+    Source: Nocedal and Wright (2006), section 3.4; Bishop (2006), section 4.4."""
+    z = start.detach()
+    sizes = torch.cat([0.5 ** torch.arange(HALVINGS), torch.zeros(1)]).to(z)[:, None, None]
+    for _ in range(ITERATIONS):
+        gradient, hessian = derivatives(target, z)
+        curvature, directions = bent(hessian)
+        ascent = (directions @ ((directions.mT @ gradient[..., None]) / curvature[..., None]))[..., 0]
+        trials = z + sizes * ascent  # [H + 1, B, D], the last where it is
+        with torch.no_grad():
+            best = target(trials).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
+        z = trials[best, torch.arange(len(z), device=z.device)]
+    curvature, directions = bent(derivatives(target, z)[1])
+    return z, directions * curvature.rsqrt()[:, None, :]
+
+
+@dataclass(frozen=True)
+class RowGaussians:
+    """N(μ_b, L_b L_bᵀ) for every row."""
+
+    mean: Tensor  # [B, D]
+    factor: Tensor  # [B, D, D]
+
+    def moved(self, noise: Tensor) -> Tensor:
+        """μ + L ε of noise ε [S, B, D]."""
+        return self.mean + (self.factor @ noise[..., None])[..., 0]
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log density of z [S, B, D]: [S, B]."""
+        white = torch.linalg.solve(self.factor, (z - self.mean)[..., None])[..., 0]
+        log_det = torch.linalg.slogdet(self.factor).logabsdet
+        return -0.5 * white.square().sum(-1) - log_det - 0.5 * z.shape[-1] * math.log(2 * math.pi)
+
+
+def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
+    """The Laplace fit widened, the guide N(m, diag s²) widened, the prior N(0, I)."""
+    centre, factor = fit(target, m)
+    unit = torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(len(m), -1, -1)
+    return [
+        RowGaussians(centre, WIDER * factor),
+        RowGaussians(m, WIDER * s.diag_embed()),
+        RowGaussians(torch.zeros_like(m), unit),
+    ]
+
+
+def log_weights(target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator) -> Tensor:
+    """log p(x, z_s) − log Σ_k α_k q_k(z_s) of z from a mixture with so many samples of each part, [S, B]; m, s [B, D] of the
+    guide.
+
+    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by
+    sup p(x|z) / α_3 where there is one.  α_k = S_k / S, the shares drawn exactly.
+
+    Source: Hesterberg (1995), section 4 (defensive mixtures); Owen and Zhou (2000), section 4 (shares drawn exactly)."""
+    counts = [0, round(GUIDE * n_samples), math.ceil(PRIOR * n_samples)]
+    counts[0] = n_samples - sum(counts)
+    parts = [(part, n) for part, n in zip(components(target, m, s), counts, strict=True) if n > 0]
+    with torch.no_grad():
+        noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
+        draws = noise.split([n for _, n in parts])
+        z = torch.cat([part.moved(own) for (part, _), own in zip(parts, draws, strict=True)])
+        each = [part.log_prob(z) + math.log(n / n_samples) for part, n in parts]
+        joint = torch.cat([target(some) for some in z.split(AT_ONCE)])
+        return joint - torch.stack(each).logsumexp(0)

@@ -1,0 +1,80 @@
+"""Images in black and white: drawn once for all runs, anew, or cut at a half; under which names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+
+from components.contracts.roles import Setting
+from components.datasets.images.mnist_files import enlarged_digits
+from components.trouble import DataUnavailable, SimulatedData
+from runner.run.rng import Streams
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
+
+
+def load(name, seed=0, **changes):
+    dataset = component("dataset", name, **({"offline": "always"} | changes))
+    return dataset, dataset.load(Streams(seed), SETTING)
+
+
+@pytest.mark.parametrize("name", ["binarised_mnist", "binarised_fashion"])
+def test_static_pixels_are_drawn_once_for_all_runs(name):
+    """Whatever the seed: an image has the same pixels, whether or not others are chosen beside it."""
+    dataset, problem = load(name, binarised="static")
+    assert problem.name == dataset.identity(Path("nowhere"), True) == "digits-enlarged-static"
+    assert (problem.n, problem.test.n_rows, problem.values, problem.redrawn) == (1200, 597, "binary", False)
+    other = load(name, seed=5, binarised="static", n_train=100, n_test=50)[1]
+    assert torch.equal(other.test.x, problem.test.x[:50])
+    rows = {tuple(row) for row in problem.train.x.int().tolist()}
+    assert all(tuple(row) in rows for row in other.train.x.int().tolist())
+    assert not torch.equal(other.train.x, problem.train.x[:100]), "which are chosen depends on the seed"
+    shown = [batch.x for _, batch in problem.batches("minibatch", Streams(0), 0, 24)]
+    assert {tuple(row) for row in torch.cat(shown).int().tolist()} == rows, "two epochs show the same rows"
+
+
+def test_static_pixels_have_their_brightness_as_probability():
+    _, problem = load("binarised_mnist")
+    (_, _), (test, _) = enlarged_digits()
+    p = torch.tensor(test).flatten(1) / 255
+    assert set(problem.test.x.unique().tolist()) == {0.0, 1.0}
+    grey = (p > 0.05) & (p < 0.95)
+    z = (problem.test.x - p)[grey].sum() / (p * (1 - p))[grey].sum().sqrt()
+    assert abs(float(z)) < 4
+    assert bool((problem.test.x[p == 0] == 0).all())
+    assert bool((problem.test.x[p == 1] == 1).all())
+
+
+def test_the_other_ways_are_those_of_images():
+    for how in ("threshold", "dynamic", "static"):
+        ours = load("binarised_mnist", seed=2, binarised=how)[1]
+        theirs = load("images", seed=2, set="mnist", binarised=how)[1]
+        assert torch.equal(ours.train.x, theirs.train.x)
+        assert torch.equal(ours.test.x, theirs.test.x)
+        assert (ours.name, ours.redrawn) == (theirs.name, theirs.redrawn)
+
+
+def test_digits_of_images_can_be_drawn_once_too():
+    first, second = (load("images", seed=seed, binarised="static")[1] for seed in (0, 1))
+    rows = [{tuple(r) for r in torch.cat([p.train.x, p.test.x]).int().tolist()} for p in (first, second)]
+    assert rows[0] == rows[1]
+    assert first.name == "digits-static"
+
+
+def test_a_set_that_cannot_be_had():
+    with pytest.warns(SimulatedData, match="Fashion-MNIST"):
+        assert load("binarised_fashion", offline="simulate")[1].name == "digits-enlarged-threshold"
+    with pytest.raises(DataUnavailable):
+        load("binarised_mnist", offline="error")
+
+
+@pytest.mark.parametrize(("proposal", "temperatures"), [("guide", 0), ("laplace", 0), ("guide", 3), ("laplace", 3)])
+def test_what_scoring_asks_of_a_model(proposal, temperatures):
+    asked = component("dataset", "binarised_mnist", proposal=proposal, ais_temperatures=temperatures).asked_by_keys()
+    assert bool(asked) == (proposal == "laplace" or temperatures > 0)
+    for setting, mend in asked.values():
+        assert ("dataset.proposal=laplace" in setting) == ("dataset.proposal=guide" in mend) == (proposal == "laplace")
+        assert ("dataset.ais_temperatures=3" in setting) == ("dataset.ais_temperatures=0" in mend) == (temperatures > 0)
