@@ -79,15 +79,17 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
+    def family(self, target: JointByRows, mean: Tensor) -> GlobalGaussian:
+        """q where training begins, around ``mean`` [P]."""
+        return GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
+
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
         if self.start == "training":
             mean = untrained(model, problem, self.sees, 1, rng).start[0]
         else:
             begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
             mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
-        q = GlobalGaussian(
-            JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", self.noise
-        )
+        q = self.family(JointByRows.of(model, problem), mean)
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
         whole: Batch | Series | None = problem.train if isinstance(problem, Supervised) else None
         whole = problem.series if isinstance(problem, Sequence) else whole
