@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import LatentVariable, LogJoint, Pathwise
+from components.contracts.capabilities import Pathwise
 from components.contracts.capabilities.variational import Trainable
-from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
-from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import OF_DRAWS, Sampled, started
 from components.inference.point.descent import Descent, optimizer_of
-from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
+from components.inference.refined.guides import PointGuide, StepSize, of_parameters
 from components.inference.refined.kernels import Kernel, KernelStep
-from components.inference.refined.path import Begun, Entropy, Refinement
+from components.inference.refined.path import Entropy, Refinement
 from components.inference.refined.row_guide import refined_guide
+from components.inference.refined.states import Refining, RefiningParameters, RefiningRows
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
@@ -38,35 +38,7 @@ CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 CHUNK = 100  # draws that are refined at once
 MOST = 100  # P of a Hessian
 
-STOCHASTIC = ("sgld", "sgld_r", "hmc")
 INTERACTING = ("svgd", "sgld_r")
-
-
-@dataclass(kw_only=True)
-class Refining:
-    """A guide and a sampler in training."""
-
-    module: Trainable  # q_0, with all that learns from it
-    sampler: StepSize
-    optimizer: Optimizer
-
-
-@dataclass(kw_only=True)
-class RefiningParameters(Refining):
-    """Those of θ, and what its draws are always made of, so that scores move as the guide does."""
-
-    module: GlobalGaussian | PointGuide
-    model: LogJoint = rebuilt()
-    train: Batch | None = rebuilt()  # None: a density
-    base: Tensor  # ε [2, draws, P]
-    seed: int  # of the noise of the kernel
-
-
-@dataclass(kw_only=True)
-class RefiningRows(Refining):
-    """Those of the latent variables of rows."""
-
-    module: LatentVariable[RowBatch]  # the generative model and its encoder
 
 
 @register("inference", "vis")
@@ -200,7 +172,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             found, info = whole_gradient(guide, shown, noise)
             gradients = [*found, None]
         else:
-            begun = self._begun(state, batch, rng.noise)
+            begun = state.begun(batch, self.n_samples, rng.noise)
             parameters = [p for p in every if p.requires_grad]
             z, entropy = self._refinement(begun, eta, self.refine_steps, rng.noise)
             joint = begun.weight * begun.target(z).mean(0).sum()
@@ -218,16 +190,6 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
                 "lower inference.eta or inference.lr, or raise inference.n_samples",
             )
         return state, info | {"grad_norm": norm}
-
-    def _begun(self, state: Refining, batch: RowBatch | None, generator: torch.Generator) -> Begun:
-        if isinstance(state, RefiningParameters):
-            assert batch is None or isinstance(batch, Batch)
-            P, like = state.base.shape[-1], state.base
-            noise = torch.randn(self.n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device)
-            return of_parameters(state.module, state.model, batch, noise.to(like.device))
-        assert isinstance(state, RefiningRows)
-        assert batch is not None
-        return of_rows(state.module, batch, self.n_samples, generator)
 
     # ---- inference ---------------------------------------------------------------------------------------------------
     def posterior(self, state: Refining) -> RefinedPosterior | LatentPosterior:

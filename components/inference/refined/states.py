@@ -1,0 +1,60 @@
+"""Guides and samplers in training, and where their next draws begin: of parameters, and of the latent variables of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable, LogJoint
+from components.contracts.capabilities.variational import Trainable
+from components.contracts.problems import Batch, RowBatch
+from components.contracts.states import rebuilt
+from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
+from components.inference.refined.path import Begun
+from components.inference.variational.global_gaussian import GlobalGaussian
+from components.maths.optimizers import Optimizer
+
+
+@dataclass(kw_only=True)
+class Refining:
+    """A guide and a sampler in training."""
+
+    module: Trainable  # q_0, with all that learns from it
+    sampler: StepSize
+    optimizer: Optimizer
+
+    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+        """S draws of q_0 for each of what it is a guide of, [S, B, D]."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class RefiningParameters(Refining):
+    """Those of θ, and what its draws are always made of, so that scores move as the guide does."""
+
+    module: GlobalGaussian | PointGuide
+    model: LogJoint = rebuilt()
+    train: Batch | None = rebuilt()  # None: a density
+    base: Tensor  # ε [2, draws, P]
+    seed: int  # of the noise of the kernel
+
+    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+        """θ_0 [S, 1, P]."""
+        assert batch is None or isinstance(batch, Batch)
+        P, like = self.base.shape[-1], self.base
+        noise = torch.randn(n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device)
+        return of_parameters(self.module, self.model, batch, noise.to(like.device))
+
+
+@dataclass(kw_only=True)
+class RefiningRows(Refining):
+    """Those of the latent variables of rows."""
+
+    module: LatentVariable[RowBatch]  # the generative model and its encoder
+
+    def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
+        """z_0 of every row [S, B, D]."""
+        assert batch is not None
+        return of_rows(self.module, batch, n_samples, generator)
