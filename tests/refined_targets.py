@@ -34,9 +34,13 @@ def banana(z: Tensor) -> Tensor:
     return -0.5 * (z[..., 0].square() + bent.square()) - math.log(2 * math.pi)
 
 
+def composed(name, **changes):
+    """An inference with its YAML's defaults but for some keys, and the components that these name."""
+    return built("inference", filled("inference", defaults("inference", name) | changes, "inference"), "inference")
+
+
 def vis(**changes):
-    """The inference with its YAML's defaults but for some keys."""
-    return built("inference", filled("inference", defaults("inference", "vis") | changes, "inference"), "inference")
+    return composed("vis", **changes)
 
 
 def trained(inference, model, problem, steps, seed=0):

@@ -6,23 +6,20 @@ import math
 
 import pytest
 import torch
-from configured import component, defaults, load
-from refined_targets import F64, TARGET, trained, vis
+from configured import component, load
+from refined_targets import F64, TARGET, composed, trained, vis
 from small_problems import classes, resumed, tensors
 from small_problems import train as train_labels
 
 from components.inference.refined.guides import of_parameters
 from components.trouble import Misfit, NumericalTrouble
-from runner.compose.build import built
-from runner.compose.parts import filled
 from runner.run.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")
 
 
 def gaussian_vi(**changes):
-    values = defaults("inference", "gaussian_vi") | {"covariance": "diagonal"} | changes
-    return built("inference", filled("inference", values, "inference"), "inference")
+    return composed("gaussian_vi", **{"covariance": "diagonal", **changes})
 
 
 # ---- T = 0 -----------------------------------------------------------------------------------------------------------
@@ -94,6 +91,31 @@ def test_refined_draws_are_nearer_the_funnel():
         spread.append(float(inference.posterior(state).flat[:, 0].std()))
     assert spread[0] < 0.8
     assert spread[0] + 0.15 < spread[1] < 1.4
+
+
+@pytest.mark.parametrize("differentiate", ["full", "fast"])
+def test_the_step_climbs_what_is_asked_for(differentiate):
+    """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the steps held still."""
+    problem, rng = load("gaussian")
+    still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30, "initial_std": 1e-9, "covariance": "full"}
+    inference = vis(kernel="sgd", refine_steps=2, eta=0.05, differentiate=differentiate, **still)
+    model = TARGET.build(problem, rng)
+    state = inference.init(model, problem, rng)
+    with torch.no_grad():
+        state.module.mean.copy_(torch.linspace(0.5, 1.0, len(state.module.mean), dtype=F64))
+    at = state.module.mean.detach().clone()
+    inference.step(state, None, rng)
+
+    def slope(z):
+        return torch.func.grad(lambda x: model.log_prior(x[None]).sum())(z)
+
+    z = at
+    for _ in range(2):
+        z = z + 0.05 * slope(z)
+    A = torch.eye(len(at), dtype=F64) + 0.05 * torch.func.jacrev(slope)(at)
+    expected = slope(z) if differentiate == "fast" else torch.linalg.matrix_power(A, 2) @ slope(z)
+    assert torch.allclose(-state.module.mean.grad, expected, atol=1e-6)
+    assert not torch.allclose(A @ slope(z), slope(z), rtol=0.02)
 
 
 # ---- beyond ----------------------------------------------------------------------------------------------------------

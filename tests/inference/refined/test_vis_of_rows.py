@@ -1,0 +1,116 @@
+"""Variationally inferred sampling of the latent variables of rows: probabilistic PCA is the exact case."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from refined_targets import F64, composed, vis
+from unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
+
+from components.metrics.likelihood_bounds import log_mean_exp
+from components.posteriors.latent import LatentPosterior
+from runner.run.rng import Streams
+
+ETA = 0.05
+I2 = torch.eye(D, dtype=F64)
+
+
+def after(inference, problem, module, steps):
+    """State and last info of an inference of this module."""
+    rng = Streams(0)
+    state, info = inference.init(module, problem, rng), {}
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+    return state, info
+
+
+def precision(module):
+    """Λ of p(z|x) = N(μ(x), Λ⁻¹), the same for all rows."""
+    W = module.generative.network.layers[0].weight.detach()
+    return I2 + W.T @ W / NOISE
+
+
+def exact_mean(module, x):
+    """μ(x) [B, D]."""
+    (up,) = module.generative.network.layers
+    return torch.linalg.solve(precision(module), up.weight.T @ (x - up.bias)[..., None] / NOISE)[..., 0].detach()
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_size):
+    problem = real_rows(batch_size=batch_size)
+    found = {}
+    for name in ("vi", "vis"):
+        model = component("model", "vae", latent_dim=2, widths=[5]).build(problem, Streams(0))
+        inference = composed(name, n_samples=3, lr=0.01, **({"refine_steps": 0} if name == "vis" else {}))
+        found[name] = after(inference, problem, model, 12)
+    (known, of_vi), (state, info) = found["vi"], found["vis"]
+    assert info == of_vi
+    assert all(torch.equal(a, b) for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True))
+    assert vis(refine_steps=0).posterior(state).module is state.module
+
+
+@pytest.mark.parametrize("entropy", ["initial", "jacobian"])
+def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_there(entropy):
+    """From the exact posterior: z_T is too narrow for it, so that the mean log joint rises and its entropy falls."""
+    problem = real_rows(n=30)
+    module = ppca(problem, exact_guide=True)
+    still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
+    keys = {"kernel": "sgd", "entropy": entropy, "refine_steps": 3, "eta": ETA, "n_samples": 2000}
+    _, info = after(vis(**keys, **still), problem, module, 1)
+    exact = float(log_evidence(module, problem.train.x).sum())
+    A = torch.linalg.matrix_power(I2 - ETA * precision(module), 3)
+    # KL(N(μ, A Λ⁻¹ A) ‖ N(μ, Λ⁻¹)) of each row, whose log-determinant VIS-P leaves out
+    log_det = float(2 * torch.logdet(A))
+    kl = 0.5 * (float((A @ A).trace()) - D - log_det)
+    if entropy == "jacobian":
+        assert float(info["elbo"]) == pytest.approx(exact - 30 * kl, abs=0.7)
+        assert float(info["elbo"]) < exact - 1
+    else:
+        assert float(info["objective"]) == pytest.approx(exact - 30 * kl - 0.5 * 30 * log_det, abs=0.7)
+        assert float(info["objective"]) > exact + 1
+
+
+def test_a_minibatch_stands_for_all_rows():
+    problem = real_rows(n=40)
+    module = ppca(problem, exact_guide=False)
+    keys = {"kernel": "sgd", "refine_steps": 2, "eta": ETA, "n_samples": 3000, "lr": 1e-30, "optimizer": "sgd"}
+    inference, found = vis(**keys), []
+    for rows in (slice(0, 20), slice(20, 40), slice(0, 40)):
+        state = inference.init(module, problem, Streams(0))
+        batch = problem.train.part(rows, 40 / (rows.stop - rows.start))
+        found.append(float(inference.step(state, batch, Streams(0))[1]["objective"]))
+    assert (found[0] + found[1]) / 2 == pytest.approx(found[2], abs=1.0)
+
+
+def test_held_out_rows_are_weighed_by_a_density():
+    """m_T = μ + (I − ηΛ)^T (m_0 − μ), s that of the encoder; weights are unbiased for p(x), their logarithms below it."""
+    problem = real_rows(n=25)
+    module = ppca(problem, exact_guide=False)
+    inference = vis(kernel="sgld", refine_steps=1, infer_steps=6, eta=ETA, lr=1e-30, optimizer="sgd")
+    state, _ = after(inference, problem, module, 0)
+    posterior = inference.posterior(state)
+    assert isinstance(posterior, LatentPosterior)
+    m, s = module.encode(problem.test)
+    mean = exact_mean(module, problem.test.x)
+    A = torch.linalg.matrix_power(I2 - ETA * precision(module), 6)
+    refined, scale = posterior.module.encode(problem.test)
+    torch.testing.assert_close(refined, mean + (m - mean) @ A)
+    assert torch.equal(scale, s)
+    exact = log_evidence(module, problem.test.x)
+    with torch.no_grad():
+        weights = posterior.log_weights(problem.test, 40_000, Streams(0).noise)
+    torch.testing.assert_close(log_mean_exp(weights), exact, rtol=0, atol=0.02)
+    with torch.no_grad():
+        unrefined = LatentPosterior(module).log_weights(problem.test, 40_000, Streams(0).noise)
+    assert float(unrefined.mean()) < float(weights.mean()) < float(exact.mean())
+
+
+def test_the_decoder_learns_from_refined_draws():
+    problem = real_rows(n=30)
+    module = ppca(problem, exact_guide=False)
+    before = [p.detach().clone() for p in module.parameters()]
+    after(vis(eta=ETA, refine_steps=2, learn_eta=True), problem, module, 3)
+    moved = [not torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True)]
+    assert all(moved)
