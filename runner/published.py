@@ -45,9 +45,10 @@ class Number:
     spread: float | None
     rounding: float
     in_se: float = 1.0  # standard errors in a unit of the spread
+    one_run: bool = False  # nothing but chance tells it from one of our runs: it varies as they do
 
     @classmethod
-    def parse(cls, text: str, in_se: float = 1.0) -> Number:
+    def parse(cls, text: str, in_se: float = 1.0, one_run: bool = False) -> Number:
         """Reads ``mean`` or ``mean(spread)``.
 
         Raises:
@@ -57,7 +58,7 @@ class Number:
         if found is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
         mean, decimals, spread = found.group(1), len(found.group(2) or ""), found.group(3)
-        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se)
+        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run)
 
     @property
     def se(self) -> float | None:
@@ -98,7 +99,8 @@ class Published(BaseModel):
         in_se = 1.0
         if spread in ("sd", "iqr") and runs:
             in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
-        return {m: {str(c): Number.parse(str(v), in_se) for c, v in row.items()} for m, row in values.items()}
+        one = runs == 1
+        return {m: {str(c): Number.parse(str(v), in_se, one) for c, v in row.items()} for m, row in values.items()}
 
     @model_validator(mode="after")
     def _told(self) -> Published:

@@ -34,7 +34,7 @@ _OF: dict[Kind, set[str]] = {
     | _GRADIENTS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}
-    | {"z_max", "ksd", "nelbo", "objective"},
+    | {"z_max", "ksd", "kl", "nelbo", "objective"},
     "sequence": {
         "nmse",
         "nmse_median",

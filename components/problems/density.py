@@ -16,6 +16,7 @@ from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
+from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KSD_DRAWS = 500
+KL_DRAWS = 4000
 DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]  # (problem, draws) -> {name: Figure}
 
 
@@ -43,6 +45,7 @@ class Density:
     figures: list[DensityFigure] = field(default_factory=list)  # added to those of every sample
     mean_error: Tensor | None = None  # standard error of ``mean``, where it is an estimate [P']; None: it is exact
     second_moment_error: Tensor | None = None
+    log_normaliser: float | None = None  # log ∫ exp(log_density); None: not known
     reference_draws: Tensor | None = None  # [C, N, P'] of the parameters, independent or nearly so
     replicates: int = 1  # R chains of this density, or R times C where an inference folds them
     attacker: Attacker | None = None
@@ -70,7 +73,9 @@ class Density:
         ``error_second_moment`` is that of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
         themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of ``moment_errors``; the
         diagnostics are those of ``diagnostics.convergence``, and ``ksd`` the kernelised Stein discrepancy from π of at most
-        500 draws, evenly spaced, for its cost is quadratic."""
+        500 draws, evenly spaced, for its cost is quadratic.  Where the normaliser of π is known ``kl`` estimates KL(q ‖ π) of
+        the density q of which at most 4,000 draws, evenly spaced, are taken for independent: what chains leave behind are
+        not quite, and those that refuse proposals have none."""
         if posterior.n_draws == 0:
             return {}
         if posterior.replicates == 1:
@@ -104,6 +109,9 @@ class Density:
             by_name |= errors
         worst, each = diagnostics.convergence(posterior)
         out |= worst | {"ksd": self._ksd(posterior)}
+        if self.log_normaliser is not None and posterior.log_weights is None and len(posterior.flat) > NEIGHBOUR:
+            theta = posterior.flat[_spaced(posterior.flat, KL_DRAWS)].detach()
+            out["kl"] = self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
         by_name |= each
         return out | {
             f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
@@ -111,9 +119,8 @@ class Density:
 
     def _ksd(self, posterior: HoldsDraws) -> float:
         """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""
-        theta = posterior.flat
-        rows = torch.linspace(0, len(theta) - 1, min(KSD_DRAWS, len(theta)), device=theta.device).round().long()
-        theta = theta[rows].detach().requires_grad_()
+        rows = _spaced(posterior.flat, KSD_DRAWS)
+        theta = posterior.flat[rows].detach().requires_grad_()
         with torch.enable_grad():
             value = self.log_density(theta).sum()
         if not value.requires_grad:
@@ -132,3 +139,8 @@ class Density:
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         return {"target": self.name, "dimensions": f"{self.dim}"}
+
+
+def _spaced(theta: Tensor, most: int) -> Tensor:
+    """Indices of at most so many rows of θ [N, P], evenly spaced."""
+    return torch.linspace(0, len(theta) - 1, min(most, len(theta)), device=theta.device).round().long()

@@ -135,7 +135,8 @@ class Verdict:
 def judge(published: Number | None, ours: Summary | None, better: Better, reason: str = "") -> Verdict:
     """Agrees: within 2 combined SE.  ``reason`` is why the two cannot be compared (or why ours is missing).
 
-    A published SE that rounds to nothing counts as half a unit of the last digit of its mean."""
+    A published SE that rounds to nothing counts as half a unit of the last digit of its mean; that of a single run is the
+    standard deviation of ours."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -144,7 +145,8 @@ def judge(published: Number | None, ours: Summary | None, better: Better, reason
         return Verdict("not comparable", why=reason or "no replicate gave a finite score")
     if ours.se is None:
         return Verdict("not comparable", why=reason or "one replicate has no standard error")
-    combined = math.hypot(published.uncertainty, ours.se)
+    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
+    combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
     in_se = (ours.mean - published.mean) / combined
     if reason:
         return Verdict("not comparable", in_se, reason)

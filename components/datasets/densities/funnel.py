@@ -67,6 +67,7 @@ class Funnel(Dataset[Density]):
             sample_prior=sample_prior,
             mean=per_parameter(0.0, 0.0),
             second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
+            log_normaliser=0.0,
             box=[(-3.5 * s, 3.5 * s)] + [(-reach, reach)] * (self.dim - 1),
             figures=[marginal_2d(log_density, exact), trace],  # of (v, x_1): the funnel of two dimensions
         )

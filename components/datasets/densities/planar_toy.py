@@ -89,6 +89,7 @@ class PlanarToy(Dataset[Density]):
             sample_prior=sample_prior,
             mean=tensor(first),
             second_moment=tensor(second),
+            log_normaliser=0.0,
             box=BOXES[self.shape],
             figures=[marginal_2d(log_density, exact), trace],
         )

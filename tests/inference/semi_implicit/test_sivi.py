@@ -92,6 +92,7 @@ def test_the_reported_bound_is_of_the_draws_and_below_the_normaliser(name):
     assert torch.equal(posterior.draws, inference.posterior(state).draws)
     values = posterior.flat
     assert z_score(values, BIAS).abs().max() < 4
+    assert z_score(torch.einsum("sp,sq->spq", values - BIAS, values - BIAS), COVARIANCE).abs().max() < 4
     elbo = -posterior.scores()["nelbo"]
     exact = float(exact_elbo(WEIGHT, BIAS, STD.log(), target()))
     spread = target().log_prior(values) - torch.distributions.MultivariateNormal(BIAS, COVARIANCE).log_prob(values)
@@ -150,12 +151,12 @@ def test_a_minibatch_stands_for_all_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 4000), ("ksivi", 8000)])
+@pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 1500), ("ksivi", 8000)])
 @pytest.mark.parametrize("shape", ["banana", "multimodal", "x_shaped"])
 def test_of_the_plane(name, steps, shape):
     problem, _ = load("planar_toy", shape=shape)
     inference = component("inference", name, n_samples=50, lr=0.005, draws=2000)
     state, _, rng = trained(inference, TARGET, problem, steps)
     scores = problem.score(inference.posterior(state), rng)
-    assert -0.01 < scores["nelbo"] < 0.35
+    assert -0.01 < scores["nelbo"] < (0.5 if name == "ksivi" else 0.35)  # ksivi descends another discrepancy
     assert scores["error_sd"] < 0.6

@@ -164,6 +164,17 @@ def test_a_spread_is_read_as_what_the_table_says(spread, runs, se):
     assert judge(number, Summary(0.891 + 1.9 * se, 0.0, 10), "higher").word == "agrees"
 
 
+def test_a_single_run_varies_as_ours_do():
+    """Its standard error is the standard deviation of our 20 runs, 0.2, beside 0.2/√20 of their mean."""
+    number = table("1.011", spread=None, runs=1).number("a", "x")
+    limit = 2 * math.hypot(0.2, 0.2 / math.sqrt(20))
+    ours = 0.2 / math.sqrt(20)
+    assert judge(number, Summary(1.011 + limit - 1e-9, ours, 20), "lower").word == "agrees"
+    assert judge(number, Summary(1.011 + limit + 1e-9, ours, 20), "lower").word == "worse"
+    of_many = table("1.011", spread=None, runs=10).number("a", "x")
+    assert judge(of_many, Summary(1.011 + 0.2, ours, 20), "lower").word == "worse"
+
+
 @pytest.mark.parametrize(
     ("text", "spread", "runs", "said"),
     [

@@ -1,0 +1,63 @@
+"""Nearest-neighbour entropies against literal distances and closed forms, and the divergence that densities score by them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import load
+from torch.distributions import MultivariateNormal
+
+from components.metrics.draws_entropy import entropy
+from components.posteriors.draws import Draws
+from runner.run.rng import Streams
+
+F64 = torch.float64
+
+
+def test_it_is_the_literal_sum():
+    x = torch.randn(7, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    logs = 0.0
+    for i in range(7):
+        others = sorted(float((x[i] - x[j]).norm()) for j in range(7) if j != i)
+        logs += math.log(others[2]) / 7
+
+    def digamma(m):
+        return -0.5772156649015329 + sum(1 / j for j in range(1, m))
+
+    assert float(entropy(x, 3)) == pytest.approx(digamma(7) - digamma(3) + math.log(math.pi) + 2 * logs, abs=1e-9)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_of_a_gaussian_it_is_the_closed_form(dim):
+    g = torch.Generator().manual_seed(1)
+    root = torch.randn(dim, dim, generator=g, dtype=F64) + 2 * torch.eye(dim, dtype=F64)
+    x = torch.randn(4000, dim, generator=g, dtype=F64) @ root.T
+    exact = MultivariateNormal(torch.zeros(dim, dtype=F64), root @ root.T).entropy()
+    assert float(entropy(x)) == pytest.approx(float(exact), abs=0.06)
+
+
+def scored(problem, draws):
+    return problem.score(Draws(draws, draws[:, 0], ["v", "x1"]), Streams(0))
+
+
+def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself():
+    """KL(N(0, I) ‖ p) = 3.27 of v ~ N(0, 1.35²), x ~ N(0, e^2v)."""
+    problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
+    g = torch.Generator().manual_seed(2)
+    z = torch.randn(2, 2000, 2, generator=g, dtype=F64)
+    exact = 0.5 / 1.35**2 + math.log(1.35) + 0.5 * math.exp(2) - 1
+    assert scored(problem, z)["kl"] == pytest.approx(exact, abs=4 * 15 / 4000**0.5)
+    v = 1.35 * z[..., 0]
+    own = torch.stack([v, v.exp() * z[..., 1]], -1)
+    assert scored(problem, own)["kl"] == pytest.approx(0.0, abs=0.08)
+
+
+def test_draws_that_repeat_have_none_and_a_density_without_normaliser_neither():
+    problem, _ = load("funnel", dim=2)
+    assert not math.isfinite(scored(problem, torch.zeros(2, 10, 2, dtype=F64))["kl"])
+    with pytest.raises(ValueError, match="3-th neighbours of 3 draws"):
+        entropy(torch.zeros(3, 2))
+    problem.log_normaliser = None
+    assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
