@@ -17,6 +17,7 @@ WIENER = "+experiment=wiener_velocity"
 SELECT, ONLINE = [WIENER, "inference=select_beta"], [WIENER, "inference=online_beta"]
 SERIES = ["dataset=csv_series", "model=matern_sde", "inference=kalman", "tracking=false"]
 VIS = ["dataset=funnel", "model=target_density", "inference=vis"]
+UIVI = ["dataset=planar_toy", "model=target_density", "inference=uivi"]
 LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
@@ -124,6 +125,18 @@ MISTAKES = [
      "gaussian; got point"),
     ([*VIS, "inference.learn_eta=true", "inference.differentiate=fast"], "inference.learn_eta: with differentiate=fast no "
      "gradient reaches η; use differentiate=full"),
+    ([*VIS, "inference.infer_steps=-1"], "inference.infer_steps=-1: out of range, must be ≥ 0"),
+    ([*VIS, "inference.kernel=sgd", "inference.entropy=jacobian", "dataset.dim=200", "steps=5"], "inference.entropy=jacobian: the "
+     "Hessian of 200 parameters at every step, more than 100; take another entropy, or inference=gaussian_vi"),
+    (["+experiment=aadm_toy", "inference.alpha=0"], "inference.alpha=0: out of range, must be > 0"),
+    (["+experiment=aadm_toy", "inference.alpha=1.5"], "inference.alpha=1.5: out of range, must be ≤ 1"),
+    (["+experiment=aadm_toy", "inference.n_samples=1"], "inference: one draw has no variance to match; set "
+     "inference.n_samples to 2 or more"),
+    ([*UIVI, "inference=ksivi", "inference.n_samples=3", "inference.pairs=two_batches"], "inference.n_samples: pairs of draws "
+     "need 2 or more, two_batches an even number"),
+    ([*UIVI, "inference.target_acceptance=1"], "inference.target_acceptance=1: out of range, must be < 1"),
+    (["+experiment=digits_fgsm", "model=irf", "inference=sivi"], "inference=sivi needs log_joint, which model=irf lacks; "
+     "inference that fits model=irf: fit"),
     (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
      "that fits model=dvae: gradient_variance, vi"),
     (["+experiment=dvae_digits", "dataset.proposal=laplace"], "dataset.proposal=laplace needs latent_variable, which "

@@ -52,6 +52,28 @@ def test_a_step_size_too_large(command, tmp_path):
     assert command("+experiment=mog", "smoke=true")[0] == 0  # a good step size is another run
 
 
+def test_a_step_that_cannot_be_inverted(command, tmp_path):
+    code, error = command(
+        "+experiment=funnel_vis", "inference.kernel=sgd", "inference.entropy=jacobian", "inference.eta=5"
+    )
+    assert code == 1
+    assert len(error.splitlines()) == 1
+    assert error.startswith("diverged: step 1, replicate 1: inference.eta=5 is too large for entropy=jacobian: ")
+    assert "; lower inference.eta (below 0.4" in error
+    (folder,) = record.runs(tmp_path)
+    assert read(folder)["state"] == "diverged"
+
+
+def test_an_implicit_posterior_whose_weights_are_no_numbers(command, tmp_path):
+    code, error = command("+experiment=aadm_toy", "smoke=true", "inference.lr=1e30", "checkpoint_every=5")
+    assert code == 1
+    assert error.startswith("diverged: ")
+    assert "lower inference.lr" in error
+    assert error.endswith("the last good checkpoint is kept")
+    (folder,) = record.runs(tmp_path)
+    assert read(folder)["state"] == "diverged"
+
+
 def test_scores_that_are_not_finite_end_as_diverged_and_are_kept(command, tmp_path, monkeypatch):
     honest = regression.scores
     monkeypatch.setattr(regression, "scores", lambda *given: honest(*given) | {"nlpp": math.inf})
