@@ -126,8 +126,9 @@ MISTAKES = [
     ([*VIS, "inference.learn_eta=true", "inference.differentiate=fast"], "inference.learn_eta: with differentiate=fast no "
      "gradient reaches η; use differentiate=full"),
     ([*VIS, "inference.infer_steps=-1"], "inference.infer_steps=-1: out of range, must be ≥ 0"),
-    ([*VIS, "inference.kernel=sgd", "inference.entropy=jacobian", "dataset.dim=200", "steps=5"], "inference.entropy=jacobian: the "
-     "Hessian of 200 parameters at every step, more than 100; take another entropy, or inference=gaussian_vi"),
+    ([*VIS, "inference.kernel=sgd", "inference.entropy=jacobian", "dataset.dim=200", "steps=5"],
+     "inference.entropy=jacobian: the Hessian of 200 parameters at every step, "
+     "more than 100; take another entropy, or inference=gaussian_vi"),
     (["+experiment=aadm_toy", "inference.alpha=0"], "inference.alpha=0: out of range, must be > 0"),
     (["+experiment=aadm_toy", "inference.alpha=1.5"], "inference.alpha=1.5: out of range, must be ≤ 1"),
     (["+experiment=aadm_toy", "inference.n_samples=1"], "inference: one draw has no variance to match; set "
