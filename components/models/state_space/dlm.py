@@ -13,6 +13,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
+from components.maths.series.covariance import LONGEST, NUMBERS, SeriesCovariance
 from components.maths.series.linear_filter import LinearSystem, StateMoments, filtered, forecast
 from components.models.state_space.unknown import OfScale, Priors, Unknowns
 from components.problems.sequence import Sequence
@@ -71,6 +72,7 @@ class DynamicLinear(Unknowns, nn.Module):
         given = priors.given
         self.declare({name: given[name] for name in ("observation_sd", *noises)}, made.m0)
         self.names, self.dim = self.parameter_names, 1 + len(noises)
+        self._covariances: dict[int, SeriesCovariance] = {}  # by the number of times
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.draw_prior(n, generator)  # [n, P]
@@ -94,7 +96,17 @@ class DynamicLinear(Unknowns, nn.Module):
         return value, last, r, q
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        return self._filtered(theta, series)[0].unsqueeze(1)  # log ∫ p(x, z | θ) dz  # [K, 1]
+        """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and where a covariance has none,
+        by the filter, which takes many times as long."""
+        x = series.y[0, :, 0]
+        seen, times = ~x.isnan(), len(x)
+        if bool(seen.any()) and times <= LONGEST and len(theta) * times**2 <= NUMBERS:
+            if times not in self._covariances:
+                self._covariances[times] = SeriesCovariance.of(self.system, list(self.noises.values()), times)
+            value, found = self._covariances[times].log_density((2 * theta).exp(), x, seen)
+            if found:
+                return value.unsqueeze(1)
+        return self._filtered(theta, series)[0].unsqueeze(1)
 
     def forecast(self, theta: Tensor, series: Series, horizon: int) -> GaussianMixture:
         _, last, r, q = self._filtered(theta, series)
@@ -110,9 +122,10 @@ class Dlm(Model[Sequence, DynamicLinear]):
 
     ``linear``: level ← level + slope, slope ← slope, x is the level; ``level``: without slope; with a period p, z_1 ← z_p and
     z_j ← z_{j−1} of p effects besides, of which x has the first.  ``autoregressive``: z_t = ½ z_{t−1} + 1, x = 3 z + ½.  The
-    states z are summed out by the Kalman filter for K parameter sets at once; θ [K, P] are the logarithms of the standard
-    deviations, and the prior has the Jacobian.  A large s₀ is a diffuse first state, s₀ = 0 starts from z_0 = 0.  A missing
-    observation is passed over.  One series of one number at a time, log p(x | θ) [K, 1].
+    states z are summed out for K parameter sets at once: by the Kalman filter, or, of up to 500 times, from the covariance of
+    x, linear in the variances.  θ [K, P] are the logarithms of the standard deviations, and the prior has the Jacobian.
+    A large s₀ is a diffuse first state, s₀ = 0 starts from z_0 = 0.  A missing observation is passed over.  One series of one
+    number at a time, log p(x | θ) [K, 1].
 
     Raises Misfit when there are several series or numbers, or class numbers.
 

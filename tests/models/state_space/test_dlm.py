@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from components.contracts.sequences import Series
+from components.models.state_space import dlm
 from components.models.state_space.dlm import cycle, system
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
@@ -57,13 +58,14 @@ def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, 
     theta = model.medians + 0.7 * torch.randn(
         3, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    found = model.log_likelihood(theta, seen)
+    found, by_filter = model.log_likelihood(theta, seen), model._filtered(theta, seen)[0]
     ahead = model.forecast(theta, seen, 15)
     assert found.shape == (3, 1)
     assert ahead.mu.shape == (3, 15, 1)
     for k in range(3):
         value, mean, variance = exact(model, theta[k], seen, 15)
         assert float(found[k, 0]) == pytest.approx(float(value), rel=1e-8)
+        assert float(by_filter[k]) == pytest.approx(float(value), rel=1e-8)
         assert torch.allclose(ahead.mu[k, :, 0], mean, rtol=1e-6, atol=1e-7)
         assert torch.allclose(ahead.v[k, :, 0], variance, rtol=1e-6)
 
@@ -111,6 +113,45 @@ def test_gradient_by_differences(trend, period):
     model, seen = built(trend, period), series(2, 3)
     theta = model.sample_prior(2, torch.Generator().manual_seed(1)).requires_grad_()
     assert torch.autograd.gradcheck(lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
+    """Values and gradients at draws of a prior whose variances differ by up to 15 orders of magnitude."""
+    model, seen = built(*kind), series(3, 4)
+    theta = model.sample_prior(60, torch.Generator().manual_seed(4)).requires_grad_()
+    found, exact = model.log_likelihood(theta, seen)[:, 0], model._filtered(theta, seen)[0]
+    assert torch.allclose(found, exact, rtol=1e-8)
+    slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
+    assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_long_series_go_through_the_filter(monkeypatch):
+    model, seen = built("linear", 4), series()
+    theta = model.sample_prior(2, torch.Generator().manual_seed(1))
+    known = model.log_likelihood(theta, seen)
+    monkeypatch.setattr(dlm, "LONGEST", T - 1)
+    model._covariances.clear()
+    found = model.log_likelihood(theta, seen)
+    assert not model._covariances
+    assert torch.allclose(found, known, rtol=1e-8)
+    assert not torch.equal(found, known)
+
+
+def test_second_derivatives_by_differences():
+    """What refinement is differentiated through."""
+    model, seen = built("level", 3), series(5)
+    theta = model.medians.unsqueeze(0).clone().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, seen), theta)
+
+
+def test_in_single_precision_it_is_as_exact_as_its_parameters():
+    model, seen = built("linear", 12), series()
+    single = component("model", "dlm").build(problem(seen.y[0].float()), Streams(0))
+    theta = model.medians.unsqueeze(0)
+    found = single.log_likelihood(theta.float(), Series(seen.y.float()))
+    assert found.dtype == torch.float32
+    assert float(found) == pytest.approx(float(model.log_likelihood(theta, seen)), rel=1e-5)
 
 
 def test_prior_has_the_jacobian():
