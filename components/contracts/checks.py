@@ -11,7 +11,7 @@ from torch import Tensor
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
-TRACED = frozenset({"ess", "elbo"})  # information of steps that checks ask for in the end
+TRACED = frozenset({"ess", "elbo", "discriminator_loss"})  # information of steps that checks ask for in the end
 Trace = Sequence[tuple[int, Mapping[str, Any]]]  # (step, what it said: numbers, or one for each replicate), as recorded
 
 

@@ -17,6 +17,7 @@ BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noi
 BIAS_P = (
     1e-3  # least probability, corrected for their number, of differences between gradients that should have one mean
 )
+DISCRIMINATOR_LOSS = 0.05  # of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
 BOUND_LINES = 10  # fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
 
 

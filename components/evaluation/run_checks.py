@@ -58,6 +58,8 @@ def run_checks(
         checks += particle_checks(trace)
     elif values := _recorded(trace, "elbo"):
         checks.append(bound_check(values))
+    if values := _recorded(trace, "discriminator_loss"):
+        checks.append(discriminator_check(values))
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
     if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):
@@ -186,6 +188,16 @@ def bound_check(values: list[list[float]]) -> Check:
     worst = int(np.argmax(relative))
     told = f"{gain[worst]:+.4g} ({relative[worst]:+.2%}) ± {noise[worst]:.2g} over the last tenth"
     return Check(name, not rising.any(), told)
+
+
+def discriminator_check(values: list[list[float]]) -> Check:
+    """Whether a discriminator still confuses what it is to tell apart, over the last tenth of what was recorded."""
+    loss = float(np.mean(values[-max(1, len(values) // 10) :]))
+    told = f"loss {loss:.3g} over the last tenth, chance is {2 * math.log(2):.3g}"
+    saturated = loss < limits.DISCRIMINATOR_LOSS
+    if saturated:
+        told += "; its KL is no estimate, compare inference.discriminator=none"
+    return Check(f"the discriminator's loss is above {limits.DISCRIMINATOR_LOSS:g}", not saturated, told)
 
 
 def bias_check(seen: Measured, scores: Scores) -> Check:

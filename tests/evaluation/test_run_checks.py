@@ -16,6 +16,7 @@ from components.evaluation import limits
 from components.evaluation.run_checks import (
     bias_check,
     bound_check,
+    discriminator_check,
     draws_checks,
     finite_scores,
     particle_checks,
@@ -202,3 +203,11 @@ def test_gradients_marked_unbiased_must_have_one_mean():
     assert bias_check(seen, p | {"bias_p/vargrad/10": [0.5, 4e-4]}).passed is True  # three were looked at
     assert bias_check(seen, {}).passed is None
     assert bias_check(replace(seen, unbiased=[False, True, False]), p).passed is None
+
+
+@pytest.mark.parametrize(("last", "passed"), [(1.3, True), (0.06, True), (0.04, False), (0.0, False)])
+def test_a_saturated_discriminator_is_told(last, passed):
+    check = discriminator_check([[1.386]] * 90 + [[last]] * 10)
+    assert check.passed is passed
+    assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
+    assert ("discriminator=none" in check.detail) is not passed
