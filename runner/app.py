@@ -136,8 +136,8 @@ def printed(job: Identified) -> tuple[dict[str, str], str]:
         table = load_published(name)
         numbers = table.beside(job.config)
         found |= numbers
-        if numbers and job.data != table.data:
-            reason = f"not comparable: ours is on {job.data}, theirs on {table.data}"
+        if numbers and not table.is_on(job.data):
+            reason = f"not comparable: ours is on {job.data}, theirs on {table.named_data}"
         elif numbers and table.not_comparable:
             reason = f"not comparable: {table.not_comparable}"
     return found, reason

@@ -81,7 +81,7 @@ class Published(BaseModel):
     caption: str
     metric: str
     better: Literal["lower", "higher"]
-    data: str  # a result on data of another name is shown beside, never compared
+    data: str | list[str]  # a result on data of another name is shown beside, never compared; several: a column each
     runs: PositiveInt | None  # that the means and the spreads are over; null: not said
     spread: Spread | None  # what stands in parentheses; null: nothing does
     rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
@@ -121,6 +121,15 @@ class Published(BaseModel):
         over = f" of {self.runs} runs" if self.runs else ""
         taken = "" if self.spread == "se" else ", from which verdicts take the standard error of the mean"
         return f"{SPREADS[self.spread]}{over}{taken}"
+
+    @property
+    def named_data(self) -> str:
+        """Its data in words."""
+        return self.data if isinstance(self.data, str) else " and ".join(self.data)
+
+    def is_on(self, data: str) -> bool:
+        """Whether a result on data of this name can be held against it."""
+        return data == self.data if isinstance(self.data, str) else data in self.data
 
     def number(self, row: object, column: object) -> Number | None:
         """What is printed in a row and a column (None: nothing)."""

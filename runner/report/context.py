@@ -131,9 +131,11 @@ def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, An
         said.append("Nothing has been run yet: the published numbers stand alone.")
     apart: dict[tuple[str, str], list[str]] = {}
     for laid in tables:
-        other = [d for d in laid.data if laid.published and d != laid.published.data]
+        other = [d for d in laid.data if laid.published and not laid.published.is_on(d)]
         if other and laid.published:
-            apart.setdefault((", ".join(other), laid.published.data), []).append(laid.published.where.split(",")[0])
+            apart.setdefault((", ".join(other), laid.published.named_data), []).append(
+                laid.published.where.split(",")[0]
+            )
     for (ours, theirs), where in apart.items():
         said.append(
             f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "

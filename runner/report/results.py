@@ -183,7 +183,7 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     cell.number = published.number(cell.row.printed, table.published_column or cell.column) if published else None
     reason = cell.reason
     if cell.values and published:
-        if cell.data != published.data:
+        if not published.is_on(cell.data):
             reason = f"other data: {cell.data}"
         reason = table.not_comparable or published.not_comparable or reason
     cell.verdict = judge(cell.number, cell.summary, table.better, reason)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from components.contracts.predictive import GaussianMixture
 from components.datasets.tables.conditional_toy import ConditionalToy
 from components.registry import register
 
@@ -24,8 +25,7 @@ class BimodalToy(ConditionalToy):
     reach: ClassVar[float] = 2.0
 
     @staticmethod
-    def law(x: Tensor, generator: torch.Generator) -> Tensor:
-        """y = 10 sin x + ε or 10 cos x + ε, each with probability ½, ε ~ N(0, 1), x [B] -> [B]."""
-        first = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device) < 0.5
-        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
-        return 10 * torch.where(first, x.sin(), x.cos()) + noise
+    def law(x: Tensor) -> GaussianMixture:
+        """½ N(10 sin x, 1) + ½ N(10 cos x, 1)."""
+        mu = torch.stack([10 * x.sin(), 10 * x.cos()])[..., None]
+        return GaussianMixture(mu, torch.ones_like(mu))

@@ -8,16 +8,19 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.raw_units import RawUnits, standardised
+from components.datasets.tables.known_law import KnownLaw
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictive_samples import predictive_samples
+from components.problems.supervised import SupervisedFigure
 
 
-class ConditionalToy(Dataset[RawUnits]):
-    """x uniform on [−reach, reach], y ~ ``law``; both standardised by the training rows, scores in the units of y."""
+class ConditionalToy(Dataset[KnownLaw]):
+    """x uniform on [−reach, reach], y ~ p(y|x), a mixture of Gaussians of equal weights; both standardised by the training
+    rows, scores in the units of y."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
@@ -27,24 +30,35 @@ class ConditionalToy(Dataset[RawUnits]):
     batch_size: PositiveInt | None
 
     @staticmethod
-    def law(x: Tensor, generator: torch.Generator) -> Tensor:
-        """y ~ p(y|x) [B] of inputs x [B], in float64."""
+    def law(x: Tensor) -> GaussianMixture:
+        """p(y|x) of inputs x [B], μ and v [S, B, 1]."""
         raise TypeError("a toy regression has a law")
 
-    def load(self, rng: Rng, setting: Setting) -> RawUnits:
+    @classmethod
+    def drawn(cls, x: Tensor, generator: torch.Generator) -> Tensor:
+        """y ~ p(y|x) [B] of inputs x [B], in float64."""
+        law = cls.law(x)
+        device, places = generator.device, torch.arange(len(x))
+        which = torch.zeros(len(x), dtype=torch.long)
+        if len(law.mu) > 1:
+            u = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
+            which = (u * len(law.mu)).long()
+        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
+        return law.mu[which, places, 0] + law.v[which, places, 0].sqrt() * noise
+
+    def load(self, rng: Rng, setting: Setting) -> KnownLaw:
         n = self.n_train
         u = torch.rand(n + self.n_test, generator=rng.data, dtype=torch.float64, device=rng.data.device).cpu()
         x = self.reach * (2 * u - 1)
-        y = self.law(x, rng.data)
+        y = self.drawn(x, rng.data)
         kept, scored = slice(0, n), slice(n, None)
-        return standardised(
-            self.name,
-            x[:, None],
-            y[:, None],
-            kept,
-            scored,
-            self.batch_size,
-            "y",
-            [predictive_samples, calibration],
-            setting,
-        )
+        figures: list[SupervisedFigure] = [predictive_samples, calibration]
+        held = KnownLaw.of(self.name, x[:, None], y[:, None], kept, scored, self.batch_size, "y", figures, setting)
+        location, scale = x[kept].mean(), x[kept].std(correction=0)
+
+        def law_at(inputs: Tensor) -> GaussianMixture:
+            law = self.law(location + scale * inputs[:, 0].cpu().double())
+            return GaussianMixture(law.mu.to(inputs), law.v.to(inputs))
+
+        held.law_at = law_at
+        return held

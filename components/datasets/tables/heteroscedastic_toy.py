@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
+from components.contracts.predictive import GaussianMixture
 from components.datasets.tables.conditional_toy import ConditionalToy
 from components.registry import register
 
@@ -23,7 +23,6 @@ class HeteroscedasticToy(ConditionalToy):
     reach: ClassVar[float] = 4.0
 
     @staticmethod
-    def law(x: Tensor, generator: torch.Generator) -> Tensor:
-        """y = 7 sin x + 3 |cos(x/2)| ε, ε ~ N(0, 1), x [B] -> [B]."""
-        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
-        return 7 * x.sin() + 3 * (x / 2).cos().abs() * noise
+    def law(x: Tensor) -> GaussianMixture:
+        """N(7 sin x, 9 cos²(x/2))."""
+        return GaussianMixture((7 * x.sin())[None, :, None], (9 * (x / 2).cos().square())[None, :, None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
 import torch
@@ -29,43 +30,44 @@ class RawUnits(Supervised):
         inside = {name: scores[name] * scale for name in ("rmse", "crps")}
         return scores | inside | {"nlpp": nlpp, "log_likelihood": -nlpp}
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        x: Tensor,
+        y: Tensor,
+        kept: Rows,
+        scored: Rows,
+        batch_size: int | None,
+        label: str,
+        figures: list[SupervisedFigure],
+        setting: Setting,
+    ) -> Self:
+        """x [N, D] and y [N, 1] standardised by the rows that are kept for training, a constant input by its mean alone."""
+        x = standardised_inputs(x, kept)
+        y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
+
+        def batch(rows: Rows) -> Batch:
+            xb, yb = x[rows], (y[rows] - y_mean) / y_std
+            mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
+            return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
+
+        return cls(
+            name=name,
+            target="real",
+            train=batch(kept),
+            test=batch(scored),
+            batch_size=batch_size,
+            task_names=[label],
+            y_mean=y_mean.to(setting.device, setting.dtype),
+            y_std=y_std.to(setting.device, setting.dtype),
+            figures=figures,
+            evaluation_chunk=100,  # a posterior may hold thousands of networks
+        )
+
 
 def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     """x [N, D] standardised by the rows that are kept for training, a constant input by its mean alone."""
     mean, std = x[kept].mean(0), x[kept].std(0, correction=0)
     constant = std <= 1e-12 * mean.abs()  # rounding may leave a constant a deviation
     return (x - mean) / torch.where(constant, torch.ones_like(std), std)
-
-
-def standardised(
-    name: str,
-    x: Tensor,
-    y: Tensor,
-    kept: Rows,
-    scored: Rows,
-    batch_size: int | None,
-    label: str,
-    figures: list[SupervisedFigure],
-    setting: Setting,
-) -> RawUnits:
-    """x [N, D] and y [N, 1] standardised by the rows that are kept for training, a constant input by its mean alone."""
-    x = standardised_inputs(x, kept)
-    y_mean, y_std = y[kept].mean(0), y[kept].std(0, correction=0)
-
-    def batch(rows: Rows) -> Batch:
-        xb, yb = x[rows], (y[rows] - y_mean) / y_std
-        mask = torch.ones(yb.shape, dtype=torch.bool, device=setting.device)
-        return Batch(xb.to(setting.device, setting.dtype), yb.to(setting.device, setting.dtype), mask, 1.0)
-
-    return RawUnits(
-        name=name,
-        target="real",
-        train=batch(kept),
-        test=batch(scored),
-        batch_size=batch_size,
-        task_names=[label],
-        y_mean=y_mean.to(setting.device, setting.dtype),
-        y_std=y_std.to(setting.device, setting.dtype),
-        figures=figures,
-        evaluation_chunk=100,  # a posterior may hold thousands of networks
-    )

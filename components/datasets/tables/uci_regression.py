@@ -19,7 +19,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
 from components.datasets.files import find, locate, verify_as, why_unavailable
-from components.datasets.tables.raw_units import standardised
+from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
@@ -155,4 +155,4 @@ class UciRegression(Dataset):
         data = self.rows(setting.data_dir, setting.offline)
         kept, scored = split_rows(len(data), split)
         x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
-        return standardised(name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting)
+        return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from small_problems import component
 
+from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.datasets.tables.bimodal_toy import BimodalToy
 from components.datasets.tables.heteroscedastic_toy import HeteroscedasticToy
@@ -18,7 +19,7 @@ from runner.run.rng import Streams
 def test_moments_of_the_heteroscedastic_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), 1.3, dtype=torch.float64)
-    y = HeteroscedasticToy.law(x, g)
+    y = HeteroscedasticToy.drawn(x, g)
     assert float(y.mean()) == pytest.approx(7 * math.sin(1.3), abs=0.03)
     assert float(y.std()) == pytest.approx(3 * abs(math.cos(0.65)), abs=0.02)
 
@@ -26,7 +27,7 @@ def test_moments_of_the_heteroscedastic_law():
 def test_branches_of_the_bimodal_law():
     g = torch.Generator().manual_seed(0)
     x = torch.full((200_000,), -0.4, dtype=torch.float64)
-    y = BimodalToy.law(x, g)
+    y = BimodalToy.drawn(x, g)
     upper = y > 2.5
     assert float(upper.double().mean()) == pytest.approx(0.5, abs=0.01)
     assert float(y[upper].mean()) == pytest.approx(10 * math.cos(0.4), abs=0.02)
@@ -45,3 +46,50 @@ def test_rows_are_standardised_and_units_kept(name, reach):
         math.sqrt(3), rel=0.05
     )  # of a uniform law, whatever its reach
     assert float(problem.y_std) > 4
+
+
+class Says:
+    """A posterior that always predicts the same mixture, in standardised units."""
+
+    def __init__(self, law, problem):
+        self.law, self.problem = law, problem
+
+    def predict(self, x, generator):
+        at = self.law(x)
+        return at.rescaled(-self.problem.y_mean / self.problem.y_std, 1 / self.problem.y_std)
+
+
+@pytest.mark.parametrize(("name", "oracle"), [("heteroscedastic_toy", 1.57), ("bimodal_toy", 2.07)])
+def test_the_law_itself_is_the_best_prediction(name, oracle):
+    data = component("dataset", name, n_train=500, n_test=20_000)
+    problem = data.load(Streams(3), Setting(Path(), torch.device("cpu"), torch.float64, 1))
+    scores = problem.score(Says(problem.law_at, problem), Streams(0))
+    assert float(scores["nlpp"]) == pytest.approx(float(scores["nlpp_of_law"]), rel=1e-9)
+    assert float(scores["nlpp"]) == pytest.approx(oracle, abs=0.02)
+
+
+def test_both_branches_of_a_prediction():
+    data = component("dataset", "bimodal_toy", n_train=100, n_test=400)
+    problem = data.load(Streams(3), Setting(Path(), torch.device("cpu"), torch.float64, 1))
+
+    def share(law):
+        return float(problem.score(Says(law, problem), Streams(0))["both_branches"])
+
+    def one(x):
+        law = problem.law_at(x)
+        return GaussianMixture(law.mu[:1], law.v[:1])
+
+    def broad(x):  # the best Gaussian
+        law = problem.law_at(x)
+        return GaussianMixture(law.mean[None], law.variance[None])
+
+    def shifted(x):  # the second branch by more than 1, its mass still within 2
+        law = problem.law_at(x)
+        return GaussianMixture(law.mu + torch.tensor([0.0, 1.3])[:, None, None], 0.04 * law.v)
+
+    def unequal(x):  # a mode at the second branch with a fifth of the mass
+        law = problem.law_at(x)
+        return GaussianMixture(law.mu[[0, 0, 0, 0, 1]], law.v[[0, 0, 0, 0, 1]])
+
+    assert share(problem.law_at) == 1
+    assert share(one) == share(broad) == share(shifted) == share(unequal) == 0

@@ -318,7 +318,9 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
         assert laid.columns
         for row, line in laid.rows:
             if laid.published is not None and row.printed in laid.published.values:
-                assert all(cell.number is not None for cell in line)
+                found = {cell.column for cell in line if cell.number is not None}
+                missing = len(found) < len(line)  # where the paper prints some columns alone, all of these are found
+                assert not missing or found == laid.published.values[row.printed].keys()
 
 
 def test_times_of_every_replicate_are_in_the_record(make_job):

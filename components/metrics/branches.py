@@ -1,0 +1,39 @@
+"""Whether a predictive distribution follows two branches."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import GaussianMixture
+
+APART = 3.0  # branches nearer than this (in standard deviations of their noise) are not asked for
+NEAR = 1.0  # a mode this far from a branch is that branch's
+WITHIN, MASS = 2.0, 0.3  # and this much of the mass lies within that distance of it
+SPACING = 0.1  # of the labels at which the density is looked at
+MARGIN = 5.0  # beyond the branches, up to where it is looked at
+
+
+def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Tensor:
+    """Share of inputs, among those where two branches of unit noise are 3 apart, at which both are predicted, [].
+
+    A branch is predicted where p(y|x) has a mode within 1 of it and holds 0.3 of its mass within 2 of it.  Of one task;
+    ``branches`` has two components (μ [2, B, 1]); NaN where the branches are nowhere apart."""
+    first, second = branches.mu[:, :, 0]  # [B]
+    apart = (first - second).abs() >= APART
+    if not bool(apart.any()):
+        return predictive.mu.new_tensor(torch.nan)
+    mu, v = predictive.mu[:, apart], predictive.v[:, apart]
+    asked = GaussianMixture(mu, v)
+    found = torch.ones(mu.shape[1], dtype=torch.bool, device=mu.device)
+    low, high = float(branches.mu.min()) - MARGIN, float(branches.mu.max()) + MARGIN
+    y = torch.arange(low, high, SPACING, dtype=mu.dtype, device=mu.device)
+    density = torch.stack([asked.log_prob(at.expand(mu.shape[1], 1))[:, 0] for at in y], 1)  # [B, Y]
+    rises = density.diff(dim=1) > 0
+    mode = torch.zeros_like(density, dtype=torch.bool)
+    mode[:, 1:-1] = rises[:, :-1] & ~rises[:, 1:]
+    for branch in (first[apart], second[apart]):
+        near = (y - branch[:, None]).abs() <= NEAR
+        mass = asked.cdf((branch + WITHIN)[:, None]) - asked.cdf((branch - WITHIN)[:, None])
+        found &= (mode & near).any(1) & (mass[:, 0] >= MASS)
+    return found.to(mu).mean()

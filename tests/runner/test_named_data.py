@@ -1,0 +1,13 @@
+"""Published tables of one set of data, or of several."""
+
+from runner.published import Published, load_published
+
+
+def test_data_of_a_published_table():
+    one, several = load_published("gallego_table_2_4"), load_published("rodriguez_santana_table_1")
+    assert (one.is_on("uci"), one.is_on("uci-sim"), one.named_data) == (True, False, "uci")
+    assert several.is_on("bimodal_toy")
+    assert several.is_on("heteroscedastic_toy")
+    assert not several.is_on("bimodal")  # a part of a name is no name
+    assert several.named_data == "bimodal_toy and heteroscedastic_toy"
+    assert isinstance(several, Published)
