@@ -58,6 +58,13 @@ def first_batch(problem: Problem | None, sees: Sees, rng: Rng) -> Seen:
     return None if problem is None else next(iter(problem.batches(sees, rng, 0, 1)))[1]
 
 
+def training_data(problem: Sampled) -> Batch | Series | None:
+    """All that a fit sees.  None: there are no data."""
+    if isinstance(problem, Sequence):
+        return problem.series
+    return problem.train if isinstance(problem, Supervised) else None
+
+
 def started(
     model: LogJoint,
     problem: Problem | None,

@@ -189,6 +189,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "unscented_kalman", "sequence"): {"dataset": "nonlinear_growth", "model": "nonlinear_growth"},
     ("dataset", "tan", "sequence"): {"model": "tan"},
     ("inference", "series_gibbs", "sequence"): {"dataset": "local_level"},
+    ("inference", "vis", "sequence"): {"dataset": "hmm_sim", "model": "hmm"},
     ("inference", "gaussian_vi", "sequence"): {"dataset": "dlm_sim", "model": "dlm"},
     ("inference", "full_rank_vi", "sequence"): {"dataset": "dlm_sim", "model": "dlm"},
     ("inference", "hmc", "sequence"): {"dataset": "dlm_sim", "model": "dlm"},

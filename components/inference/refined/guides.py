@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.problems import Batch, RowBatch
+from components.contracts.sequences import Series
 from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import normal
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
+from components.trouble import Misfit
 
 
 class PointGuide(nn.Module):
@@ -32,18 +36,25 @@ class PointGuide(nn.Module):
 
 
 class StepSize(nn.Module):
-    """The step size η of the kernel that refines draws."""
+    """The step size η of the kernel that refines draws of D coordinates: one for all, or one for each (a diagonal metric).
 
-    def __init__(self, eta: float, learn: bool, like: Tensor):
+    Raises Misfit when there are as many as neither."""
+
+    def __init__(self, eta: float | Sequence[float], learn: bool, like: Tensor):
         super().__init__()
-        self.log_eta = nn.Parameter(torch.full_like(like, eta).log(), requires_grad=learn)
+        value, D = like.new_tensor(eta), like.shape[-1]
+        if value.dim() and len(value) != D:
+            raise Misfit(f"inference.eta: {len(value)} step sizes of {D} coordinates; give one, or {D} in their order")
+        self.log_eta = nn.Parameter(value.log(), requires_grad=learn)
 
     @property
     def eta(self) -> Tensor:
-        return self.log_eta.exp()  # []
+        return self.log_eta.exp()  # [] or [D]
 
 
-def of_parameters(q: GlobalGaussian | PointGuide, model: LogJoint, batch: Batch | None, noise: Tensor) -> Begun:
+def of_parameters(
+    q: GlobalGaussian | PointGuide, model: LogJoint, batch: Batch | Series | None, noise: Tensor
+) -> Begun:
     """Draws of θ from noise [S, B, P]; the target is the log joint of all N rows, of which a minibatch gives an estimate."""
 
     def target(z: Tensor) -> Tensor:

@@ -83,11 +83,14 @@ class Refinement:
             gradient = slope(target, z, True)
             curvature = hessian(gradient, z, self.full)
         eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
-        factor, failed = torch.linalg.cholesky_ex(eye + eta * curvature)
+        # det(I + diag(η) H) = det(I + diag(√η) H diag(√η)), which is symmetric
+        scaled = eta * curvature if eta.dim() == 0 else torch.outer(eta, eta).sqrt() * curvature
+        factor, failed = torch.linalg.cholesky_ex(eye + scaled)
         if failed.any():
-            steepest = -float(torch.linalg.eigvalsh(curvature.detach()).min())
+            largest = float(eta.max())
+            steepest = -float(torch.linalg.eigvalsh(scaled.detach()).min()) / largest
             raise NumericalTrouble(
-                f"inference.eta={float(eta):g} is too large for entropy=jacobian: −∇² log p has an eigenvalue {steepest:.3g} "
+                f"inference.eta={largest:g} is too large for entropy=jacobian: −∇² log p has an eigenvalue {steepest:.3g} "
                 "where a draw is, and the step cannot be inverted beyond 1/η",
                 f"lower inference.eta (below {1 / steepest:.2g} here), or take another inference.entropy",
             )
@@ -96,7 +99,7 @@ class Refinement:
 
     def _transition_entropy(self, z: Tensor, eta: Tensor, D: int, S: int) -> Tensor:
         """H(q(z_t | z_{t−1})) of a particle, [] or [B]: of N(·, 2η I); with repulsion 1/S of that of N(·, (2η/S) K ⊗ I)."""
-        whole = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log())
+        whole = 0.5 * D * (1 + math.log(4 * math.pi) + eta.log().mean())
         if self.move.name == "sgld":
             return whole
         K = interaction(z, self.move.bandwidth).K

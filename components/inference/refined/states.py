@@ -10,6 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch, RowBatch
+from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
 from components.inference.refined.path import Begun
@@ -36,13 +37,13 @@ class RefiningParameters(Refining):
 
     module: GlobalGaussian | PointGuide
     model: LogJoint = rebuilt()
-    train: Batch | None = rebuilt()  # None: a density
+    train: Batch | Series | None = rebuilt()  # None: a density
     base: Tensor  # ε [2, draws, P]
     seed: int  # of the noise of the kernel
 
     def begun(self, batch: RowBatch | None, n_samples: int, generator: torch.Generator) -> Begun:
         """θ_0 [S, 1, P]."""
-        assert batch is None or isinstance(batch, Batch)
+        assert batch is None or isinstance(batch, Batch | Series)
         P, like = self.base.shape[-1], self.base
         noise = torch.randn(n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device)
         return of_parameters(self.module, self.model, batch, noise.to(like.device))

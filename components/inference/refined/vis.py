@@ -16,7 +16,7 @@ from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import OF_DRAWS, Sampled, started
+from components.inference.chains import OF_DRAWS, Sampled, started, training_data
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters
 from components.inference.refined.kernels import Kernel, KernelStep
@@ -29,7 +29,6 @@ from components.inference.variational.global_gaussian import GlobalGaussian, Joi
 from components.maths.optimizers import Optimizer
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import RefinedPosterior
-from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
@@ -66,17 +65,19 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
 
     Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset()
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": frozenset({"log_joint"}),
         "supervised": frozenset({"log_joint", "theta_predictive"}),
+        "sequence": frozenset({"log_joint", "forecasts_series"}),
         "unlabelled": frozenset({"latent_variable"}),
     }
     gives: ClassVar[frozenset[str]] = frozenset()
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": OF_DRAWS | {"analyses"},
         "supervised": OF_DRAWS | {"analyses"},
+        "sequence": OF_DRAWS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
     mixes: ClassVar[bool] = False  # independent draws of a fit
@@ -87,7 +88,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     differentiate: Literal["full", "fast"]
     refine_steps: NonNegativeInt
     infer_steps: NonNegativeInt | None
-    eta: PositiveFloat
+    eta: PositiveFloat | Annotated[list[PositiveFloat], Field(min_length=1)]
     learn_eta: bool
     n_samples: PositiveInt
     bandwidth: Bandwidth
@@ -138,7 +139,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     # ---- training ----------------------------------------------------------------------------------------------------
     def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
         if isinstance(problem, Unlabelled):
-            sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(()))
+            sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim))
             return RefiningRows(module=model, sampler=sampler, optimizer=self._optimizer(model, sampler))
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = started(model, problem, self.sees, 1, rng, begin).start[0]
@@ -146,14 +147,14 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         if self.entropy == "jacobian" and P > MOST:
             raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
                          "another entropy, or inference=gaussian_vi")  # fmt: skip
-        train = problem.train if isinstance(problem, Supervised) else None
+        train = training_data(problem)
         target, full = JointByRows.of(model, problem), self.covariance == "full"
         q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
         shape = (CHAINS, sets * self.n_samples, P)
         base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(mean.device)
         seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
-        sampler = StepSize(self.eta, self.learn_eta, mean.new_zeros(()))
+        sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
         return RefiningParameters(
             module=q, sampler=sampler, optimizer=optimizer, model=model, train=train, base=base, seed=seed
@@ -182,7 +183,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             gradients = [by_parameter.get(p) for p in every]
             name = "elbo" if self._bounds(guide, self.refine_steps) else "objective"
             info = {name: value.detach(), "log_joint": joint.detach(), "entropy": spread.detach()}
-            info["eta"] = eta.detach()
+            info["eta"] = eta.detach().mean()
         norm = climb(every, gradients, shown.scale * shown.n_rows, state.optimizer)
         if not torch.isfinite(norm):
             raise NumericalTrouble(

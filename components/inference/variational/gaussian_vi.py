@@ -15,13 +15,11 @@ from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, untrained
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data, untrained
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
 from components.posteriors.variational import GaussianPosterior
-from components.problems.sequence import Sequence
-from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import NumericalTrouble
 
@@ -91,10 +89,10 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
         q = self.family(JointByRows.of(model, problem), mean)
         base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
-        whole: Batch | Series | None = problem.train if isinstance(problem, Supervised) else None
-        whole = problem.series if isinstance(problem, Sequence) else whole
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return GaussianFitting(q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, whole)
+        return GaussianFitting(
+            q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, training_data(problem)
+        )
 
     def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
         rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch

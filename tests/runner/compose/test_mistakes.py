@@ -125,6 +125,17 @@ MISTAKES = [
      "gaussian; got point"),
     ([*VIS, "inference.learn_eta=true", "inference.differentiate=fast"], "inference.learn_eta: with differentiate=fast no "
      "gradient reaches η; use differentiate=full"),
+    ([*VIS, "inference.eta=[0.1,-0.2]"], "inference.eta=[0.1, -0.2]: must be a number"),
+    ([*VIS, "inference.eta=[0.1,0.2,0.3]", "dataset.dim=2", "steps=5"], "inference.eta: 3 step sizes of 2 coordinates; "
+     "give one, or 2 in their order"),
+    (["+experiment=local_level", "inference=vis"], "inference=vis needs forecasts_series, log_joint, which "
+     "model=local_level lacks"),
+    (["dataset=alternating", "model=dlm", "inference=vis", "steps=2"], "model=dlm: for numbers, those of "
+     "dataset=alternating are classes; use model=hmm"),
+    (["dataset=dlm_sim", "model=hmm", "inference=vis"], "model=hmm assumes categorical_series of what made the data, which "
+     "dataset=dlm_sim is not; models that fit: dlm, "),
+    (["dataset=dlm_sim", "model=dlm", "inference=sgld"], "inference=sgld has no use for a sequence problem"),
+    (["dataset=dlm_sim", "model=dlm", "inference=kalman"], "inference=kalman needs linear_gaussian, which model=dlm lacks"),
     ([*VIS, "inference.infer_steps=-1"], "inference.infer_steps=-1: out of range, must be ≥ 0"),
     ([*VIS, "inference.kernel=sgd", "inference.entropy=jacobian", "dataset.dim=200", "steps=5"],
      "inference.entropy=jacobian: the Hessian of 200 parameters at every step, "

@@ -1,0 +1,115 @@
+"""Variationally inferred sampling of the parameters of series whose states are summed out, and one step size a coordinate."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from refined_targets import F64, PRECISION, TARGET, composed, gaussian, slope_of, trained, vis
+from small_problems import resumed, tensors
+
+from components.inference.log_joint import value_and_gradient
+from components.inference.refined.guides import StepSize
+from components.inference.refined.kernels import KernelStep
+from components.inference.refined.path import Begun, Refinement
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+SERIES = {"hmm": ("hmm_sim", {"states": 2}), "dlm": ("dlm_sim", {"trend": "autoregressive", "period": None})}
+
+
+def of_series(name, n_steps=25):
+    dataset, keys = SERIES[name]
+    return component("model", name, **keys), load(dataset, n_steps=n_steps, n_ahead=3)[0]
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_point_and_its_steps_climb_the_log_joint(name, steps):
+    """m ← m + lr ∇ log p(x, z_T), z_t = z_{t−1} + η ∇ log p(x, z_{t−1}), Δz held still, by hand."""
+    model, problem = of_series(name)
+    keys = {"kernel": "sgd", "q0": "point", "differentiate": "fast", "optimizer": "sgd", "momentum": 0.0, "lr": 1e-3}
+    inference = vis(refine_steps=steps, eta=2e-3, start="drawn", draws=2, **keys)
+    state, _, _ = trained(inference, model, problem, 3)
+    built = model.build(problem, Streams(0))
+    z = inference.init(built, problem, Streams(0)).module.mean.detach().clone()
+    for _ in range(3):
+        at = z[None]
+        for _ in range(steps):
+            at = at + 2e-3 * value_and_gradient(built, at, problem.series)[1]
+        z = z + 1e-3 * value_and_gradient(built, at, problem.series)[1][0]
+    assert torch.allclose(state.module.mean, z, atol=1e-10)
+    for _ in range(steps):
+        z = z + 2e-3 * value_and_gradient(built, z[None], problem.series)[1][0]
+    found = inference.posterior(state)
+    assert torch.allclose(found.draws, z.expand(2, 2, -1), atol=1e-10)
+    value = value_and_gradient(built, z[None], problem.series)[0]
+    assert found.scores() == {"objective": pytest.approx(float(value))}
+    scores = problem.score(found, Streams(0))
+    assert scores["log_likelihood"] == pytest.approx(float(built.log_likelihood(z[None], problem.series)))
+    assert {"objective", "log_score"} <= set(scores)
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_without_steps_it_is_variational_inference(name):
+    model, problem = of_series(name)
+    plain = composed("gaussian_vi", covariance="diagonal", n_samples=2, draws=6)
+    inference = vis(refine_steps=0, n_samples=2, draws=6)
+    (known, _, _), (state, _, _) = (trained(i, model, problem, 4) for i in (plain, inference))
+    assert torch.equal(state.module.mean, known.module.mean)
+    found, expected = inference.posterior(state), plain.posterior(known)
+    assert found.scores()["nelbo"] == pytest.approx(expected.scores()["nelbo"])
+
+
+@pytest.mark.parametrize("keys", [
+    {"kernel": "sgld"}, {"kernel": "svgd", "n_samples": 3}, {"kernel": "sgd", "entropy": "jacobian", "eta": 1e-4},
+])  # fmt: skip
+def test_all_kernels_follow_a_series_and_resume(tmp_path, keys):
+    model, problem = of_series("dlm", 12)
+    inference = vis(draws=4, start="drawn", **({"eta": 1e-3} | keys))
+    whole, _, _ = trained(inference, model, problem, 5)
+    again, _ = resumed(inference, model, problem, 5, 2, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
+
+
+# ---- one step size a coordinate --------------------------------------------------------------------------------------
+ETAS = torch.tensor([0.02, 0.11], dtype=F64)
+
+
+def begun(S=5):
+    z = torch.randn(S, 1, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    return Begun(z, torch.zeros(1, dtype=F64), gaussian, 1.0)
+
+
+def test_each_coordinate_goes_its_own_way():
+    """z + diag(η) ∇log p(z), and noise of variance 2 η_d."""
+    at = begun()
+    found, _ = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "initial", False)(at, ETAS, 1, torch.Generator())
+    assert torch.allclose(found, at.z + ETAS * slope_of(at.z))
+    noisy = begun(40_000)
+    found, entropy = Refinement(KernelStep("sgld", 1.0, 1, 1e-6), "joint", False)(
+        noisy, ETAS, 1, torch.Generator().manual_seed(0)
+    )
+    spread = (found - noisy.z - ETAS * slope_of(noisy.z))[:, 0].var(0)
+    assert torch.allclose(spread, 2 * ETAS, rtol=4 * (2 / 40_000) ** 0.5)
+    exact = torch.distributions.Normal(torch.zeros(2, dtype=F64), (2 * ETAS).sqrt()).entropy().sum()
+    assert torch.allclose(entropy, exact.expand_as(entropy))
+
+
+def test_jacobian_of_several_step_sizes():
+    _, found = Refinement(KernelStep("sgd", 1.0, 1, 1e-6), "jacobian", True)(begun(), ETAS, 1, torch.Generator())
+    step = torch.eye(2, dtype=F64) - ETAS.diag() @ PRECISION
+    assert torch.allclose(found, torch.linalg.slogdet(step).logabsdet.expand_as(found))
+
+
+def test_they_are_learnt_apart():
+    problem, _ = load("gaussian")
+    state, _, _ = trained(vis(eta=[0.01, 0.02], learn_eta=True, lr=0.05), TARGET, problem, 20)
+    assert state.sampler.eta.shape == (2,)
+    assert len(set((state.sampler.eta.detach() / torch.tensor([0.01, 0.02], dtype=F64)).tolist())) == 2
+
+
+def test_as_many_as_there_are_coordinates():
+    with pytest.raises(Misfit, match=r"inference\.eta: 3 step sizes of 2 coordinates; give one, or 2 in their order"):
+        StepSize([0.1, 0.2, 0.3], False, torch.zeros(2))
