@@ -83,7 +83,9 @@ def test_without_a_discriminator_the_kl_is_that_of_the_matched_gaussian():
         Normal(torch.tensor([0.5, -1.0, 0.0]), torch.tensor([0.3, 1.0, 2.0])), Normal(0.0, 1.5)
     ).sum()
     assert float(kl(contrast(theta), s, 0.0)) == pytest.approx(float(exact), abs=0.02)
-    assert float(contrast(theta[:5]).log_prior(s)) == pytest.approx(float(Normal(0.0, 1.5).log_prob(theta[:5]).sum(1).mean()))
+    assert float(contrast(theta[:5]).log_prior(s)) == pytest.approx(
+        float(Normal(0.0, 1.5).log_prob(theta[:5]).sum(1).mean())
+    )
 
 
 @pytest.mark.parametrize(("d", "least"), [(2, 0.98), pytest.param(10, 0.95, marks=pytest.mark.slow)])
