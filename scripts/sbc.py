@@ -1,0 +1,200 @@
+"""Simulation-based calibration of ``vis`` and ``aadm`` on a regression whose posterior is known: reported, not a gate.
+
+    python scripts/sbc.py --to docs/results                 # all rows, 100 data sets each: about half an hour on one core
+    python scripts/sbc.py --to /tmp/x --data-sets 20 --only "exact,VI"
+
+θ* ~ N(0, I), y = X θ* + N(0, I), a posterior is fitted to (X, y), and the rank of what θ* is among 99 independent draws of it:
+of each coordinate, and of log p(θ, y), which depends on the data.  If the posterior is right ranks are uniform on 0 … 99
+(Talts et al. 2018, Theorem 1): too narrow a posterior has ranks at both ends, too wide a one in the middle, a shifted one on
+one side.  Exact draws are the control.  Each data set has its own inputs, correlated so that a diagonal q cannot be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import torch
+import yaml
+from scipy.stats import chisquare, kstest
+from torch import Tensor
+
+from components import registry
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
+from runner import conf_folders
+from runner.run.rng import Streams
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+ROWS, INPUTS, CORRELATION, DRAWS, BINS = 20, 2, 0.8, 99, 10
+P = INPUTS + 1  # with an intercept
+Fit = Callable[[Supervised, int], Tensor]  # data, seed -> draws [99, P]
+
+
+def component(role: str, name: str, **keys: Any) -> Any:
+    """A component with the defaults of its YAML, but for ``keys``."""
+    path = conf_folders.find(role, name)
+    assert path is not None
+    return registry.get(role, name).model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) | keys)
+
+
+def simulated(seed: int) -> tuple[Supervised, Tensor]:
+    """A data set and the θ* [P] it was drawn from."""
+    g = torch.Generator().manual_seed(seed)
+    z = torch.randn(ROWS, INPUTS, generator=g, dtype=torch.float64)
+    x = CORRELATION**0.5 * z[:, :1] + (1 - CORRELATION) ** 0.5 * z
+    theta = torch.randn(P, generator=g, dtype=torch.float64)
+    y = x @ theta[:-1, None] + theta[-1] + torch.randn(ROWS, 1, generator=g, dtype=torch.float64)
+    rows = Batch(x, y, torch.ones(ROWS, 1, dtype=torch.bool), 1.0)
+    return Supervised("conjugate", "real", rows, rows, None), theta
+
+
+def design(problem: Supervised) -> Tensor:
+    return torch.cat([problem.train.x, torch.ones(ROWS, 1, dtype=torch.float64)], 1)  # [N, P]
+
+
+def exact(problem: Supervised, seed: int) -> Tensor:
+    """Draws of N(Λ⁻¹ Xᵀ y, Λ⁻¹), Λ = I + Xᵀ X."""
+    X = design(problem)
+    precision = torch.eye(P, dtype=torch.float64) + X.T @ X
+    mean = torch.linalg.solve(precision, X.T @ problem.train.y[:, 0])
+    root = torch.linalg.cholesky(torch.linalg.inv(precision))
+    noise = torch.randn(DRAWS, P, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return mean + noise @ root.T
+
+
+def fitted(name: str, steps: int, **keys: Any) -> Fit:
+    """Draws of what an inference makes of a linear network with known noise and prior."""
+
+    def fit(problem: Supervised, seed: int) -> Tensor:
+        rng = Streams(seed)
+        inference = component("inference", name, **keys)
+        network = component("model", "mlp", widths=[], noise=1.0, prior_std=1.0).build(problem, rng)
+        state = inference.init(network, problem, rng)
+        for _, batch in problem.batches(inference.sees, rng, 0, steps):
+            state, _ = inference.step(state, batch, rng)
+        if name == "aadm":
+            with torch.no_grad():
+                return state.q.draw(DRAWS, rng.evaluation)
+        draws = inference.posterior(state).flat
+        return draws[torch.randperm(len(draws), generator=rng.evaluation)[:DRAWS]]
+
+    return fit
+
+
+def vis(**keys: Any) -> Fit:
+    return fitted("vis", 300, **({"n_samples": 10, "lr": 0.03, "draws": 100, "eta": 0.005} | keys))
+
+
+def aadm(**keys: Any) -> Fit:
+    """Fifty times the published rate of q, ten times that of T, and a small generator: three weights."""
+    small = {"generator_widths": [20], "discriminator_widths": [20], "noise_dim": 10}
+    return fitted("aadm", 1000, **small, n_samples=20, lr=0.005, discriminator_lr=0.01, **keys)
+
+
+FITS: dict[str, Fit] = {
+    "exact posterior": exact,
+    "VI, diagonal": vis(refine_steps=0),
+    "VI, full covariance": vis(refine_steps=0, covariance="full"),
+    "VIS-P 3, SGLD": vis(refine_steps=3),
+    "VIS-P 3, SGLD, full covariance": vis(refine_steps=3, covariance="full"),
+    "VIS-0-100, SGLD": vis(refine_steps=0, infer_steps=100),
+    "VIS-J 3, full covariance": vis(refine_steps=3, kernel="sgd", entropy="jacobian", covariance="full"),
+    "VIS-P 3, SGD": vis(refine_steps=3, kernel="sgd"),
+    "VIS-P 3, SVGD": vis(refine_steps=3, kernel="svgd"),
+    "AADM α = 1e-4": aadm(alpha=1e-4),
+    "AADM α = 0.5": aadm(alpha=0.5),
+    "AADM α = 1": aadm(alpha=1.0),
+    "AADM α = 1, discriminator none": aadm(alpha=1.0, discriminator="none"),
+}
+
+
+def log_joint(theta: Tensor, problem: Supervised) -> Tensor:
+    """log p(θ, y) up to a constant, [..., P] -> [...]."""
+    residual = problem.train.y[:, 0] - theta @ design(problem).T
+    return -0.5 * (residual.square().sum(-1) + theta.square().sum(-1))
+
+
+def ranks(fit: Fit, data_sets: int) -> np.ndarray:
+    """Of each coordinate and of the log joint, [R, P + 1], in 0 … 99."""
+    found = []
+    for seed in range(data_sets):
+        problem, theta = simulated(seed)
+        draws = fit(problem, 10_000 + seed)
+        statistics = torch.cat([draws, log_joint(draws, problem)[:, None]], 1)
+        found.append((statistics < torch.cat([theta, log_joint(theta, problem)[None]])).sum(0).numpy())
+    return np.stack(found)
+
+
+def summary(rank: np.ndarray) -> dict[str, float]:
+    """Of ranks [R]: p of uniformity over ten bins and by Kolmogorov and Smirnov, spread over that of uniform ranks, and how many
+    lie in the middle 90 of 100."""
+    counts = np.bincount(rank * BINS // (DRAWS + 1), minlength=BINS)
+    u = (rank + 0.5) / (DRAWS + 1)
+    return {
+        "chi2_p": float(chisquare(counts).pvalue),
+        "ks_p": float(kstest(u, "uniform").pvalue),
+        "spread": float(np.sqrt(np.mean((u - 0.5) ** 2) * 12)),
+        "coverage90": float(np.mean((rank >= 5) & (rank < 95))),
+    }
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
+    given.add_argument("--data-sets", type=int, default=100)
+    given.add_argument("--only", default="", help="beginnings of rows, with commas between them")
+    options = given.parse_args()
+    torch.set_num_threads(1)
+    chosen = {n: f for n, f in FITS.items() if n.startswith(tuple(options.only.split(",")))}
+    columns = [
+        "posterior",
+        "p (χ²): θ",
+        "p (χ²): log joint",
+        "p (KS): log joint",
+        "spread: θ",
+        "coverage of 90 %: θ",
+        "seconds",
+    ]
+    lines = [f"| {' | '.join(columns)} |"]
+    lines.append("|---|---:|---:|---:|---:|---:|---:|")
+    figure, axes = plt.subplots(len(chosen), 2, figsize=(7, 1.1 * len(chosen)), squeeze=False, layout="constrained")
+    expected = options.data_sets / BINS
+    for row, (name, fit) in zip(axes, chosen.items(), strict=True):
+        start = time.perf_counter()
+        found = ranks(fit, options.data_sets)
+        seconds = time.perf_counter() - start
+        coordinates, joint = [summary(found[:, i]) for i in range(P)], summary(found[:, P])
+        worst = min(1.0, P * min(c["chi2_p"] for c in coordinates))  # of three coordinates, Bonferroni
+        mean = {key: float(np.mean([c[key] for c in coordinates])) for key in ("spread", "coverage90")}
+        lines.append(
+            f"| {name} | {worst:.3f} | {joint['chi2_p']:.3f} | {joint['ks_p']:.3f} | {mean['spread']:.3f} | "
+            f"{mean['coverage90']:.3f} | {seconds / options.data_sets:.2f} |"
+        )
+        print(lines[-1], flush=True)
+        for axis, values, times in ((row[0], found[:, :P].ravel(), P), (row[1], found[:, P], 1)):
+            axis.hist(values, bins=np.linspace(0, DRAWS + 1, BINS + 1), color="0.6")
+            axis.axhline(times * expected, color="black", linewidth=0.8)
+            axis.set_yticks([])
+        row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    axes[0][0].set_title("ranks of coordinates of θ", fontsize=9)
+    axes[0][1].set_title("ranks of log p(θ, y)", fontsize=9)
+    options.to.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.to / "sbc.png", dpi=120)
+    told = (
+        f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, and of θ the smallest p of "
+        "three coordinates times three. The spread of uniform ranks is 1: above it a posterior is too narrow, below too wide."
+    )
+    page = ["# Simulation-based calibration", str(__doc__).splitlines()[0], told, "\n".join(lines), "![ranks](sbc.png)"]
+    (options.to / "sbc.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
