@@ -134,8 +134,8 @@ def ranks(fit: Fit, data_sets: int) -> np.ndarray:
 
 
 def summary(rank: np.ndarray) -> dict[str, float]:
-    """Of ranks [R]: p of uniformity over ten bins and by Kolmogorov and Smirnov, spread over that of uniform ranks, and how many
-    lie in the middle 90 of 100."""
+    """Of ranks [R]: p of uniformity over ten bins and by Kolmogorov and Smirnov, spread over that of uniform ranks, and how
+    many lie in the middle 90 of 100."""
     counts = np.bincount(rank * BINS // (DRAWS + 1), minlength=BINS)
     u = (rank + 0.5) / (DRAWS + 1)
     return {
@@ -149,7 +149,7 @@ def summary(rank: np.ndarray) -> dict[str, float]:
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
-    given.add_argument("--data-sets", type=int, default=100)
+    given.add_argument("--data-sets", type=int, default=100, help="R, simulated and fitted by every row")
     given.add_argument("--only", default="", help="beginnings of rows, with commas between them")
     options = given.parse_args()
     torch.set_num_threads(1)
@@ -189,8 +189,8 @@ def main() -> None:
     options.to.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.to / "sbc.png", dpi=120)
     told = (
-        f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, and of θ the smallest p of "
-        "three coordinates times three. The spread of uniform ranks is 1: above it a posterior is too narrow, below too wide."
+        f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, of θ the smallest "
+        "p of three coordinates times three. The spread of uniform ranks is 1: above it a posterior is too narrow, below too wide."
     )
     page = ["# Simulation-based calibration", str(__doc__).splitlines()[0], told, "\n".join(lines), "![ranks](sbc.png)"]
     (options.to / "sbc.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
