@@ -190,7 +190,7 @@ def main() -> None:
     figure.savefig(options.to / "sbc.png", dpi=120)
     told = (
         f"{options.data_sets} data sets of {ROWS} rows, {DRAWS} draws of each posterior; χ² of ten bins, of θ the smallest "
-        "p of three coordinates times three. The spread of uniform ranks is 1: above it a posterior is too narrow, below too wide."
+        "p of three coordinates times three. Uniform ranks have spread 1; above it a posterior is too narrow, below too wide."
     )
     page = ["# Simulation-based calibration", str(__doc__).splitlines()[0], told, "\n".join(lines), "![ranks](sbc.png)"]
     (options.to / "sbc.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
