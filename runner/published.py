@@ -45,7 +45,7 @@ class Number:
     spread: float | None
     rounding: float
     in_se: float = 1.0  # standard errors in a unit of the spread
-    one_run: bool = False  # nothing but chance tells it from one of our runs: it varies as they do
+    one_run: bool = False  # it is to be laid beside each of ours, not beside their mean
 
     @classmethod
     def parse(cls, text: str, in_se: float = 1.0, one_run: bool = False) -> Number:

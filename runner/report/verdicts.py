@@ -31,6 +31,8 @@ class Summary:
     se: float | None  # None: one replicate has no SE
     n: int
     lost: int = 0
+    low: float = math.nan  # the least and the largest
+    high: float = math.nan
 
 
 def summarise(values: Iterable[float]) -> Summary:
@@ -40,7 +42,9 @@ def summarise(values: Iterable[float]) -> Summary:
     if not finite:
         return Summary(math.nan, None, 0, len(given))
     mean, se = mean_se(finite)
-    return Summary(mean, se if len(finite) > 1 else None, len(finite), len(given) - len(finite))
+    return Summary(
+        mean, se if len(finite) > 1 else None, len(finite), len(given) - len(finite), min(finite), max(finite)
+    )
 
 
 def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
@@ -135,8 +139,9 @@ class Verdict:
 def judge(published: Number | None, ours: Summary | None, better: Better, reason: str = "") -> Verdict:
     """Agrees: within 2 combined SE.  ``reason`` is why the two cannot be compared (or why ours is missing).
 
-    A published SE that rounds to nothing counts as half a unit of the last digit of its mean; that of a single run is the
-    standard deviation of ours."""
+    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A number of a single run agrees
+    where it lies among ours, however they are spread: of n + 1 alike it is the least or the largest with probability
+    2/(n + 1)."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -145,12 +150,13 @@ def judge(published: Number | None, ours: Summary | None, better: Better, reason
         return Verdict("not comparable", why=reason or "no replicate gave a finite score")
     if ours.se is None:
         return Verdict("not comparable", why=reason or "one replicate has no standard error")
-    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
+    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0  # one of ours has this standard deviation
     combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
     in_se = (ours.mean - published.mean) / combined
     if reason:
         return Verdict("not comparable", in_se, reason)
     lost = f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
-    if abs(in_se) <= 2.0:
+    among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
+    if among if published.one_run else abs(in_se) <= 2.0:
         return Verdict("agrees", in_se, lost)
     return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, lost)
