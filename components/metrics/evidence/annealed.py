@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from components.maths.row_hamiltonian import transition
 from components.metrics.evidence.proposal import Target
 
 LEAPFROG = 10  # steps of a transition
@@ -41,28 +43,6 @@ def with_slope(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, 
     return joint.detach(), (1 - beta) * log_prior(z) + beta * joint.detach(), beta * gradient - (1 - beta) * z
 
 
-def transition(
-    target: Target, beta: float, z: Tensor, eps: Tensor, generator: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One step of Hamiltonian Monte Carlo that leaves f_β in place, with a step size for each row [B]: the next z [S, B, D],
-    log p(x, z) there and the acceptance rate, both [S, B].
-
-    Source: Neal (2011), section 5.3.2."""
-    size = eps[:, None]
-    noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
-    joint, value, gradient = with_slope(target, beta, z)
-    energy = 0.5 * noise.square().sum(-1) - value
-    at, r, there = z, noise + 0.5 * size * gradient, joint
-    for step in range(LEAPFROG):
-        at = at + size * r
-        there, value, gradient = with_slope(target, beta, at)
-        r = r + (size if step < LEAPFROG - 1 else 0.5 * size) * gradient
-    error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
-    rate = (-error).clamp(max=0.0).exp()
-    accepted = torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
-    return torch.where(accepted[..., None], at, z), torch.where(accepted, there, joint), rate
-
-
 def anneal(
     target: Target, like: Tensor, chains: int, betas: list[float], sizes: Tensor | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,7 +63,7 @@ def anneal(
     for before, beta in itertools.pairwise(betas):
         log_w = log_w + (beta - before) * (joint - log_prior(z))
         eps = eps if sizes is None else sizes[len(used)]
-        z, joint, rate = transition(target, beta, z, eps, generator)
+        z, joint, rate = transition(partial(with_slope, target, beta), z, eps[:, None], LEAPFROG, generator)
         used.append(eps)
         rates.append(rate.mean(0))
         if sizes is None:

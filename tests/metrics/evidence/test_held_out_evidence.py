@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from configured import component, load
 from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.contracts.problems import Rows
+from components.maths.row_hamiltonian import transition
 from components.metrics.evidence import annealed, proposal
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.likelihood_bounds import log_mean_exp
@@ -175,7 +177,7 @@ def test_a_transition_leaves_its_target_in_place():
     z = sd * torch.randn(200_000, 1, 1, generator=g, dtype=torch.float64)
     eps = torch.full((1,), 1.7 * sd, dtype=torch.float64)
     for _ in range(3):
-        z, there, rate = annealed.transition(target, beta, z, eps, g)
+        z, there, rate = transition(partial(annealed.with_slope, target, beta), z, eps[:, None], 10, g)
     torch.testing.assert_close(there, target(z))
     assert float(rate.mean()) < 0.9
     assert float(z.mean()) == pytest.approx(0, abs=4 * sd / 200_000**0.5)

@@ -1,0 +1,18 @@
+"""Draws of the latent variables of rows as functions of the guide."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.problems import RowBatch
+
+
+def drawn(
+    module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
+    m, s = module.encode(batch)
+    noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device)
+    return m + s * noise.to(m.device), m, s

@@ -1,0 +1,83 @@
+"""The importance-weighted auto-encoder."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.latent.draws import drawn
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.variational.ascent import Fitting, climb
+from components.models.latent.generative import log_normal
+from components.posteriors.latent import LatentPosterior
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+FittingOfLatents = Fitting[LatentVariable[RowBatch]]
+Way = Literal["reparam", "dreg"]
+
+
+def weighed(
+    module: LatentVariable[RowBatch], batch: RowBatch, n_samples: int, gradient: Way, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """log w [K, B], and what has the gradient of Σ_b L^K_b by the way that is asked for []."""
+    z, m, s = drawn(module, batch, n_samples, generator)
+    if gradient == "reparam":
+        log_w = module.log_joint(batch, z) - log_normal(z, m, s)
+        return log_w, log_w.logsumexp(0).sum()
+    # φ moves w through z alone, θ never does: what comes back through z_k is weighed once more on its way.
+    log_w = module.log_joint(batch, z) - log_normal(z, m.detach(), s.detach())
+    share = log_w.detach().softmax(0)  # w̃ [K, B]
+    z.register_hook(lambda slope: share[..., None] * slope)
+    return log_w, (share * log_w).sum()
+
+
+@register("inference", "iwae")
+class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLatents]):
+    """Importance-weighted auto-encoder: ascent of the bound of K importance samples on log p(x).
+
+        L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b),   z_bk = m(x_b) + s(x_b) ε_bk
+        θ, φ ← + lr · Adam(∇ N/B Σ_b L̂^K_b / N)
+        reparam   ∇ = Σ_k w̃_k ∇ log w_k,   w̃_k = w_k / Σ_j w_j
+        dreg      of θ the same;  ∇_φ = Σ_k w̃_k² (∂ log w_k / ∂z_k) ∂z_k/∂φ,  log q held still
+
+    L^1 is the ELBO, L^K does not fall with K and tends to log p(x) where weights are bounded.  Both gradients are unbiased, of
+    *its* bound; that of the guide loses its signal as K grows by reparam, and does not by dreg.  z [K, B, D], log w [K, B].
+    Info: ``multi_sample_bound_K`` (K its number) and ``elbo`` beside it, the mean of log w, of the whole data set in nats; the
+    norm of ∇ / N.
+
+    Source: Burda, Grosse and Salakhutdinov (2016), eqs. (8), (13), (14); Tucker, Lawson, Gu and Maddison (2019), eq. (8)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    needs: ClassVar[frozenset[str]] = frozenset({"latent_variable"})
+    gives: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+
+    gradient: Way
+    n_samples: PositiveInt
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng) -> FittingOfLatents:
+        return Fitting(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum), None)
+
+    def step(self, state: FittingOfLatents, batch: RowBatch, rng: Rng) -> tuple[FittingOfLatents, Info]:
+        K, parameters = self.n_samples, list(state.module.parameters())
+        log_w, objective = weighed(state.module, batch, K, self.gradient, rng.noise)
+        found = torch.autograd.grad(batch.scale * objective, parameters, allow_unused=True)
+        norm = climb(parameters, found, batch.scale * batch.n_rows, state.optimizer)
+        with torch.no_grad():
+            bound = batch.scale * (log_w.logsumexp(0) - math.log(K)).sum()
+            elbo = batch.scale * log_w.mean(0).sum()
+        return state, {f"multi_sample_bound_{K}": bound, "elbo": elbo, "grad_norm": norm}
+
+    def posterior(self, state: FittingOfLatents) -> LatentPosterior:
+        return LatentPosterior(state.module)

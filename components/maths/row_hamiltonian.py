@@ -1,0 +1,36 @@
+"""Hamiltonian Monte Carlo of S draws of each of B densities at once, which share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# of z [S, B, D]: what goes with a draw, log f(z), both [S, B], and ∇log f(z) [S, B, D]
+Field = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+def transition(
+    field: Field, z: Tensor, size: Tensor, steps: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step that leaves every f_b in place: the next z [S, B, D], what goes with it and the acceptance rate, both [S, B].
+
+        r ~ N(0, I);  ``steps`` times  r ← r + ½ε ∇log f(z),  z ← z + ε r,  r ← r + ½ε ∇log f(z)
+        taken with probability min(1, f(z′) e^{−‖r′‖²/2} / (f(z) e^{−‖r‖²/2}))
+
+    ``size`` ε [B, 1] or [B, D]: a step size of each density or of each of its dimensions, which must not depend on z.
+
+    Source: Neal (2011), section 5.3.2."""
+    noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
+    goes, value, gradient = field(z)
+    energy = 0.5 * noise.square().sum(-1) - value
+    at, r, there = z, noise + 0.5 * size * gradient, goes
+    for step in range(steps):
+        at = at + size * r
+        there, value, gradient = field(at)
+        r = r + (size if step < steps - 1 else 0.5 * size) * gradient
+    error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
+    rate = (-error).clamp(max=0.0).exp()
+    accepted = torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
+    return torch.where(accepted[..., None], at, z), torch.where(accepted, there, goes), rate

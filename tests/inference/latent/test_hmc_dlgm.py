@@ -1,0 +1,132 @@
+"""Decoders learnt from refined draws: Fisher's identity on probabilistic PCA, whose likelihood is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from small_problems import resumed, tensors
+from small_problems import train as trained
+from test_iwae import fisher, z_scores
+from unlabelled_problems import log_evidence, ppca, real_rows
+
+from components.inference.latent.hmc_dlgm import joint_field
+from components.maths.row_hamiltonian import transition
+from components.models.latent.generative import log_normal
+from components.trouble import NumericalTrouble
+from runner.run.rng import Streams
+
+N = 12
+
+
+@pytest.fixture
+def problem():
+    return real_rows(n=N)
+
+
+def hmc(**changes):
+    return component("inference", "hmc_dlgm", **changes)
+
+
+def parts(found, module):
+    """Gradients of the generative model [P_θ], of the guide [P_φ]."""
+    n = len(list(module.generative.parameters()))
+    return tuple(torch.cat([g.flatten() for g in some]) for some in (found[:n], found[n:]))
+
+
+def test_fields_are_the_log_joint_and_its_slope(problem):
+    module, z = ppca(problem, exact_guide=False), torch.randn(3, N, 2, dtype=torch.float64)
+    goes, value, slope = joint_field(module, problem.train, z)
+    assert torch.equal(goes, value)
+    torch.testing.assert_close(value, module.log_joint(problem.train, z).detach())
+    h = 1e-5
+    for d in range(2):
+        up, down = (module.log_joint(problem.train, z + sign * h * torch.eye(2)[d]) for sign in (1, -1))
+        torch.testing.assert_close(slope[..., d], ((up - down) / (2 * h)).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_draws_of_the_posterior_stay_so(problem):
+    """With steps so coarse that a tenth and more is refused: means and variances of p(z|x) itself."""
+    module = ppca(problem, exact_guide=True)
+    with torch.no_grad():
+        m, s = module.encode(problem.train)
+    g, S = Streams(0).noise, 20_000
+    z, rates = m + s * torch.randn(S, N, 2, generator=g, dtype=torch.float64), []
+    for _ in range(2):
+        z, _, rate = transition(lambda at: joint_field(module, problem.train, at), z, 1.2 * s, 2, g)
+        rates.append(rate.mean())
+    assert 0.5 < float(torch.stack(rates).mean()) < 0.95
+    assert float(((z.mean(0) - m) / (s / S**0.5)).abs().max()) < 4.5
+    assert float((z.var(0) / s.square() - 1).abs().max()) < 4.5 * (2 / S) ** 0.5
+
+
+def test_the_decoder_follows_the_likelihood_where_draws_are_of_the_posterior(problem):
+    """Fisher's identity, for any number of iterations and steps that are refused now and then."""
+    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    inference = hmc(improve_steps=2, leapfrog_steps=2)
+    draws = [parts(inference.gradient(module, problem.train, 1.2, rng.noise)[0], module)[0] for _ in range(300)]
+    assert float(z_scores(draws, fisher(module, problem.train.x)).abs().max()) < 4
+
+
+def test_iterations_make_up_for_a_guide_that_is_wrong(problem):
+    module, rng = ppca(problem, exact_guide=False), Streams(0)
+    expected = fisher(module, problem.train.x)
+    inference = hmc(improve_steps=12, n_samples=100)
+    refined = [parts(inference.gradient(module, problem.train, 0.3, rng.noise)[0], module)[0] for _ in range(20)]
+    assert float(z_scores(refined, expected).abs().max()) < 4.5
+    elbo = module.elbo_rows(problem.train, torch.randn(4_000, N, 2, generator=rng.noise, dtype=torch.float64))
+    of_elbo = torch.autograd.grad(elbo.mean(0).sum(), list(module.generative.parameters()))
+    bias = (torch.cat([g.flatten() for g in of_elbo]) - expected).abs()
+    assert float(bias.max()) > 10 * float((torch.stack(refined).mean(0) - expected).abs().max())
+
+
+def test_the_guide_climbs_its_own_bound(problem):
+    """At the draws that HMC begins with, and by them alone."""
+    module = ppca(problem, exact_guide=False)
+    found, info = hmc(n_samples=3).gradient(module, problem.train, 0.3, Streams(4).noise)
+    m, s = module.encode(problem.train)
+    z = m + s * torch.randn(3, N, 2, generator=Streams(4).noise, dtype=torch.float64)
+    elbo = (module.log_joint(problem.train, z) - log_normal(z, m, s)).mean(0).sum()
+    expected = torch.autograd.grad(elbo, list(module.guide.parameters()))
+    torch.testing.assert_close(parts(found, module)[1], torch.cat([g.flatten() for g in expected]))
+    assert float(info["elbo"]) == pytest.approx(float(elbo.detach()))
+
+
+def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
+    vae = component("model", "vae", latent_dim=2, widths=[4])
+    state, rng = trained(hmc(step_size=3.0, target_acceptance=0.8, improve_steps=2), vae, problem, 100)
+    rates = []
+    for _ in range(60):
+        state, info = hmc(target_acceptance=0.8, improve_steps=2).step(state, problem.train, rng)
+        rates.append(float(info["acceptance"]))
+    assert sum(rates) / 60 == pytest.approx(0.8, abs=0.08)
+    assert float(info["step_size"]) < 3
+
+
+def test_training_leads_to_the_best_likelihood(problem):
+    vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
+    state, _ = trained(hmc(lr=0.03, improve_steps=2, leapfrog_steps=3, n_samples=4), vae, problem, 200)
+    x = problem.train.x
+    values = torch.linalg.eigvalsh((x - x.mean(0)).T @ (x - x.mean(0)) / N)
+    spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])
+    best = -0.5 * (spectrum.log().sum() + (values / spectrum).sum() + 4 * math.log(2 * math.pi))
+    assert float(log_evidence(state.module, x).mean()) == pytest.approx(float(best), abs=0.05)
+
+
+def test_numbers_that_are_not_finite_end_it(problem):
+    module = ppca(problem, exact_guide=False)
+    state = hmc().init(module, problem, Streams(0))
+    with torch.no_grad():
+        next(module.generative.parameters()).fill_(float("nan"))
+    with pytest.raises(NumericalTrouble, match=r"inference\.lr"):
+        hmc().step(state, problem.train, Streams(0))
+
+
+def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
+    vae = component("model", "vae", latent_dim=2, widths=[4])
+    whole, _ = trained(hmc(improve_steps=2), vae, problem, 6)
+    parted, _ = resumed(hmc(improve_steps=2), vae, problem, 6, 3, tmp_path)
+    assert whole.eps == parted.eps != 0.3
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))

@@ -1,0 +1,165 @@
+"""The importance-weighted bound on probabilistic PCA, whose log p(x) is known: order, tightness, two gradients of one mean."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from small_problems import resumed, tensors
+from small_problems import train as trained
+from torch.distributions import MultivariateNormal, Normal
+from unlabelled_problems import log_evidence, ppca, real_rows
+
+from components.inference.latent.iwae import weighed
+from components.metrics.likelihood_bounds import log_mean_exp
+from components.models.latent.generative import log_normal
+from runner.run.rng import Streams
+
+N = 12
+
+
+@pytest.fixture
+def problem():
+    return real_rows(n=N)
+
+
+def gradients(module, batch, K, way, generator):
+    """Of every parameter [P], of the sum over the rows."""
+    found = torch.autograd.grad(weighed(module, batch, K, way, generator)[1], list(module.parameters()))
+    return torch.cat([g.flatten() for g in found])
+
+
+def test_weights_are_a_literal_ratio_of_densities(problem):
+    module, batch = ppca(problem, exact_guide=False), problem.train
+    for way in ("reparam", "dreg"):
+        log_w, objective = weighed(module, batch, 3, way, Streams(2).noise)
+        with torch.no_grad():
+            m, s = module.encode(batch)
+            noise = torch.randn(3, N, 2, generator=Streams(2).noise, dtype=torch.float64)
+            z, (up,) = m + s * noise, module.generative.network.layers
+            eye = torch.eye(4, dtype=torch.float64)
+            p = MultivariateNormal(z @ up.weight.T + up.bias, module.generative.log_noise.exp() * eye).log_prob(batch.x)
+            prior = Normal(torch.zeros(()).double(), 1.0).log_prob(z).sum(-1)
+            expected = p + prior - Normal(m, s).log_prob(z).sum(-1)
+        torch.testing.assert_close(log_w, expected)
+        if way == "reparam":
+            torch.testing.assert_close(objective, expected.exp().sum(0).log().sum())
+
+
+@pytest.mark.parametrize("way", ["reparam", "dreg"])
+@pytest.mark.parametrize("K", [1, 6])
+def test_the_guide_that_is_the_posterior_has_the_likelihood_as_its_bound(problem, way, K):
+    """Every weight is p(x), of which neither the draws nor, by dreg, the guide's parameters move a thing."""
+    module = ppca(problem, exact_guide=True)
+    log_w, objective = weighed(module, problem.train, K, way, Streams(0).noise)
+    torch.testing.assert_close(log_w, log_evidence(module, problem.train.x).expand(K, -1))
+    if way == "dreg":
+        found = torch.autograd.grad(objective, list(module.guide.parameters()))
+        assert max(float(g.abs().max()) for g in found) < 1e-9
+
+
+def test_bounds_rise_with_k_to_the_likelihood(problem):
+    module = ppca(problem, exact_guide=False)
+    exact = log_evidence(module, problem.train.x)
+    many = 4_096
+    with torch.no_grad():
+        log_w = weighed(module, problem.train, many, "reparam", Streams(0).noise)[0]
+    found = []
+    for K in (1, 4, 32, 512):
+        each = log_mean_exp(log_w.view(K, -1, N)).mean(1)  # L̂^K of independent sets, summed over rows
+        found.append((float(each.mean()), float(each.std()) / (many / K) ** 0.5))
+    means = [mean for mean, _ in found]
+    assert means == sorted(means)
+    assert means[1] - means[0] > 5 * found[0][1]
+    assert means[0] < float(exact.mean()) - 0.05
+    assert means[-1] == pytest.approx(float(exact.mean()), abs=0.03)
+
+
+def fisher(module, x):
+    """∇_θ Σ_b log p(x_b), differentiated through the marginal [P_θ]."""
+    (up,) = module.generative.network.layers
+    eye = torch.eye(x.shape[1], dtype=x.dtype)
+    law = MultivariateNormal(up.bias, up.weight @ up.weight.T + module.generative.log_noise.exp() * eye)
+    own = list(module.generative.parameters())
+    return torch.cat([g.flatten() for g in torch.autograd.grad(law.log_prob(x).sum(), own)])
+
+
+def z_scores(draws, mean):
+    draws = torch.stack(draws)
+    return (draws.mean(0) - mean) / (draws.std(0) / len(draws) ** 0.5 + 1e-12)
+
+
+@pytest.mark.parametrize("way", ["reparam", "dreg"])
+def test_the_model_follows_the_likelihood_where_the_guide_is_the_posterior(problem, way):
+    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    n = sum(p.numel() for p in module.generative.parameters())
+    draws = [gradients(module, problem.train, 3, way, rng.noise)[:n] for _ in range(300)]
+    assert float(z_scores(draws, fisher(module, problem.train.x)).abs().max()) < 4
+
+
+def test_the_two_gradients_have_one_mean(problem):
+    """Of the generative model they are one number at any noise; of the guide two, whose difference has mean 0."""
+    module = ppca(problem, exact_guide=False)
+    n = sum(p.numel() for p in module.generative.parameters())
+    both = [Streams(1), Streams(1)]
+    differences, spread = [], []
+    for _ in range(600):
+        pair = [gradients(module, problem.train, 5, w, r.noise) for w, r in zip(("reparam", "dreg"), both, strict=True)]
+        torch.testing.assert_close(pair[0][:n], pair[1][:n])
+        differences.append((pair[0] - pair[1])[n:])
+        spread.append(torch.stack(pair)[:, n:])
+    assert float(torch.stack(differences).std(0).min()) > 0.01, "a test of something"
+    assert float(z_scores(differences, 0.0).abs().max()) < 4
+    variances = torch.stack(spread).var(0).sum(-1)
+    assert variances[1] < 0.5 * variances[0], "what dreg is for"
+
+
+def test_the_gradient_of_the_guide_is_literally_doubly_reparameterised(problem):
+    module, batch, K = ppca(problem, exact_guide=False), problem.train, 4
+    guide = list(module.guide.parameters())
+    found = torch.autograd.grad(weighed(module, batch, K, "dreg", Streams(5).noise)[1], guide)
+    noise = torch.randn(K, N, 2, generator=Streams(5).noise, dtype=torch.float64)
+    m, s = module.encode(batch)
+    z = m + s * noise
+    at = z.detach().requires_grad_()
+    log_w = module.log_joint(batch, at) - log_normal(at, m.detach(), s.detach())
+    share = log_w.detach().exp() / log_w.detach().exp().sum(0)
+    (slope,) = torch.autograd.grad(log_w.sum(), at)
+    expected = torch.autograd.grad((share.square()[..., None] * slope * z).sum(), guide)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("way", ["reparam", "dreg"])
+def test_a_step_reports_its_bound_by_the_number_of_its_samples(problem, way):
+    inference, module = component("inference", "iwae", n_samples=7, gradient=way), ppca(problem, exact_guide=False)
+    state = inference.init(module, problem, Streams(0))
+    exact = float(log_evidence(module, problem.train.x).sum())
+    _, info = inference.step(state, problem.train, Streams(3))
+    log_w = weighed(ppca(problem, exact_guide=False), problem.train, 7, way, Streams(3).noise)[0]
+    assert float(info["multi_sample_bound_7"]) == pytest.approx(
+        float((log_w.logsumexp(0) - math.log(7)).sum().detach())
+    )
+    assert float(info["elbo"]) == pytest.approx(float(log_w.mean(0).sum().detach()))
+    assert float(info["elbo"]) < float(info["multi_sample_bound_7"]) < exact + 5
+
+
+def test_training_leads_to_the_best_likelihood(problem):
+    """Of probabilistic PCA it is known (Tipping and Bishop 1999, eq. 8)."""
+    vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
+    inference = component("inference", "iwae", n_samples=5, lr=0.03)
+    state, _ = trained(inference, vae, problem, 400)
+    x = problem.train.x
+    values = torch.linalg.eigvalsh((x - x.mean(0)).T @ (x - x.mean(0)) / N)
+    spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])
+    best = -0.5 * (spectrum.log().sum() + (values / spectrum).sum() + 4 * math.log(2 * math.pi))
+    assert float(log_evidence(state.module, x).mean()) == pytest.approx(float(best), abs=0.05)
+
+
+def test_goes_on_after_a_break_as_if_there_had_been_none(problem, tmp_path):
+    vae, inference = component("model", "vae", latent_dim=2, widths=[4]), component("inference", "iwae", n_samples=3)
+    whole, _ = trained(inference, vae, problem, 6)
+    parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
