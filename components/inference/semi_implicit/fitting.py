@@ -10,11 +10,10 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch
 from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
 from components.inference.log_joint import log_joint
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.semi_implicit.family import SemiImplicit
@@ -23,7 +22,6 @@ from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.feed_forward import Activation
 from components.posteriors.variational import RefinedPosterior
-from components.problems.supervised import Supervised
 from components.trouble import NumericalTrouble
 
 CHAINS = 2  # of independent draws: what diagnostics of draws ask for
@@ -38,7 +36,7 @@ class SemiImplicitFitting:
     optimizer: Optimizer
     seed: int
     model: LogJoint = rebuilt()
-    train: Batch | None = rebuilt()  # None: a density
+    train: Seen = rebuilt()  # None: a density
 
 
 class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
@@ -69,9 +67,8 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
-        train = problem.train if isinstance(problem, Supervised) else None
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=train)
+        return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem))
 
     def drawn(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]."""

@@ -10,11 +10,11 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
 from components.inference.log_joint import log_joint
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.semi_implicit.fitting import CHAINS, CHUNK, rows_of
@@ -23,7 +23,6 @@ from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
-from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import NumericalTrouble
 
@@ -38,7 +37,7 @@ class Contrasting:
     step_size: float  # ε of the chain
     control: Tensor | None = None  # C, the running mean of what improved draws are worth []; None: there was no step
     model: LogJoint = rebuilt()
-    train: Batch | None = rebuilt()  # None: a density
+    train: Seen = rebuilt()  # None: a density
 
 
 @register("inference", "vcd")
@@ -88,9 +87,9 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
     def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Contrasting:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = started(model, problem, self.sees, 1, rng, begin).start[0]
-        q = GlobalGaussian(JointByRows(model), mean, self.initial_std, self.covariance == "full", "shared")
+        q = GlobalGaussian(JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", "shared")
         seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
-        train = problem.train if isinstance(problem, Supervised) else None
+        train = training_data(problem)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return Contrasting(q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train)
 

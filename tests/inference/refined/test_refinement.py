@@ -205,3 +205,10 @@ def test_the_fokker_planck_flow_has_the_moments_of_the_diffusion():
     assert float((mean - 2 * math.exp(-2)).abs().max()) < 0.01
     exact = 1 - 0.75 * math.exp(-4)
     assert float((variance / exact - 1).abs().max()) < 0.08
+
+
+@pytest.mark.parametrize(("gamma", "variance"), [(0.5, 0.56), (4.0, 0.96)])
+def test_a_bandwidth_that_is_too_wide_leaves_too_small_a_spread(gamma, variance):
+    """Of N(2, ¼) to N(0, 1), where the diffusion has 0.986 at time 2."""
+    _, found = flow(1 / gamma, D=1)
+    assert float(found) == pytest.approx(variance, abs=0.03)
