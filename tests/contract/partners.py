@@ -72,6 +72,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "stochastic_volatility": ["n_steps=12"],
         "tan": ["n_steps=12"],
         "titanic": ["n_test=2180"],
+        "airlines": ["n_train=20", "n_test=10", "simulated=true"],
+        "year": ["n_train=20", "n_test=10", "simulated=true"],
         "uci_classification": ["set=crabs", "simulated=true"],
         "two_moons": ["n_train=20", "n_test=10"],
         "wiener_velocity": ["n_steps=12"],

@@ -1,0 +1,53 @@
+"""What the big regressions share: rows drawn at random to be scored, and some or all of the others to learn from."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+
+from components.contracts.problems import Target
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.stand_in import FileOrSimulation
+from components.datasets.tables.raw_units import RawUnits
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.predictions import predictions
+from components.problems.supervised import Supervised, SupervisedFigure
+from components.trouble import Misfit
+
+Array = NDArray[np.float64]
+
+
+class BigTable(FileOrSimulation):
+    """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and then the label."""
+
+    target: ClassVar[Target | None] = "real"
+    label: ClassVar[str]
+    total: ClassVar[int]
+    n_train: Annotated[int, Field(ge=2)] | None
+    n_test: PositiveInt
+    batch_size: PositiveInt | None
+
+    def rows(self, setting: Setting, simulate: int) -> Array:
+        """The whole set or, where it is simulated, as many rows as are asked for."""
+        raise TypeError(f"{type(self).__name__} has no rows")
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        left = self.total - self.n_test
+        n = left if self.n_train is None else self.n_train
+        if n > left or left < 2:
+            raise Misfit(
+                f"dataset.n_train: {self.name} has {self.total:,} rows, {max(left, 0):,} beside dataset.n_test="
+                f"{self.n_test:,}; lower either"
+            )
+        name, data = self.identity(setting.data_dir, setting.offline), self.rows(setting, n + self.n_test)
+        order = torch.randperm(len(data), generator=rng.data, device=rng.data.device).cpu().numpy()
+        scored, kept = order[: self.n_test], order[self.n_test : self.n_test + n]
+        used = torch.from_numpy(data)
+        x, y = used[:, :-1], used[:, -1:]
+        figures: list[SupervisedFigure] = [predictions, calibration]
+        return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.label, figures, setting)

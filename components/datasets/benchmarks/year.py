@@ -1,0 +1,52 @@
+"""Years in which songs came out, from the timbre of their sound."""
+
+from __future__ import annotations
+
+import functools
+import zipfile
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from components.contracts.roles import Setting
+from components.datasets.benchmarks.big_table import Array, BigTable
+from components.datasets.tables.uci_regression import Shape, simulated_rows
+from components.registry import register
+
+FILE, MEMBER = "year/yearpredictionmsd.zip", "YearPredictionMSD.txt"
+INPUTS = 90
+
+
+@functools.lru_cache(maxsize=1)
+def _read(path: Path) -> Array:
+    with zipfile.ZipFile(path) as archive, archive.open(MEMBER) as lines:
+        data = np.loadtxt(lines, delimiter=",", dtype=np.float64)
+    return np.roll(data, -1, axis=1)  # the year comes first
+
+
+@register("dataset", "year")
+class Year(BigTable):
+    """Year Prediction MSD: the year of a song, 1922 to 2011, from 12 averages and 78 covariances of its timbre.
+
+    515,345 rows, of which ``n_test`` drawn by the run's seed are scored and ``n_train`` (null: all others) learnt from.
+    Inputs and label are standardised by the training rows, RMSE and log-likelihood in years.  Where the file cannot be had a
+    random network of the same shape, named ``year-sim``, takes its place with a ``SimulatedData`` warning, unless
+    ``offline`` is error.
+    x [N, 90], y [N, 1].
+
+    The set's own split keeps the songs of an artist on one side; the paper draws at random, and so does this.
+
+    Raises DataUnavailable, DamagedFile, Misfit (more rows asked for than there are).
+
+    Source: Bertin-Mahieux et al. (2011); Rodríguez Santana and Hernández-Lobato (2020), section 6.3."""
+
+    label: ClassVar[str] = "year"
+    total: ClassVar[int] = 515_345
+
+    def file(self) -> str:
+        return FILE
+
+    def rows(self, setting: Setting, simulate: int) -> Array:
+        path = self.located(setting)
+        return simulated_rows("year", Shape(simulate, INPUTS)) if path is None else _read(path)

@@ -1,0 +1,63 @@
+"""year and airlines: their rows, what is scored, and what takes the place of files that cannot be had."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_problems import component
+
+from components.contracts.roles import Setting
+from components.datasets.benchmarks import airlines, year
+from components.trouble import DataUnavailable, Misfit, SimulatedData
+from runner.run.rng import Streams
+
+SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)
+
+
+@pytest.mark.parametrize(("name", "inputs"), [("year", 90), ("airlines", 8)])
+def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
+    data = component("dataset", name, simulated=True, n_train=100, n_test=40)
+    one, again, other = (data.load(Streams(seed), SETTING) for seed in (0, 0, 1))
+    assert one.name == f"{name}-sim"
+    assert one.train.x.shape == (100, inputs)
+    assert one.test.x.shape == (40, inputs)
+    assert torch.equal(one.test.y, again.test.y)
+    assert not torch.equal(one.test.y, other.test.y)
+    rows = {tuple(row.tolist()) for row in one.train.x}
+    assert not rows & {tuple(row.tolist()) for row in one.test.x}
+    torch.testing.assert_close(one.train.y.mean(0), torch.zeros(1, dtype=torch.float64), atol=1e-9, rtol=0)
+    assert float(one.y_std) > 1  # scores are in the units of the label
+
+
+@pytest.mark.parametrize("name", ["year", "airlines"])
+def test_absent_files_are_simulated_loudly_or_an_error(name):
+    with pytest.warns(SimulatedData, match=f"{name}-sim and compares with no published number"):
+        component("dataset", name, n_train=50, n_test=10).load(Streams(0), SETTING)
+    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+        component("dataset", name, offline="error").load(Streams(0), SETTING)
+
+
+def test_more_rows_than_there_are():
+    with pytest.raises(Misfit, match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10"):
+        component("dataset", "year", simulated=True, n_train=515_336, n_test=10).load(Streams(0), SETTING)
+
+
+def test_the_archive_has_the_year_first(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(5, 91)).round(4)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(year.MEMBER, "\n".join(",".join(map(str, row)) for row in rows))
+    read = year._read(tmp_path / "a.zip")
+    assert np.array_equal(read[:, -1], rows[:, 0])
+    assert np.array_equal(read[:, :-1], rows[:, 1:])
+
+
+def test_flights_are_late_more_often_at_night():
+    flights = airlines.simulated_flights(20_000)
+    night = flights[:, 3] > 1100
+    late = flights[:, -1] > 30
+    assert late[night].mean() > 2 * late[~night].mean()
+    assert flights[:, -1].max() > 200  # no upper end
