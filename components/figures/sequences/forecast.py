@@ -19,13 +19,17 @@ TAIL = 3  # of what was seen, so many times what is forecast is drawn
 def forecast(seen: Tensor, future: Tensor, found: Predictive) -> dict[str, Figure]:
     """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of the forecast; of classes
     their probabilities, as areas."""
+    from matplotlib.ticker import MaxNLocator
+
     n, h = len(seen), len(future)
     t, begin = torch.arange(n + 1, n + h + 1), max(0, n - TAIL * h)
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
     if isinstance(found, Categorical):
         probs = found.probs[:, 0].cpu()  # [H, C]
         for c in range(probs.shape[1]):
-            axis.scatter(t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=None)
+            label = "probability, by area" if c == 0 else None
+            axis.scatter(t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=label)
+        axis.set(ylabel="class", yticks=range(probs.shape[1]))
     else:
         lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
         axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
@@ -33,6 +37,7 @@ def forecast(seen: Tensor, future: Tensor, found: Predictive) -> dict[str, Figur
     axis.plot(torch.arange(begin + 1, n + 1), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen")
     axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
     axis.set(xlabel="t")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.margins(x=0.01)
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
     return {"forecast": figure}
