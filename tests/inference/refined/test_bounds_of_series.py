@@ -1,0 +1,68 @@
+"""Bounds and draws of the posterior of a series' two standard deviations against their integrals on a grid."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import pytest
+import torch
+from configured import component, load
+from refined_targets import composed, trained, vis
+
+from components.inference.log_joint import log_joint
+from runner.run.rng import Streams
+
+DLM = component("model", "dlm", trend="autoregressive", period=None)
+LEVELS = (81, 81)
+
+
+@cache
+def exact():
+    """log p(x), and mean and standard deviation of θ, by the trapezium rule."""
+    problem, _ = load("dlm_sim", n_steps=43, n_ahead=3)
+    model = DLM.build(problem, Streams(0))
+    axes = [
+        torch.linspace(low, high, n, dtype=torch.float64)
+        for n, low, high in zip(LEVELS, (-9, -4), (2.5, 3), strict=True)
+    ]
+    theta = torch.cartesian_prod(*axes)
+    cell = math.prod(float(axis[1] - axis[0]) for axis in axes)
+    value = log_joint(model, theta, problem.series).detach()
+    weights = value.softmax(0).unsqueeze(1)
+    mean = (weights * theta).sum(0)
+    return problem, float(value.logsumexp(0)) + math.log(cell), mean, (weights * (theta - mean).square()).sum(0).sqrt()
+
+
+@pytest.mark.parametrize("keys", [{"refine_steps": 0}, {"refine_steps": 2, "entropy": "jacobian", "eta": 0.004}])
+def test_bounds_lie_below_the_evidence_and_near_it(keys):
+    problem, evidence, _, _ = exact()
+    inference = vis(kernel="sgd", covariance="full", n_samples=4, lr=0.05, draws=200, initial_std=0.3, **keys)
+    state, _, _ = trained(inference, DLM, problem, 200)
+    found = inference.posterior(state)
+    scores = found.scores()
+    assert set(scores) >= {"nelbo"}
+    assert evidence - 1.2 < -scores["nelbo"] < evidence + 0.05
+
+
+def test_without_the_jacobian_it_is_no_bound():
+    """Refined to the mode, with the entropy of where the draws began: above the evidence, and not called a bound."""
+    problem, evidence, _, _ = exact()
+    inference = vis(kernel="sgd", refine_steps=5, eta=0.01, n_samples=4, lr=0.05, draws=100, initial_std=0.5)
+    state, info, _ = trained(inference, DLM, problem, 150)
+    scores = inference.posterior(state).scores()
+    assert set(scores) == {"objective"}
+    assert scores["objective"] > evidence + 0.2
+    assert "elbo" not in info
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nuts"])
+def test_draws_have_the_moments_of_the_integral(name):
+    problem, _, mean, sd = exact()
+    inference = composed(name, warmup=200, chains=4)
+    state, _, _ = trained(inference, DLM, problem, 600)
+    draws = inference.posterior(state).draws  # [C, N, P]
+    error = (draws.mean((0, 1)) - mean) / sd
+    assert float(error.abs().max()) < 0.25
+    assert torch.allclose(draws.flatten(0, 1).std(0), sd, rtol=0.25)
