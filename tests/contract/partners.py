@@ -102,6 +102,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "mmdgp": ["n_inducing=4", "inner_dim=2"],
         "smdgp": ["n_inducing=4", "inner_dim=2"],
         "vae": ["widths=[4]", "latent_dim=2"],
+        "cvae": ["widths=[4]", "latent_dim=2"],
     },
     "inference": {
         "acra": ["draws=2", "candidates=2", "changes=1"],
@@ -206,6 +207,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("model", "local_level", "sequence"): {"dataset": "local_level"},
     ("model", "nonlinear_growth", "sequence"): {"dataset": "nonlinear_growth"},
     ("model", "matern_sde", "sequence"): {"dataset": "matern_sde"},
+    ("model", "cvae", "supervised"): {"dataset": "spambase", "inference": "vi"},
     ("model", "naive_bayes", "supervised"): {"dataset": "spambase"},
     ("inference", "lbfgs", "supervised"): {"dataset": "multitask_toy"},
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from components.trouble import DataUnavailable, SimulatedData
 Offline = Literal["simulate", "error", "always"]
 Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]
 SIDE = 28  # pixels
+HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
 STAND_IN_TRAIN = 1_200  # of scikit-learn's 1,797 digits; the other 597 are the test split
 
 
@@ -145,6 +146,9 @@ class ImageDataset(Dataset):
     n_test: Annotated[int, Field(ge=1, le=10_000)]  # test images, 1 to 10000: the first of the test split
     offline: Offline
     batch_size: PositiveInt | None  # images per step, >= 1; null: the whole training set
+    binarised: Literal["none", "threshold"]  # pixels as they are, or 1 where brighter than ½ and else 0
+
+    before: ClassVar[dict[str, Any]] = {"binarised": "none"}
 
     @property
     def files(self) -> ImageFiles:
@@ -155,7 +159,13 @@ class ImageDataset(Dataset):
 
         Raises:
             DataUnavailable: the files cannot be had and ``offline`` is error."""
-        return self.files.identity(data_dir, offline)
+        name = self.files.identity(data_dir, offline)
+        return name if self.binarised == "none" else f"{name}-{self.binarised}"
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        return self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, self.task)
+        problem = self.files.problem(rng, setting, self.n_train, self.n_test, self.batch_size, self.task)
+        if self.binarised == "none":
+            return problem
+        train, test = (replace(b, x=(b.x > HALF).to(b.x)) for b in (problem.train, problem.test))
+        name = self.identity(setting.data_dir, setting.offline)
+        return replace(problem, name=name, train=train, test=test, domain="binary")

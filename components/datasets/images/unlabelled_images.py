@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.problems import Kind, Rows, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.images.mnist_files import ImageFiles, Offline
+from components.datasets.images.mnist_files import HALF, ImageFiles, Offline
 from components.datasets.images.omniglot import OmniglotFiles
 from components.figures.latent.latent_images import latent_plane, prior_samples, reconstructions
 from components.metrics.evidence.held_out import LatentEvidence, Proposal
@@ -22,7 +22,6 @@ from components.problems.unlabelled import Unlabelled, drawn
 Binarised = Literal["static", "dynamic", "threshold", "none"]
 Split = tuple[Tensor, Tensor, Tensor]  # training and held-out images [n, H, W] in [0, 1], classes of the latter
 
-HALF = 0.5  # pixels above it are 1 where images are binarised at a threshold
 STATIC = 784  # the seed of what is drawn once and for all: one file, as it were, whatever the seed of a run
 
 

@@ -1,0 +1,122 @@
+"""The conditional variational auto-encoder, which classifies rows by how likely it finds them under each class."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
+from components.models.latent.generative import BernoulliModel
+from components.models.latent.perceptron import Perceptron
+from components.models.networks.feed_forward import Activation
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+def class_evidence(
+    guide: LatentVariable[Batch], x: Tensor, n_classes: int, n_samples: int, generator: torch.Generator
+) -> Tensor:
+    """log p(x_b | y = c) by S importance samples z ~ q(z|x_b, c) of each class, [B, C].
+
+        p̂(x|y) = S⁻¹ Σ_s p(x|y, z_s) p(z_s) / q(z_s|x, y)
+
+    The same noise for all classes.
+
+    Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y)."""
+    found = []
+    for c in range(n_classes):
+        y = torch.full((len(x), 1), c, device=x.device)
+        batch = Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
+        m, s = guide.encode(batch)
+        if c == 0:
+            noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device)
+        z = m + s * noise.to(m.device)
+        found.append((guide.log_joint(batch, z) - guide.log_q(batch, z)).logsumexp(0) - math.log(n_samples))
+    return torch.stack(found, -1)
+
+
+class ConditionalAutoEncoder(Amortised[Batch]):
+    """p(y) p(z) p(x|z, y) and q(z|x, y), y one class of C: networks are given y beside z, and beside x."""
+
+    log_share: Tensor
+
+    def __init__(self, generative: BernoulliModel, guide: GaussianGuide, latent_dim: int, train: Batch, n_classes: int):
+        self.n_classes = n_classes
+        super().__init__(generative, guide, latent_dim, train.x)
+        counts = torch.bincount(train.y[:, 0], minlength=n_classes).to(train.x)
+        self.register_buffer("log_share", ((counts + 1) / (counts + 1).sum()).log())  # log p(y) [C], never −∞
+
+    @property
+    def context_dim(self) -> int:
+        return self.row_shape.numel() + self.n_classes
+
+    def context(self, batch: Batch) -> Tensor:
+        return torch.cat([batch.x.flatten(1), self._classes(batch)], 1)  # [B, I + C]
+
+    def _classes(self, batch: Batch) -> Tensor:
+        return one_hot(batch.y[:, 0], self.n_classes).to(batch.x)  # [B, C]
+
+    def rows_at(self, batch: Batch, theta: Tensor) -> Tensor:
+        """log p(x_b|z, y_b) of z [S, B, D]: [S, B]."""
+        y = self._classes(batch).expand(*theta.shape[:2], -1)
+        return self.generative.log_prob(batch.x.flatten(1), torch.cat([theta, y], -1))
+
+    # ---- as a model of labels -----------------------------------------------------------------------------------------
+    def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
+        """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share nothing, so that kl is 0."""
+        rows = self.elbo_rows(batch, noise).mean(0) + self.log_share[batch.y[:, 0]]
+        total = batch.scale * rows.sum()
+        return {"elbo": total, "log_likelihood": total, "kl": self.kl()}
+
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Categorical:
+        """p(y|x) ∝ p(y) p̂(x|y) by n importance samples of each class."""
+        evidence = class_evidence(self, x, self.n_classes, n, generator)
+        return Categorical((evidence + self.log_share)[None, :, None])
+
+
+@register("model", "cvae")
+class CVAE(Model[Supervised, ConditionalAutoEncoder]):
+    """Conditional variational auto-encoder: rows x of values in {0, 1} from z ~ N(0, I) and a class y; q(z|x, y) from both.
+
+        p(y|x) ∝ p(y) p(x|y),   p(x|y) = ∫ p(x|z, y) p(z) dz
+
+    A deep Bayes classifier: trained on a bound of log p(x|y), it predicts by p(x|y), importance-sampled from q(z|x, y) as often
+    as ``n_predict`` of the inference says.  p(y) are the classes' shares in training.  Networks are those of ``vae``, and q has
+    one for m and one for s.  x [B, I], y [B, 1], z [S, B, D].
+
+    Raises:
+        Misfit: there is more than one label, or inputs are not binary.
+
+    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes classifier), Figure 2.13, eq. (2.15)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "latent_variable", "pathwise", "normal_noise", "location_scale"}
+    )
+
+    latent_dim: PositiveInt
+    widths: list[PositiveInt]
+    activation: Activation
+    scale: Scale
+
+    def build(self, problem: Supervised, rng: Rng) -> ConditionalAutoEncoder:
+        x, C = problem.train.x.flatten(1).cpu(), problem.n_classes
+        if problem.n_tasks != 1 or not bool(((x == 0) | (x == 1)).all()):
+            raise Misfit("model=cvae is of one label and of inputs 0 or 1; set dataset.binarised=threshold where there is "
+                         "such a key, or choose a data set of binary inputs")  # fmt: skip
+        values, below = x.shape[1], [*reversed(self.widths)]
+        up = Perceptron([self.latent_dim + C, *self.widths, values], self.activation, rng)
+        guide = gaussian_guide(values + C, below, self.latent_dim, self.activation, True, self.scale, rng)
+        return ConditionalAutoEncoder(BernoulliModel(up, x), guide, self.latent_dim, problem.train, C)

@@ -1,0 +1,131 @@
+"""The conditional auto-encoder: p(x|y) against quadrature, the bound as a literal sum, classes by Bayes' rule."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from small_problems import classes, train
+
+from components.contracts.problems import Batch
+from components.models.latent.cvae import class_evidence
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+C, INPUTS, N = 3, 6, 40
+
+
+def problem(n: int = N) -> Supervised:
+    """Binary rows around one row of each class."""
+    g = torch.Generator().manual_seed(0)
+    y = torch.arange(n) % C
+    y[y == 1] = torch.where(torch.rand(int((y == 1).sum()), generator=g) < 0.5, 0, 1)  # shares that are not equal
+    centre = (torch.rand(C, INPUTS, generator=g) < 0.5).double()
+    x = torch.where(torch.rand(n, INPUTS, generator=g) < 0.15, 1 - centre[y], centre[y])
+    batch = Batch(x, y[:, None], torch.ones(n, 1, dtype=torch.bool), 1.0)
+    return Supervised("small", "classes", batch, batch, None, C, ["y"], bounds=(0.0, 1.0))
+
+
+def built(latent_dim: int = 1, seed: int = 1):
+    """Weights so large that x depends on z and y, a guide so wide that importance weights are bounded."""
+    module = component("model", "cvae", latent_dim=latent_dim, widths=[5]).build(problem(), Streams(seed))
+    with torch.no_grad():
+        for p in module.generative.parameters():
+            p.mul_(2)
+        module.guide.second.layers[-1].bias.fill_(2.0)
+    return module
+
+
+def of_class(c: int) -> Batch:
+    return Batch(problem().train.x, torch.full((N, 1), c), torch.ones(N, 1, dtype=torch.bool), 1.0)
+
+
+def by_quadrature(module) -> torch.Tensor:
+    """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N, C]."""
+    grid = torch.linspace(-9, 9, 4_001, dtype=torch.float64)
+    prior = -0.5 * grid.square() - 0.5 * math.log(2 * math.pi) + math.log(18 / 4_000)
+    z = grid[:, None, None].expand(-1, N, 1)
+    with torch.no_grad():
+        up, out = module.generative.network.layers
+        found = []
+        for c in range(C):
+            y = torch.zeros(C, dtype=torch.float64)
+            y[c] = 1
+            given = torch.cat([z, y.expand(*z.shape[:2], C)], -1)
+            p = torch.sigmoid(torch.relu(given @ up.weight.T + up.bias) @ out.weight.T + out.bias)
+            likelihood = torch.where(problem().train.x == 1, p, 1 - p).log().sum(-1)
+            found.append((likelihood + prior[:, None]).logsumexp(0))
+    return torch.stack(found, -1)
+
+
+def test_importance_samples_find_the_evidence_of_every_class():
+    module = built()
+    exact = by_quadrature(module)
+    with torch.no_grad():
+        found = class_evidence(module, problem().train.x, C, 4_000, Streams(0).noise)
+    torch.testing.assert_close(found, exact, rtol=0, atol=0.1)
+    assert float((exact.max(1).values - exact.min(1).values).min()) > 0.05, "classes differ"
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_few_samples_are_unbiased(samples):
+    module, rng = built(), Streams(0)
+    exact = by_quadrature(module)
+    with torch.no_grad():
+        runs = [class_evidence(module, problem().train.x, C, samples, rng.noise) for _ in range(600)]
+    ratio = (torch.stack(runs) - exact).exp().mean((1, 2))
+    assert abs(float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))) < 4
+
+
+def test_predictions_are_bayes_rule():
+    module = built()
+    x, shares = problem().train.x, (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
+    with torch.no_grad():
+        probs = module.sample_predictive(x, 4_000, Streams(0).noise).probs[:, 0]
+    joint = by_quadrature(module).exp() * shares
+    torch.testing.assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
+
+
+def test_the_bound_is_a_literal_sum():
+    module, batch = built(2), problem().train
+    noise = module.draw_noise(batch, 5, Streams(3).noise)
+    found = module.elbo(batch, noise)
+    y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
+    both = torch.cat([batch.x, y], 1)
+    m, s = module.guide(both)
+    torch.testing.assert_close(s.square(), (1 + module.guide.second(both).exp()).log())
+    z = m + s * noise
+    logits = module.generative.network(torch.cat([z, y.expand(5, -1, -1)], -1))
+    likelihood = torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1)
+    normal = torch.distributions.Normal
+    divergence = torch.distributions.kl_divergence(normal(m, s), normal(torch.zeros(2).double(), 1.0)).sum(-1)
+    shares = (torch.bincount(batch.y[:, 0], minlength=C) + 1).double() / (N + C)
+    expected = (likelihood.mean(0) - divergence + shares[batch.y[:, 0]].log()).sum()
+    torch.testing.assert_close(found["elbo"], expected)
+    assert float(found["kl"]) == 0
+
+
+def test_it_learns_to_tell_classes():
+    reparam = component("gradient", "reparam", n_samples=1)
+    inference = component("inference", "vi", lr=0.02, gradient=reparam)
+    model = component("model", "cvae", latent_dim=2, widths=[16])
+    state, rng = train(inference, model, problem(120), 150)
+    found = problem(120).score(inference.posterior(state), rng)
+    assert found["accuracy"] > 0.75
+
+
+def test_what_is_not_binary_is_refused():
+    with pytest.raises(Misfit, match="inputs 0 or 1"):
+        component("model", "cvae").build(classes(), Streams(0))
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_labelled_images_may_be_cut_at_a_half(name):
+    kept, cut = (load(name, offline="always", n_train=50, n_test=20, binarised=how)[0] for how in ("none", "threshold"))
+    assert torch.equal(cut.train.x, (kept.train.x > 0.5).double())
+    assert torch.equal(cut.test.x, (kept.test.x > 0.5).double())
+    assert torch.equal(cut.train.y, kept.train.y)
+    assert (kept.name, cut.name, cut.domain) == ("digits-enlarged", "digits-enlarged-threshold", "binary")
