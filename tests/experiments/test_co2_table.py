@@ -1,0 +1,46 @@
+"""Table 2.7 of Gallego (2021): the printed numbers from configuration alone, and what the printed model does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from configured import made_job
+
+from components.contracts.roles import Setting
+from components.datasets.forecasts.co2 import FILE
+from runner.run.rng import Streams
+
+DATA = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
+pytestmark = pytest.mark.skipif(not (DATA / FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {FILE}")
+
+
+def scores(folder, steps, *overrides):
+    job, rng = made_job(folder, f"data_dir={DATA}", *overrides), Streams(0)
+    problem = job.dataset.load(rng, Setting(DATA, torch.device("cpu"), torch.float64, 1, offline=True))
+    state = job.inference.init(job.model.build(problem, rng), problem, rng)
+    for _, batch in problem.batches(job.inference.sees, rng, 0, steps):
+        state, _ = job.inference.step(state, batch, rng)
+    return problem.score(job.inference.posterior(state), rng)
+
+
+@pytest.mark.parametrize(("steps", "overrides", "printed"), [
+    (10, ["inference.refine_steps=0", "inference.infer_steps=0"], (0.270, 2.537, 15.247)),
+    (4, [], (0.239, 2.401, 13.461)),
+])  # fmt: skip
+def test_as_published(tmp_path, steps, overrides, printed):
+    found = scores(tmp_path, steps, "+experiment=co2_dlm_as_published", *overrides)
+    ours = [found[name] for name in ("mae", "predictive_entropy", "interval_score_2sd")]
+    assert ours == pytest.approx(printed, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_printed_model_at_maximum_likelihood(tmp_path):
+    found = scores(tmp_path, 1000, "+experiment=co2_dlm")
+    assert found["mae"] <= 0.02
+    assert found["predictive_entropy"] <= -2
+    assert found["interval_score"] <= 0.15
+    assert found["interval_score_2sd"] <= 0.15
+    assert found["coverage95"] >= 0.9
