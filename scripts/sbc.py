@@ -1,6 +1,6 @@
 """Simulation-based calibration of ``vis`` and ``aadm`` on a regression whose posterior is known: reported, not a gate.
 
-    python scripts/sbc.py --to docs/results                 # all rows, 60 data sets each: twelve minutes of one idle core
+    python scripts/sbc.py --to docs/results                 # all rows, 60 data sets each: about half an hour of one core
     python scripts/sbc.py --to elsewhere --data-sets 20 --only "exact posterior;VI, diagonal"
 
 θ* ~ N(0, I), y = X θ* + N(0, I), a posterior is fitted to (X, y), and the rank of what θ* is among 99 independent draws of it:
