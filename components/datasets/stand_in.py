@@ -6,16 +6,14 @@ import warnings
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Dataset, P, Setting
 from components.datasets.files import locate, why_unavailable
 from components.trouble import DataUnavailable, SimulatedData
 
 
-class FileOrSimulation(Dataset):
+class FileOrSimulation(Dataset[P]):
     """Names, finds and announces; what a subclass adds is its file, what is simulated, and how either is read."""
 
-    kind: ClassVar[Kind] = "supervised"
     stand_in: ClassVar[str] = "a random network of the same shape"  # what is simulated, in words
     simulated: bool
     offline: Literal["simulate", "error"]
@@ -38,7 +36,7 @@ class FileOrSimulation(Dataset):
             DataUnavailable: the file cannot be had and ``offline`` is error."""
         why = self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
+            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
         return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
 
     def located(self, setting: Setting) -> Path | None:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from components.contracts.problems import Target
+from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulation
@@ -22,9 +22,10 @@ from components.trouble import Misfit
 Array = NDArray[np.float64]
 
 
-class BigTable(FileOrSimulation):
+class BigTable(FileOrSimulation[Supervised]):
     """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and then the label."""
 
+    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
     label: ClassVar[str]
     total: ClassVar[int]

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from components.contracts.problems import Batch, Target
+from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulation
@@ -87,7 +87,7 @@ def simulated_labels(name: str, source: Source) -> Table:
 
 
 @register("dataset", "uci_classification")
-class UciClassification(FileOrSimulation):
+class UciClassification(FileOrSimulation[Supervised]):
     """UCI classification sets of two classes, each with 20 splits into nine tenths and one tenth.
 
     ``split`` null: replicate r of a run takes split r.  The splits are successive permutations of numpy's legacy generator
@@ -105,6 +105,7 @@ class UciClassification(FileOrSimulation):
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1 and Table 1."""
 
+    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
     set: Name
     split: NonNegativeInt | None

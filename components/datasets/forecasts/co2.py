@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -13,13 +11,13 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, why_unavailable
+from components.datasets.stand_in import FileOrSimulation
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import Misfit
 
 FILE = "timeseries/co2_mauna_loa.csv"
 MONTHS = 637  # of the record: January 1965 to January 2018
@@ -34,7 +32,7 @@ def simulated() -> Tensor:
 
 
 @register("dataset", "co2")
-class CO2(Dataset[Forecasting]):
+class CO2(FileOrSimulation[Forecasting]):
     """Monthly concentrations of carbon dioxide at Mauna Loa, of which the first years are seen and the next are to be forecast.
 
     y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a standard deviation: of the months
@@ -47,37 +45,18 @@ class CO2(Dataset[Forecasting]):
     Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM"."""
 
     kind: ClassVar[Kind] = "sequence"
-
+    stand_in: ClassVar[str] = "a simulated record"
     n_train: Annotated[int, Field(ge=2)]
     n_ahead: PositiveInt
     origin: Origin
     standardise: Literal["train", "record", "none"]
-    simulated: bool
-    offline: Literal["simulate", "error"]
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        if self.simulated:
-            return f"{self.name}-sim"
-        why = why_unavailable(Path(data_dir), (FILE,), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated record")
-        return self.name if why is None else f"{self.name}-sim"
+    def file(self) -> str:
+        return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
-        name, record = self.identity(setting.data_dir, setting.offline), simulated()
-        if name == self.name:
-            record = torch.from_numpy(np.loadtxt(locate(setting.data_dir, FILE, setting.offline)))
-        elif not self.simulated:
-            warnings.warn(
-                f"SIMULATED DATA: {FILE} cannot be had, a simulated record takes its place; everything is recorded as "
-                f"{name} and compares with no published number",
-                SimulatedData,
-                stacklevel=1,  # from this file: the runner shows what components warn of
-            )
+        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        record = simulated() if path is None else torch.from_numpy(np.loadtxt(path))
         n = self.n_train + self.n_ahead
         if n > len(record):
             raise Misfit(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -11,18 +9,18 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, why_unavailable
 from components.datasets.sequences.air_network import FILE, SensorNetwork, Window, read_network, simulated_network
+from components.datasets.stand_in import FileOrSimulation
 from components.figures.sequences.signal import signal
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import Misfit
 
 
 @register("dataset", "london_air")
-class LondonAir(Dataset[Sequence]):
+class LondonAir(FileOrSimulation[Sequence]):
     """Hourly measurements of one sensor of the London Air Quality Network, whose truth is the median of the network.
 
     y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal E[y_t | x_t] is the median over the
@@ -41,6 +39,7 @@ class LondonAir(Dataset[Sequence]):
     Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk."""
 
     kind: ClassVar[Kind] = "sequence"
+    stand_in: ClassVar[str] = "a simulated network"
     vectorised: ClassVar[bool] = True
 
     species: Literal["PM25", "PM10", "NO2", "O3", "SO2", "CO"]
@@ -51,8 +50,6 @@ class LondonAir(Dataset[Sequence]):
     threshold: PositiveFloat
     max_level: PositiveFloat
     max_missing: Annotated[float, Field(gt=0, le=1)]
-    simulated: bool
-    offline: Literal["simulate", "error"]
 
     @model_validator(mode="after")
     def _whole_window(self) -> LondonAir:
@@ -60,31 +57,12 @@ class LondonAir(Dataset[Sequence]):
             raise ValueError("give both sensor and start, or neither: pick chooses a window then")
         return self
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        if self.simulated:
-            return f"{self.name}-sim"
-        why = why_unavailable(Path(data_dir), (FILE,), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated network")
-        return self.name if why is None else f"{self.name}-sim"
+    def file(self) -> str:
+        return FILE
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        name = self.identity(setting.data_dir, setting.offline)
-        if name == self.name:
-            network = read_network(locate(setting.data_dir, FILE, setting.offline), self.species)
-        else:
-            network = simulated_network()
-            if not self.simulated:
-                warnings.warn(
-                    f"SIMULATED DATA: {FILE} cannot be had, a simulated network takes its place; everything is recorded as "
-                    f"{name} and compares with no published number",
-                    SimulatedData,
-                    stacklevel=1,  # from this file: the runner shows what components warn of
-                )
+        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        network = simulated_network() if path is None else read_network(path, self.species)
         window = self._window(network)
         rows = slice(window.start, window.start + self.hours)
         seen, truth = network.values[rows, window.sensor], network.median[rows]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from components.contracts.problems import Target
+from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulation
@@ -30,7 +30,7 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 @register("dataset", "airfoil")
-class Airfoil(FileOrSimulation):
+class Airfoil(FileOrSimulation[Supervised]):
     """Sound pressure of NACA 0012 aerofoils from frequency, angle of attack, chord, speed and thickness of the boundary layer.
 
     1,503 rows (the thesis says 1,500), five inputs; inputs and label are standardised by the training rows.  ``n_test`` rows,
@@ -43,6 +43,7 @@ class Airfoil(FileOrSimulation):
 
     Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix B.2.2."""
 
+    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
     n_test: Aside
     batch_size: PositiveInt | None

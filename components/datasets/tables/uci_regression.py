@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,16 +14,17 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from components.contracts.problems import Kind, Target
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
-from components.datasets.files import find, locate, verify_as, why_unavailable
+from components.datasets.files import find, verify_as
+from components.datasets.stand_in import FileOrSimulation
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import Misfit
 
 Array = NDArray[np.float64]
 Name = Literal["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine_red", "yacht"]
@@ -80,7 +80,7 @@ def simulated_rows(name: str, shape: Shape) -> Array:
 
 
 @register("dataset", "uci_regression")
-class UciRegression(Dataset):
+class UciRegression(FileOrSimulation[Supervised]):
     """UCI regression sets of the Bayesian-neural-network literature, each with its 20 (protein: 5) standard splits.
 
     ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised by the training rows, a
@@ -97,8 +97,6 @@ class UciRegression(Dataset):
     target: ClassVar[Target | None] = "real"
     set: Name
     split: NonNegativeInt | None
-    simulated: bool
-    offline: Literal["simulate", "error"]
     batch_size: PositiveInt | None
 
     @model_validator(mode="after")
@@ -107,43 +105,24 @@ class UciRegression(Dataset):
             raise ValueError(f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split")
         return self
 
-    @property
-    def _text(self) -> str:
+    def file(self) -> str:
         return f"uci_bnn/{self.set}.txt"  # what is downloaded
+
+    def genuine(self) -> str:
+        return "uci"
 
     def _packed(self, data_dir: Path) -> Path | None:
         return find(data_dir, f"uci_bnn/{self.set}.npz")  # the same numbers in another form, used where it lies
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
-        return None if self._packed(data_dir) else why_unavailable(data_dir, (self._text,), offline)
+        return None if self._packed(data_dir) else super()._why_unavailable(data_dir, offline)
 
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """The name of the data that ``load`` would use; may download them.
-
-        Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
-        why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
-        if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use simulated rows")
-        return "uci-sim" if self.simulated or why is not None else "uci"
-
-    def rows(self, data_dir: Path, offline: bool) -> Array:
-        """The whole set, one row per observation: inputs, then the target (and what else the file has)."""
-        why = None if self.simulated else self._why_unavailable(data_dir, offline)
-        if why is not None:
-            warnings.warn(
-                f"SIMULATED DATA: dataset.set={self.set} cannot be had, a random network of the same shape takes its "
-                f"place; everything is recorded as uci-sim and compares with no published number ({why})",
-                SimulatedData,
-                stacklevel=1,  # from this file: the runner shows what components warn of
-            )
-        if self.simulated or why is not None:
-            return simulated_rows(self.set, SHAPES[self.set])
-        packed = self._packed(data_dir)
+    def located(self, setting: Setting) -> Path | None:
+        packed = None if self.simulated else self._packed(setting.data_dir)
         if packed is None:
-            return _read(locate(data_dir, self._text, offline))
-        verify_as(packed, self._text)
-        return _read(packed)
+            return super().located(setting)
+        verify_as(packed, self.file())
+        return packed
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         shape, split = SHAPES[self.set], rng.replicate if self.split is None else self.split
@@ -152,7 +131,8 @@ class UciRegression(Dataset):
                 f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
             )
         name = self.identity(setting.data_dir, setting.offline)
-        data = self.rows(setting.data_dir, setting.offline)
+        path = self.located(setting)
+        data = simulated_rows(self.set, SHAPES[self.set]) if path is None else _read(path)
         kept, scored = split_rows(len(data), split)
         x, y = torch.from_numpy(data[:, : shape.inputs]), torch.from_numpy(data[:, shape.inputs, None])
         return RawUnits.of(name, x, y, kept, scored, self.batch_size, self.set, [predictions, calibration], setting)

@@ -57,6 +57,6 @@ def test_states_depend_on_neither_replicates_nor_precision():
 
 def test_batches_end_with_the_sequence_and_start_anywhere():
     problem, rng = load("wiener_velocity", n_steps=5)
-    batches = list(problem.batches("minibatch", rng, 2, 99))
+    batches = list(problem.batches("observation", rng, 2, 99))
     assert [step for step, _ in batches] == [3, 4, 5]
     assert torch.equal(batches[0][1].y, problem.observations[:, 2])
