@@ -107,7 +107,7 @@ def test_step_sizes_are_steered_to_the_acceptance_that_is_asked(problem):
 
 def test_training_leads_to_the_best_likelihood(problem):
     vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
-    state, _ = trained(hmc(lr=0.03, improve_steps=2, leapfrog_steps=3, n_samples=4), vae, problem, 200)
+    state, _ = trained(hmc(lr=0.03, improve_steps=2, leapfrog_steps=3, n_samples=4), vae, problem, 500)
     x = problem.train.x
     values = torch.linalg.eigvalsh((x - x.mean(0)).T @ (x - x.mean(0)) / N)
     spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])
