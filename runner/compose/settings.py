@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
@@ -51,6 +52,11 @@ class Settings(BaseModel):
     plugins: list[str]
     data_dir: str
     output_dir: str
+
+
+def that_count(overrides: Iterable[str]) -> list[str]:
+    """Those of overrides ("key=value") that can change a number."""
+    return [word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in NOT_SIGNED]
 
 
 def sign(config: dict[str, Any], data: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Any
 
+from runner.compose.settings import that_count
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
 from runner.report.results import Cell, Laid, pooled
@@ -41,7 +42,8 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     if pair is not None and pair.n > 1 and pair.se is not None:
         view["difference"] = f"{_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
         p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
-        view["difference_in_se"] = f"{_signed(pair.in_se, 1)} SE{p}"
+        apart = f"{_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
+        view["difference_in_se"] = f"{apart}{p}"
     return view
 
 
@@ -113,7 +115,7 @@ def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dic
         ("replicates", pooled(study, [f["replicates"] for f in done])),
         ("runs", ", ".join(f"{n} {state}" for state, n in states.items()) + f"; {hours:.1f} h of computing"),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
-        ("overrides of this launch", " ".join(snapshot.extra) or "none"),
+        ("overrides of this launch", " ".join(that_count(snapshot.extra)) or "none"),
         ("code", each(shas)),
         ("versions", each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions)),
         ("machine", each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done)),

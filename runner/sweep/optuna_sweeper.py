@@ -134,7 +134,7 @@ class OptunaSweeper(Sweeper):
         import optuna
         from optuna.trial import TrialState
 
-        from runner.compose.settings import NOT_SIGNED
+        from runner.compose.settings import that_count
 
         choice = self.config.hydra.runtime.choices.get("experiment")
         self.name = self.study_name or choice or str(self.config.hydra.job.name)
@@ -149,7 +149,7 @@ class OptunaSweeper(Sweeper):
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps),
         )  # fmt: skip
         facts = {
-            "fixed": sorted(o for o in fixed if re.split(r"[.=]", o.lstrip("+"))[0] not in NOT_SIGNED),
+            "fixed": sorted(that_count(fixed)),
             "space": {k: str(v) for k, v in sorted(space.items())},
             "direction": self.direction,
         }

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from runner.compose.settings import NOT_SIGNED
+from runner.compose.settings import that_count
 from runner.record.checks import verdict
 from runner.record.facts import read
 from runner.record.lines import read_lines
@@ -103,7 +103,7 @@ class Content:
         if self.facts.get("study") and len(command) == 2 and command[0].endswith("snapshot.yaml"):
             return command[1]  # a run of a study is called by its row and its cell
         given = [word for word in command if "=" in word and not word.startswith(("-", "+experiment"))]
-        return " ".join(word for word in given if word.lstrip("+~").partition("=")[0] not in NOT_SIGNED)
+        return " ".join(that_count(given))
 
     def birth_tags(self) -> dict[str, str]:
         """What is said of a run when it is made, and never again: users may change it."""

@@ -77,7 +77,10 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
             "inference.gradient={name: reparam, n_samples: 0}",
             "inference.gradient.n_samples=0: out of range, must be > 0",
         ),
-        ("dataset.binarised=treshold", "dataset.binarised=treshold: not one of static | dynamic | threshold | none, did you mean threshold?"),
+        (
+            "dataset.binarised=treshold",
+            "dataset.binarised=treshold: not one of static | dynamic | threshold | none, did you mean threshold?",
+        ),
         ("dataset.n_test=1700", "n_train: 97 of the 1797 digits are not held out"),
         (
             "inference=sgld",

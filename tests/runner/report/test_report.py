@@ -195,6 +195,25 @@ def test_bold_and_paired_differences(study):
     assert found["sMDGP, tuned", "1000"].against is None
 
 
+def test_differences_that_are_all_the_same_have_no_spread_to_be_told_in(study):
+    record(study, "a", 1000, np.arange(6.0))
+    record(study, "b", 1000, np.arange(6.0) - 2)
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out")
+    for page in written[:2]:
+        text = page.read_text(encoding="utf-8")
+        assert "no spread, p 0.016" in text
+        assert "inf SE" not in text
+
+
+def test_a_report_says_what_can_change_a_number_of_how_it_was_launched(study):
+    launched = replace(study, extra=["replicates=6", "output_dir=/a/place", "tracking=false"])
+    written, _ = report.write("small", STUDY, launched, study.output_dir / "out")
+    for page in written[:2]:
+        text = page.read_text(encoding="utf-8")
+        assert "replicates=6" in text
+        assert "/a/place" not in text
+
+
 def test_rows_that_are_not_models_name_the_printed_row(study):
     record(study, "c", 1000, 0.15 + NOISE)  # model igp, laid beside the row smdgp: 0.15(0.1)
     rows = [row.model_copy(update={"published_row": "smdgp"} if row.model == "igp" else {}) for row in STUDY.rows]
