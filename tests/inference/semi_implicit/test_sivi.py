@@ -151,7 +151,7 @@ def test_a_minibatch_stands_for_all_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 1500), ("ksivi", 8000)])
+@pytest.mark.parametrize(("name", "steps"), [("sivi", 8000), ("uivi", 4000), ("ksivi", 8000)])
 @pytest.mark.parametrize("shape", ["banana", "multimodal", "x_shaped"])
 def test_of_the_plane(name, steps, shape):
     problem, _ = load("planar_toy", shape=shape)
