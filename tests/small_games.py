@@ -26,7 +26,7 @@ class Stationary(Opponent[Tensor]):
     def reset(self, seat: Seat, rng) -> Tensor:
         return torch.zeros(seat.replicates, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng) -> Tensor:
+    def act(self, state: Tensor, s: Tensor, rng, p: Tensor) -> Tensor:
         u = torch.rand(len(state), 1, generator=rng.attack, dtype=torch.float64)
         return (u >= torch.tensor(self.p, dtype=torch.float64).cumsum(0)[:-1]).sum(-1)
 
@@ -98,7 +98,6 @@ def draws(game: Game, seed: int = 0):
     mine = [
         torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0] for _ in range(game.episodes)
     ]
-    theirs = [
-        game.attacker.act(torch.zeros(game.replicates), torch.zeros(game.replicates), rng) for _ in range(game.episodes)
-    ]
+    nothing = torch.zeros(game.replicates)
+    theirs = [game.attacker.act(nothing, nothing, rng, nothing) for _ in range(game.episodes)]
     return torch.stack(mine).tolist(), torch.stack(theirs).tolist()

@@ -171,6 +171,7 @@ class Opponent(Component, Generic[S]):
     targets: ClassVar[frozenset[str] | None] = None
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
+    third_party: ClassVar[bool] = False  # he plays no seat and faces nobody: what he does is a rate of tax
 
     def seated(self, seats: int) -> list[Opponent[Any]]:
         """Who plays each of the seats for opponents: he himself, unless he leads others."""
@@ -184,8 +185,10 @@ class Opponent(Component, Generic[S]):
         """
         raise TypeError(f"{type(self).__name__} has no reset")
 
-    def act(self, state: S, s: Tensor, rng: Rng) -> Tensor:
-        """His actions b [R] long in states s [R, …], chosen without seeing hers."""
+    def act(self, state: S, s: Tensor, rng: Rng, p: Tensor) -> Tensor:
+        """His actions b [R] long in states s [R, …], chosen without seeing hers; of a third party rates of tax [R].
+
+        p [R, A] are the probabilities of hers, for those who know everything: all others leave it alone."""
         raise TypeError(f"{type(self).__name__} has no act")
 
     def observe(self, state: S, move: Move) -> S:

@@ -6,10 +6,13 @@ environment gives ``features``."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from components.contracts.capabilities.games import QFunction
 
 
 class Outcome(NamedTuple):
@@ -69,17 +72,39 @@ class NumberedStates(Protocol):
     def n_states(self) -> int: ...
 
 
+@runtime_checkable
+class Taxed(Protocol):
+    """An environment in which a third party, who chooses a number and no action, moves what players get between them.
+
+    Source: Gallego (2021), section 4.5.4."""
+
+    # rewards r_a [R], r_b [R, M] after a rate of tax [R]
+    def after_tax(self, r_a: Tensor, r_b: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
 @dataclass(frozen=True)
 class Seat:
-    """What an opponent is told before a game begins."""
+    """What a player is told before a game begins: of the decision maker, or of one of her opponents."""
 
     replicates: int
-    own: int  # number of his actions
-    hers: int  # number of her actions
-    targets: int  # K, of which he sees what she does
+    own: int  # number of his or her actions
+    others: tuple[int, ...]  # of those of each of the others whom he or she faces: of an opponent, hers alone
+    targets: int  # K, of which an opponent sees what she does
     n_states: int | None  # None: states have no numbers
     device: torch.device
     dtype: torch.dtype
+    values: QFunction | None = None  # what action values are kept in, of which players who learn take fresh ones
+
+    @property
+    def hers(self) -> int:
+        """Number of the decision maker's actions, as an opponent sees them."""
+        return self.others[0]
+
+    def rows(self, s: Tensor) -> Tensor:
+        """Numbers of states s [R, …], 0 where they have none: [R] long."""
+        if self.n_states is not None:
+            return s
+        return torch.zeros(len(s), dtype=torch.long, device=s.device)
 
 
 class Move(NamedTuple):
@@ -91,9 +116,11 @@ class Move(NamedTuple):
     seen: Tensor | None  # [R] bool: whether he saw anything of it; None: all replicates did
     b: Tensor  # his own [R]
     r: Tensor  # his reward [R]
+    r_hers: Tensor  # hers [R]
     s_next: Tensor  # [R, …]
     done: Tensor | None  # [R] bool: s_next ends the episode; None: nothing does
     live: Tensor | None  # [R] bool: replicates that still play, the others are to be left alone; None: all do
+    cut: bool  # whether the horizon ends the episode here, wherever it stands
 
 
 class GameOnShow(Protocol):

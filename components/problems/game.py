@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
-from components.contracts.games import Environment, Move, NumberedStates, Seat
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Environment, Move, NumberedStates, Seat, Taxed
 from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
 from components.contracts.states import rebuilt
@@ -38,10 +39,7 @@ class Transition:
     s_next: Tensor  # [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
     live: Tensor | None  # [R] bool: replicates whose episode was going on before the move; None: all
-
-    def ahead(self, value: Tensor, gamma: float) -> Tensor:
-        """γ V(s'), nothing where s' ends the episode; value [R]."""
-        return gamma * value if self.done is None else torch.where(self.done, 0.0, gamma * value)
+    cut: bool = False  # whether the horizon ends the episode here
 
     def rate(self, alpha: float) -> float | Tensor:
         """A learning rate, 0 in replicates that no longer play."""
@@ -87,8 +85,10 @@ class Episode:
         environment, s = self.game.environment, standing.s
         total: Tensor | None = None
         live: Tensor | None = None
-        for _ in range(environment.horizon):
-            seen = self.game.move(standing, s, draw_action(choose(s), rng.noise), live, rng)
+        for left in reversed(range(environment.horizon)):
+            p = choose(s)
+            a = draw_action(p, rng.noise)
+            seen = self.game.move(standing, s, a, live, rng, p, cut=not left and not environment.continuing)
             learn(seen)
             gain = seen.r_a if live is None else torch.where(live, seen.r_a, 0.0)
             total = gain if total is None else total + gain
@@ -141,56 +141,73 @@ class Game:
         """Number of joint actions of the opponents."""
         return prod(self.environment.n_threats)
 
-    def rows(self, s: Tensor) -> Tensor:
-        """Numbers of states s [R, …], 0 where they have none: [R] long."""
-        if self.numbered:
-            return s
-        return torch.zeros(len(s), dtype=torch.long, device=s.device)
-
     def opponents(self) -> list[Opponent]:
-        """Who plays each seat.
+        """Who plays each seat, and last the third party where there is one.
 
         Raises:
-            Misfit: nobody does.
+            Misfit: nobody does, or there are more or fewer than seats.
         """
         if self.attacker is None:
             raise Misfit("attacker: a game needs an adversary; add attacker=exponential_smoother")
         seats = len(self.environment.n_threats)
         players = self.attacker.seated(seats)
-        if len(players) != seats:
-            raise Misfit(f"attacker={self.attacker.name}: {len(players)} players for the {seats} seats of {self.name}")
-        return players
+        playing = [player for player in players if not player.third_party]
+        third = [player for player in players if player.third_party]
+        if len(playing) != seats:
+            raise Misfit(f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}")
+        if len(third) > isinstance(self.environment, Taxed):
+            told = "one third party alone" if isinstance(self.environment, Taxed) else "no third party"
+            raise Misfit(
+                f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {told}"
+            )
+        return playing + third
 
-    def opening(self, rng: Rng) -> Standing:
-        """Where the game stands before the first episode."""
+    def seat(self, player: int | None, values: QFunction | None, targets: int = 0) -> Seat:
+        """What she is told (None), or an opponent by number, or a third party (the number after the last)."""
+        environment, threats = self.environment, self.environment.n_threats
+        own, others = self.n_actions, threats
+        if player is not None:
+            own, others = (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
+        numbered = self.n_states if self.numbered else None
+        return Seat(self.replicates, own, others, targets, numbered, environment.device, environment.dtype, values)
+
+    def opening(self, rng: Rng, values: QFunction | None = None) -> Standing:
+        """Where the game stands before the first episode; players who learn keep action values as ``values`` are kept."""
         environment, r = self.environment, self.replicates
         s = environment.reset(r, rng.batches)
         targets = environment.shown(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
-        numbered = self.n_states if self.numbered else None
-        first, *others = [
-            player.reset(Seat(r, own, self.n_actions, targets, numbered, environment.device, environment.dtype), rng)
-            for player, own in zip(self.opponents(), environment.n_threats, strict=True)
-        ]
+        first, *others = [player.reset(self.seat(m, values, targets), rng) for m, player in enumerate(self.opponents())]
         return Standing(game=self, s=s, adversary=first, others=others)
 
-    def move(self, standing: Standing, s: Tensor, a: Tensor, live: Tensor | None, rng: Rng) -> Transition:
-        """One move from s: she has chosen a [R], each opponent chooses without seeing it, and remembers what he saw."""
-        environment, players = self.environment, self.opponents()
+    def move(
+        self, standing: Standing, s: Tensor, a: Tensor, live: Tensor | None, rng: Rng, p: Tensor, *, cut: bool = False
+    ) -> Transition:
+        """One move from s: she has drawn a [R] from p [R, A], each opponent chooses without seeing it, and remembers what he
+        saw; ``cut``: the horizon ends the episode here.  A third party's rate of tax is taken from what they all get."""
+        environment, players, seats = self.environment, self.opponents(), len(self.environment.n_threats)
         memories = [standing.adversary, *standing.others]
-        chosen = [player.act(memory, s, rng) for player, memory in zip(players, memories, strict=True)]
-        each = chosen[0].unsqueeze(1) if len(chosen) == 1 else torch.stack(chosen, 1)  # [R, M]
+        chosen = [player.act(memory, s, rng, p) for player, memory in zip(players, memories, strict=True)]
+        acting = chosen[:seats]
+        each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
         r_a, r_b, s_next, done = environment.step(s, a, each, rng.batches)
+        gains = list(r_b.unbind(1))
+        if len(chosen) > seats and isinstance(environment, Taxed):
+            gains.append(
+                torch.cat([r_a.unsqueeze(1), r_b], 1).mean(1)
+            )  # social utility, eq. (4.4): taxes leave it as it is
+            r_a, r_b = environment.after_tax(r_a, r_b, chosen[-1])
+            gains[:seats] = r_b.unbind(1)
         shown, seen = environment.shown(s, a)
         if live is not None:
             seen = live if seen is None else seen & live
         standing.adversary, *standing.others = [
-            player.observe(memory, Move(s, a, shown, seen, b, r_b.select(1, m), s_next, done, live))
-            for m, (player, memory, b) in enumerate(zip(players, memories, chosen, strict=True))
+            player.observe(memory, Move(s, a, shown, seen, b, r, r_a, s_next, done, live, cut))
+            for player, memory, b, r in zip(players, memories, chosen, gains, strict=True)
         ]
-        joint = chosen[0]
-        for m in range(1, len(chosen)):
-            joint = joint * environment.n_threats[m] + chosen[m]
-        return Transition(s, a, joint, each, r_a, r_b, s_next, done, live)
+        joint = acting[0]
+        for m in range(1, seats):
+            joint = joint * environment.n_threats[m] + acting[m]
+        return Transition(s, a, joint, each, r_a, r_b, s_next, done, live, cut)
 
     def length(self, sees: Sees) -> int | None:
         return self.episodes

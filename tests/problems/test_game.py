@@ -56,7 +56,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
     uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
-    threats = [[player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.seated(2)] for _ in range(40)]
+    threats = [[player.act(torch.zeros(3), None, rng, None).tolist() for player in PAIR.seated(2)] for _ in range(40)]
     table = game.environment
     for i in range(3):
         q = [[[[0.0] * 2 for _ in range(3)] for _ in range(2)] for _ in range(2)]  # Q(s, a, b¹, b²)
@@ -76,9 +76,9 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
                 counts[m][s][b] += 1
             q[s][a][x][y] = 0.9 * q[s][a][x][y] + 0.1 * (r + 0.8 * max(psi(s_next)))
             s = s_next
-        torch.testing.assert_close(state.q.values[i].unflatten(-1, (3, 2)), torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(state.counts[i, :, :3], torch.tensor(counts[0], dtype=torch.float64))
-        torch.testing.assert_close(state.counts[i, :, 3:], torch.tensor(counts[1], dtype=torch.float64))
+        torch.testing.assert_close(state.mind.q.values[i].unflatten(-1, (3, 2)), torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.counts[i, :, :3], torch.tensor(counts[0], dtype=torch.float64))
+        torch.testing.assert_close(state.mind.counts[i, :, 3:], torch.tensor(counts[1], dtype=torch.float64))
     torch.testing.assert_close(posterior.forecast.sum(1), torch.ones(3, dtype=torch.float64))
 
 
@@ -86,12 +86,12 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
 def test_each_of_two_opponents_is_modelled_by_himself(level):
     game = against_two(2, 30, PAIR)
     state, posterior = play(game, component("inference", "level_k", level=level))
-    shapes = [tuple(q.values.shape[2:]) for q in state.q]
+    shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
     own = {2: [(3, 2), (2, 2)], 3: [(2, 3), (3, 2), (2, 2), (2, 2)]}[level]
     assert shapes == [*own, (2, 6)]
-    assert state.counts.shape[-1] == {2: 4, 3: 5}[level]
+    assert state.mind.counts.shape[-1] == {2: 4, 3: 5}[level]
     assert posterior.forecast.shape == (2, 6)
-    assert all(bool((q.values != 0).any()) for q in state.q)
+    assert all(bool((q.values != 0).any()) for q in state.mind.q)
 
 
 def test_a_twin_who_cannot_matter_changes_nothing():
@@ -206,7 +206,7 @@ class Follower(Opponent[Tensor]):
     def reset(self, seat: Seat, rng) -> Tensor:
         return torch.ones(seat.replicates, seat.n_states, seat.hers, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng) -> Tensor:
+    def act(self, state: Tensor, s: Tensor, rng, p) -> Tensor:
         return state[torch.arange(len(s)), s].argmax(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:

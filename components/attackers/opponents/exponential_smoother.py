@@ -39,7 +39,7 @@ class ExponentialSmoother(Opponent[Tensor]):
             )
         return torch.full((seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng: Rng) -> Tensor:
+    def act(self, state: Tensor, s: Tensor, rng: Rng, p: Tensor) -> Tensor:
         """Target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
         # Equal estimates get different uniform numbers; all the others are out of the draw.

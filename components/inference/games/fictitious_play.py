@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from components.problems.game import Game
+from components.contracts.games import Seat
 
 
-def prior_counts(game: Game, n: int, prior: float) -> Tensor:
+def prior_counts(seat: Seat, n: int, prior: float) -> Tensor:
     """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that has a number."""
-    like = game.environment
-    return torch.full((game.replicates, game.n_states, n), prior, device=like.device, dtype=like.dtype)
+    return torch.full((seat.replicates, seat.n_states or 1, n), prior, device=seat.device, dtype=seat.dtype)
 
 
 def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from math import prod
+from typing import Annotated
 
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.contracts.problems import Sees
-from components.contracts.roles import Inference, Info
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.exploration import Exploration, explored
+from components.inference.games.decision_maker import DecisionMaker
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
-from components.maths.policies import PolicyName, probabilities
-from components.posteriors.play import Play
-from components.problems.game import Episode, Game, Standing, Transition
+from components.problems.game import Transition
 from components.registry import register
 
 
 @dataclass
 class Counted:
-    """Action values Q(s, a, b), how often each opponent did what, and where the game stands."""
+    """Action values Q(s, a, b), and how often each opponent did what."""
 
     q: QFunction
     counts: Tensor  # [R, S, ΣB_m]
-    standing: Standing
+    seat: Seat = rebuilt()
 
 
 @register("inference", "fpq_learning")
-class FPQLearning(Inference[QFunction, Game, Episode, Counted]):
+class FPQLearning(DecisionMaker[Counted]):
     """Level-1 Q-learning: the adversary's next action is forecast from the past ones, the recent weighing more.
 
     p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b := α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 heeds
@@ -40,49 +39,22 @@ class FPQLearning(Inference[QFunction, Game, Episode, Counted]):
 
     Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and section 4.3.5."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    sees: ClassVar[Sees] = "episode"
-    needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
-    gives: ClassVar[frozenset[str]] = frozenset({"played"})
-    attacks: ClassVar[bool] = True
-
-    alpha: Annotated[float, Field(gt=0, le=1)]
-    gamma: Annotated[float, Field(ge=0, lt=1)]
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
-    policy: PolicyName
-    epsilon: Exploration
-    temperature: PositiveFloat
 
-    def init(self, model: QFunction, problem: Game, rng: Rng) -> Counted:
-        counts = prior_counts(problem, sum(problem.environment.n_threats), self.prior)
-        return Counted(model.fresh(problem.n_actions, problem.n_threats), counts, problem.opening(rng))
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Counted:
+        return Counted(
+            values.fresh(seat.own, prod(seat.others)), prior_counts(seat, sum(seat.others), self.prior), seat
+        )
 
-    def _forecast(self, state: Counted, s: Tensor) -> Tensor:
-        game = state.standing.game
-        return together(forecasts(state.counts, game.rows(s), game.environment.n_threats))
+    def forecast(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+        return together(forecasts(mind.counts, mind.seat.rows(s), mind.seat.others))
 
-    def step(self, state: Counted, batch: Episode, rng: Rng) -> tuple[Counted, Info]:
-        game, q, counts = batch.game, state.q, state.counts
-        epsilon, sizes = explored(self.epsilon, batch.index), game.environment.n_threats
+    def think(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+        return expected_values(mind.q.q(s), self.forecast(mind, s, episode))  # eq. (4.3)
 
-        def choose(s: Tensor) -> Tensor:
-            psi = expected_values(q.q(s), self._forecast(state, s))
-            return probabilities(psi, self.policy, epsilon, self.temperature)
-
-        def learn(seen: Transition) -> None:
-            count(counts, game.rows(seen.s), marks(seen.each, sizes, counts.dtype), self.forget, seen.live)
-            psi = expected_values(q.q(seen.s_next), self._forecast(state, seen.s_next))
-            target = seen.r_a + seen.ahead(psi.amax(-1), self.gamma)  # eq. (4.2)
-            q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
-
-        return state, {"reward": batch.play(state.standing, rng, choose, learn)}
-
-    def posterior(self, state: Counted) -> Play:
-        """Rewards so far, ψ(s, ·) [R, A] and p_A(·|s) [R, B]."""
-
-        def think(s: Tensor) -> Tensor:
-            return expected_values(state.q.q(s), self._forecast(state, s))
-
-        s = state.standing.s
-        return Play(state.standing.earned, think(s), self._forecast(state, s), think)
+    def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
+        counts, seat = mind.counts, mind.seat
+        count(counts, seat.rows(seen.s), marks(seen.each, seat.others, counts.dtype), self.forget, seen.live)
+        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))  # eq. (4.2)
+        mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))

@@ -11,6 +11,7 @@ from configured import component, load
 from small_games import Stationary, play
 
 from components.contracts.roles import Setting
+from components.inference.games.decision_maker import DecisionMaker
 from components.problems.game import Game, Transition
 from runner.run.rng import Streams
 
@@ -167,23 +168,23 @@ def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horiz
     does not matter; a target is one, and what the table holds there is never asked."""
     game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
     walked, exact = ~game.environment.ends, values(game.environment, 0.5, 0.5)
-    torch.testing.assert_close(state.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
+    torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
     assert (exact - values(game.environment, 0.5, 0.5, through_ends=True))[walked].abs().max() > 0.3
     assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=torch.float64))
 
 
 def test_bootstrapping_through_the_end_is_caught(monkeypatch):
-    monkeypatch.setattr(Transition, "ahead", lambda self, value, gamma: gamma * value)
+    monkeypatch.setattr(DecisionMaker, "ahead", lambda self, seen, value: self.gamma * value)
     game, state, _ = explored("level_k", 0.5, 40, epsilon_opponent=1.0)
     walked = ~game.environment.ends
-    assert (state.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]).abs().max() > 1
+    assert (state.mind.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]).abs().max() > 1
 
 
 def test_fictitious_play_learns_where_he_hides():
     game, state, posterior = explored("fpq_learning", 0.9, forget=1.0)
     psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
     assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]  # to the left target from beside it
-    gaps = (state.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
+    gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
     assert gaps.abs().max() < 5  # of 100 between the rewards: her forecasts are frequencies of few visits
 
 

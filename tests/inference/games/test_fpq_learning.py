@@ -29,8 +29,8 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
             counts[s][b] += 1  # line 5
             q[s][a][b] = (1 - alpha) * q[s][a][b] + alpha * (r + gamma * max(psi(s_next)))  # eq. (4.2)
             s = s_next
-        torch.testing.assert_close(state.q.values[i], torch.tensor(q, dtype=torch.float64))
-        torch.testing.assert_close(state.counts[i], torch.tensor(counts, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.counts[i], torch.tensor(counts, dtype=torch.float64))
         torch.testing.assert_close(posterior.values[i], torch.tensor(psi(s), dtype=torch.float64))
 
 
@@ -90,9 +90,9 @@ def test_a_stationary_opponent_is_best_responded():
 def test_without_future_the_table_learns_the_payoffs():
     game = three_states(replicates=4, episodes=400)
     state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
-    visited = state.q.values != 0
+    visited = state.mind.q.values != 0
     assert bool(visited.any())
-    torch.testing.assert_close(state.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited])
+    torch.testing.assert_close(state.mind.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited])
 
 
 def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_not():

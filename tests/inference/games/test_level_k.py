@@ -37,8 +37,8 @@ def test_update_is_algorithm_4_1():
             q1[s][b][a] = 0.8 * q1[s][b][a] + 0.2 * (r_b + gamma * max(expectation(q1[s_next], p_b(s_next))))  # line 2
             q2[s][a][b] = 0.9 * q2[s][a][b] + 0.1 * (r_a + gamma * max(expectation(q2[s_next], p_a(s_next))))  # line 4
             s = s_next
-        torch.testing.assert_close(state.q[0].values[i], torch.tensor(q1, dtype=torch.float64))
-        torch.testing.assert_close(state.q[1].values[i], torch.tensor(q2, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.q[0].values[i], torch.tensor(q1, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.q[1].values[i], torch.tensor(q2, dtype=torch.float64))
         torch.testing.assert_close(posterior.forecast[i], torch.tensor(p_a(s), dtype=torch.float64))
 
 
@@ -47,7 +47,7 @@ def test_level_1_is_fpq_learning(forget):
     game = three_states(replicates=5, episodes=80)
     one, posterior = play(game, component("inference", "level_k", level=1, forget=forget))
     fpq, other = play(game, component("inference", "fpq_learning", forget=forget))
-    assert torch.equal(one.q[0].values, fpq.q.values)
+    assert torch.equal(one.mind.q[0].values, fpq.mind.q.values)
     assert torch.equal(posterior.rewards, other.rewards)
 
 
@@ -55,10 +55,10 @@ def test_level_1_is_fpq_learning(forget):
 def test_players_alternate_down_the_hierarchy(level):
     game = three_states(replicates=2, episodes=5)
     state, posterior = play(game, component("inference", "level_k", level=level))
-    shapes = [tuple(q.values.shape[2:]) for q in state.q]
+    shapes = [tuple(q.values.shape[2:]) for q in state.mind.q]
     assert shapes[-1] == (2, 3)  # hers: 2 actions, 3 threats
     assert all(a == b[::-1] for a, b in itertools.pairwise(shapes))
-    assert state.counts.shape[-1] == shapes[0][1]
+    assert state.mind.counts.shape[-1] == shapes[0][1]
     assert posterior.forecast.shape == (2, 3)
 
 

@@ -19,14 +19,14 @@ def test_update_is_equation_4_1():
             q[s][a] = (1 - alpha) * q[s][a] + alpha * (r + gamma * max(q[s_next]))  # eq. (4.1)
             s = s_next
             assert float(posterior.rewards[i, t]) == r
-        torch.testing.assert_close(state.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.q.values[i, :, :, 0], torch.tensor(q, dtype=torch.float64))
         assert int(state.standing.s[i]) == s
 
 
 def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
     game = friend_or_foe(replicates=3, episodes=40)
     state, posterior = play(game, component("inference", "q_learning", alpha=1.0, gamma=0.0))
-    held = state.q.values[:, 0, :, 0]
+    held = state.mind.q.values[:, 0, :, 0]
     assert set(held.flatten().tolist()) <= {50.0, -50.0}
     assert bool((held == posterior.rewards[:, -1:]).any(1).all())
 
