@@ -16,7 +16,7 @@ _GRADIENTS = {
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
-    | {"nelbo", "objective", "nlpp_of_law", "both_branches"}
+    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions"}
     | _DRAWS
     | _DECISIONS
     | _GRADIENTS,

@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
+INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they predict
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
+
+
+def _by_chain(posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None = None) -> Tensor:
+    """What each draw predicts, means or log odds against the first class, at all inputs or at some rows of them [C, N, Q]."""
+    if isinstance(predictive, GaussianMixture):
+        f = predictive.mu  # [C·N, B, T]
+    else:
+        logits = predictive.logits
+        f = logits[..., 1:] - logits[..., :1]  # [C·N, B, T, classes − 1]
+    f = f if rows is None else f[:, rows.to(f.device)]
+    return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
 
 class SupervisedFigure(Protocol):
@@ -129,7 +141,7 @@ class Supervised:
         else:
             out = dict(classification.scores(predictive, *seen))
         if isinstance(posterior, HoldsDraws):
-            out |= self._convergence(posterior)
+            out |= self._convergence(posterior) | self._agreement(posterior, predictive)
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
@@ -149,11 +161,19 @@ class Supervised:
         rows = torch.linspace(0, n - 1, min(INPUTS_DIAGNOSED, n), device=self.test.x.device).round().long()
         with torch.no_grad():
             predictive = posterior.predictive(posterior.flat, self.test.x[rows])
-        if isinstance(predictive, GaussianMixture):
-            f = predictive.mu  # [C·N, B, T]
-        else:
-            f = predictive.logits[..., 1:] - predictive.logits[..., :1]  # [C·N, B, T, classes − 1]
-        return diagnostics.convergence(posterior, f.flatten(1).unflatten(0, posterior.draws.shape[:2]))[0]
+        return diagnostics.convergence(posterior, _by_chain(posterior, predictive))[0]
+
+    def _agreement(self, posterior: HoldsDraws, predictive: Predictive) -> dict[str, float]:
+        """``rhat_predictions``: the largest R̂ of what two chains or more of unweighted draws predict at (at most 100 of) the
+        test inputs, whether or not their parameters have names and agree."""
+        from components.metrics import diagnostics
+
+        chains, n = posterior.n_chains, posterior.n_draws
+        if chains < 2 or n < diagnostics.FEWEST_DRAWS or posterior.log_weights is not None or posterior.replicates > 1:
+            return {}
+        B = self.test.x.shape[0]
+        f = _by_chain(posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long())
+        return {"rhat_predictions": float(diagnostics.split_rhat(f).max())}
 
     def draw(self, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
         from components.figures.samples.posterior import POSTERIOR_FIGURES

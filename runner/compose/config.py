@@ -99,6 +99,10 @@ def build(resolved: Resolved) -> Job:
                 f"({dataset.kind}) has none; leave it out"
             )
         data = f"{data}-validation"
+    if settings.keep_predictions and (dataset.kind != "supervised" or dataset.target != "real"):
+        raise ConfigError(
+            f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
+        )
     state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
     return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state,
                overrides=resolved.overrides)  # fmt: skip

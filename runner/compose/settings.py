@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 NOT_SIGNED = {
     "data_dir", "output_dir", "offline", "fresh", "objective", "paper_tables", "description", "smoke_overrides",
     "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment", "keep_diff",
+    "keep_predictions",
 }  # fmt: skip
 
 
@@ -48,6 +49,7 @@ class Settings(BaseModel):
     tracking: bool
     tracking_checkpoints: bool = False  # records from before the key have none
     keep_diff: bool = False  # records from before the key have none
+    keep_predictions: bool = False  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
     data_dir: str

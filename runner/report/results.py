@@ -10,9 +10,10 @@ from typing import Any
 from runner.published import Number, Published, load_published, shown
 from runner.record.checks import failed
 from runner.record.lines import by_replicate, read_lines
+from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import Paired, Summary, Verdict, best, compare, holm, judge, median_iqr, summarise
-from runner.study.definition import POOLED, Row, StudyDefinition, TableSpec
+from runner.study.definition import DISTANCES, POOLED, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
@@ -136,7 +137,10 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     if facts is None:
         return ""
     if facts["state"] == "done":
-        return f"its result has no {metric}"
+        kept = (
+            f"no {metric}: it or the row {snapshot.study.gold} has no predictions (keep_predictions=true, fresh=true)"
+        )
+        return kept if metric in DISTANCES else f"its result has no {metric}"
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
@@ -153,7 +157,10 @@ def _cell(
         if run.row != row.name or not (by_metric or str(run.cell.get(str(table.columns))) == column):
             continue
         facts = snapshot.facts(run) if snapshot else None
-        found = scores(facts, snapshot.folder(run), metric) if snapshot and facts else {}
+        found = {}
+        if snapshot and facts:
+            far = metric in DISTANCES
+            found = distances(snapshot, run, facts, metric) if far else scores(facts, snapshot.folder(run), metric)
         if snapshot and (facts is None or not found):
             reasons[_missing(snapshot, run, facts, metric)] = None
         if facts is not None and found:

@@ -12,10 +12,14 @@ from components.contracts.checks import Check
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
+from runner.record.atomic import write_text
 from runner.record.inside import inside
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from components.contracts.roles import Problem
+    from components.contracts.streams import Rng
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
@@ -31,6 +35,20 @@ def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any
         (folder / "tables").mkdir(exist_ok=True)
         table_as_words(table).to_csv(inside(folder / "tables", f"{name}.csv", "table"), index=False)
     (folder / "references.bib").write_text(references(job))
+
+
+def predictions_of(folder: Path, replicate: int) -> Path:
+    """Where a run keeps what a replicate predicts of the test rows."""
+    return folder / "predictions" / f"{replicate}.csv"
+
+
+def write_predictions(folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng) -> None:
+    """``predictions/<replicate>.csv``, which reports of studies measure distances between."""
+    from components.evaluation.predictions import predicted_table
+
+    path = predictions_of(folder, replicate)
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, table_as_words(predicted_table(problem, posterior, rng)).to_csv(index=False))
 
 
 def as_table(checks: Sequence[Check]) -> pd.DataFrame:

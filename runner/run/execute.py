@@ -21,7 +21,7 @@ from runner.record.lines import read_lines
 from runner.record.record import Record, disk_failure, now
 from runner.run import checkpoint, replicates
 from runner.run.announcements import Announcements
-from runner.run.artefacts import as_table, write_artefacts
+from runner.run.artefacts import as_table, write_artefacts, write_predictions
 from runner.run.assembly import load_problem, total_steps
 from runner.run.blocks import RowBlocks
 from runner.run.data_digest import data_digest
@@ -140,6 +140,8 @@ class Run:
             scores = plain(found.scores)
             checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
         course.evaluated(total, "final", scores)
+        if self.settings.keep_predictions:
+            write_predictions(self.record.folder, replicate, problem, posterior, rng)
         if replicate == 0:
             write_artefacts(self.record.folder, found.figures, found.tables | {"checks": as_table(checks)}, job)
             if isinstance(posterior, WritesFiles):

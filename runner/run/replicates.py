@@ -16,6 +16,7 @@ from runner.record.facts import read
 from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
 from runner.record.record import Record
+from runner.run.artefacts import predictions_of
 
 MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
 
@@ -59,6 +60,8 @@ def take_over(record: Record, job: Job) -> str | None:
     if "0" in recorded:  # figures and tables are those of the first replicate
         for name in ("figures", "tables", "references.bib", *kept):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
+    for r in recorded:
+        _copy(predictions_of(folder, int(r)), predictions_of(record.folder, int(r)))
     record.save(
         finished={r: facts["finished"][r] for r in recorded},
         checks={r: of for r, of in facts.get("checks", {}).items() if r in recorded},

@@ -43,6 +43,7 @@ def _file_name(name: str) -> str:
 
 
 FileName = Annotated[str, AfterValidator(_file_name)]
+DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
 
@@ -171,6 +172,7 @@ class StudyDefinition(_Strict):
     evolutions: list[EvolutionSpec] = []
     spreads: list[SpreadSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
+    gold: str | None = None  # row from whose predictions the metrics distance, distance_mean and distance_sd are taken
 
     @model_validator(mode="after")
     def _cells_exist(self) -> StudyDefinition:
@@ -189,7 +191,11 @@ class StudyDefinition(_Strict):
             raise ValueError(f"rows: {next(n for n in names if names.count(n) > 1)} occurs twice")
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"reference: {self.reference} is not a row{nearest(self.reference, names)}")
+        if self.gold is not None and self.gold not in names:
+            raise ValueError(f"gold: {self.gold} is not a row{nearest(self.gold, names)}")
         for table in self.tables:
+            if self.gold is None and DISTANCES & {*table.metrics}:
+                raise ValueError(f"table {table.name}: distances are from a row; say which one with gold")
             extra = [k for k in self.grid if k not in (POOLED, table.columns)]
             if extra:
                 raise ValueError(f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}")

@@ -11,7 +11,7 @@ from small_problems import classes, real
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.metrics.diagnostics import convergence
+from components.metrics.diagnostics import convergence, split_rhat
 from components.metrics.stein_discrepancy import ksd_squared
 from components.posteriors.draws import Draws
 from components.trouble import Shortfall
@@ -67,12 +67,27 @@ def test_more_than_200_named_parameters_are_diagnosed_by_what_they_predict():
     assert real(n_inputs=3).score(draws, Streams(0))["rhat"] < 1.1
 
 
+@pytest.mark.parametrize("target", ["real", "classes"])
+def test_chains_are_compared_by_what_they_predict_whatever_their_parameters_are_called(target):
+    draws = drawn(["a", "b", "c", "d"], target)
+    draws.draws[0, :, 3] += 100.0  # predicts nothing
+    problem = real(n_inputs=3) if target == "real" else classes(n_inputs=3)
+    scores = problem.score(draws, Streams(0))
+    assert scores["rhat"] > APART
+    assert scores["rhat_predictions"] < 1.1
+    f = torch.einsum("cnd,bd->cnb", draws.draws[..., :3], problem.test.x)
+    assert scores["rhat_predictions"] == pytest.approx(float(split_rhat(f).max()))
+    draws.draws[0, :, 0] += 100.0
+    assert problem.score(draws, Streams(0))["rhat_predictions"] > APART
+
+
 def test_weighted_draws_and_few_draws_of_a_supervised_problem():
     draws = drawn([])
     weighted = Draws(draws.draws, draws.start, [], draws.model, log_weights=torch.zeros(3, 50, dtype=F64))
     scores = real(n_inputs=3).score(weighted, Streams(0))
     assert scores["weight_ess"] == pytest.approx(150)
     assert "ess" not in scores
+    assert "rhat_predictions" not in scores
     with pytest.warns(Shortfall, match="2 draws per chain are too few"):
         assert "ess" not in real(n_inputs=3).score(drawn([], n=2), Streams(0))
 

@@ -350,6 +350,28 @@ def test_times_of_every_replicate_are_in_the_record(make_job):
     assert set(step_times(job.folder)) == {0, 1}
 
 
+def test_distances_are_from_the_gold_row_replicate_by_replicate(study):
+    table = {"name": "far", "title": "Distance", "columns": "dataset.n_train", "metric": "distance", "better": "lower"}
+    definition = study.study.model_dump() | {"gold": "iRF", "tables": [table], "figures": []}
+    near = replace(study, study=StudyDefinition.model_validate(definition))
+    for experiment, shift in (("a", 3.0), ("c", 1.0), ("d", 0.0)):
+        folder = record(near, experiment, 100, [0.0, 0.0, 0.0], finished={"0": {}, "1": {}, "2": {}})
+        (folder / "predictions").mkdir()
+        for replicate in range(2 if experiment == "d" else 3):
+            labels = (5.0, 6.0) if (experiment, replicate) == ("c", 1) else (1.0, 2.0)  # other rows: no distance
+            lines = [f"{i},t,{y},{shift * (1 + replicate)},2.0" for i, y in enumerate(labels)]
+            (folder / "predictions" / f"{replicate}.csv").write_text("\n".join(["row,task,label,mean,sd", *lines]))
+    record(near, "b", 100, [0.0])  # whose predictions nobody kept
+    found = cells(near)
+    assert found["sMDGP, as published", "100"].values == {(0, 0): 1.5, (0, 1): 3.0}
+    assert found["iGP, tuned", "100"].values == {(0, 0): 0.5}
+    assert found["iRF", "100"].values == {(0, 0): 0.0, (0, 1): 0.0}
+    assert "keep_predictions=true" in found["sMDGP, tuned", "100"].reason
+    for wrong in ({"gold": None}, {"gold": "iRFF"}):
+        with pytest.raises(ValueError, match="gold"):
+            StudyDefinition.model_validate(definition | wrong)
+
+
 @pytest.mark.parametrize(("at_once", "rates"), [(False, [250.0, 100.0]), (True, [500.0, 200.0])])
 def test_ess_per_second_is_of_the_time_that_a_replicate_takes(study, at_once, rates):
     """Steps of 2 ms, 100 of them; where both replicates share a step, each has half of it."""

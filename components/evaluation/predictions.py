@@ -1,0 +1,40 @@
+"""What a posterior predicts at the test inputs, as a table that is kept with a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import GaussianMixture
+from components.contracts.roles import Problem
+from components.contracts.streams import Rng
+from components.problems.supervised import Supervised
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFrame:
+    """A line for each label of the test rows: row, task, label, mean and sd of the predictive, in units of the labels.
+
+    Of real labels alone.  It asks for what ``score`` has just asked for: the same draws."""
+    import pandas as pd
+
+    assert isinstance(problem, Supervised), "keep_predictions is refused where there are no labels"
+    assert isinstance(posterior, Predicts), "so do the problem's scores"
+    with torch.no_grad():
+        predictive = problem.predictive_at(posterior, problem.test.x, rng)
+    assert isinstance(predictive, GaussianMixture), "keep_predictions is refused where labels are not real"
+    test, names = problem.test, problem.task_names or [""] * problem.n_tasks
+    location = problem.y_mean if problem.y_mean is not None else torch.zeros_like(test.y[0])
+    scale = problem.y_std if problem.y_std is not None else torch.ones_like(test.y[0])
+    values = {
+        "label": location + scale * test.y,
+        "mean": location + scale * predictive.mean,
+        "sd": scale * predictive.variance.sqrt(),
+    }
+    rows, tasks = test.mask.nonzero(as_tuple=True)
+    columns = {name: value[rows, tasks].double().cpu().numpy() for name, value in values.items()}
+    return pd.DataFrame({"row": rows.cpu().numpy(), "task": [names[t] for t in tasks.tolist()], **columns})

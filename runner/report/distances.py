@@ -1,0 +1,42 @@
+"""How far what the runs of a study predict lies from what the runs of its gold row predict, replicate by replicate."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from components.metrics.predictive_distance import predictive_distances
+from runner.run.artefacts import predictions_of
+from runner.study.snapshot import FrozenRun, Snapshot
+
+
+@lru_cache(maxsize=64)
+def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
+    """Columns label, mean and sd of a file that a run has kept."""
+    import pandas as pd
+
+    table = pd.read_csv(path)
+    return {name: table[name].to_numpy(dtype=np.float64) for name in ("label", "mean", "sd")}
+
+
+def _kept(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
+    path = predictions_of(folder, replicate)
+    return _predictions(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def distances(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any], metric: str) -> dict[tuple[int, int], float]:
+    """A metric of ``predictive_distances`` by (seed, replicate), of those that this run and that of the gold row in the same
+    cell have finished on the same labels, and whose predictions they have kept."""
+    gold = next((r for r in snapshot.runs if r.row == snapshot.study.gold and r.cell == run.cell), None)
+    finished = (snapshot.facts(gold) or {}).get("finished", {}) if gold else {}
+    found: dict[tuple[int, int], float] = {}
+    for replicate in facts.get("finished", {}).keys() & finished.keys():
+        ours, theirs = (_kept(snapshot.folder(r), int(replicate)) for r in (run, gold) if r is not None)
+        if ours and theirs and np.array_equal(ours["label"], theirs["label"]):
+            values = predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
+            found[facts["seed"], int(replicate)] = values[metric]
+    return dict(sorted(found.items()))

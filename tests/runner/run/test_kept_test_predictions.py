@@ -1,0 +1,39 @@
+"""``keep_predictions``: what a run keeps of its test rows, by replicate, and who takes it over."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.run.execute import run
+
+UCI = ["dataset=uci_regression", "dataset.set=yacht", "dataset.simulated=true", "model=mlp", "model.widths=[3]",
+       "inference=map", "steps=3"]  # fmt: skip
+
+
+def test_mean_and_sd_of_every_test_row_in_units_of_the_labels(make_job):
+    going, result = run(make_job(*UCI, "replicates=2", "keep_predictions=true"))
+    for replicate in (0, 1):
+        table = pd.read_csv(going.job.folder / "predictions" / f"{replicate}.csv")
+        assert list(table) == ["row", "task", "label", "mean", "sd"]
+        assert len(table) == 31
+        error = np.sqrt(((table["mean"] - table["label"]) ** 2).mean())
+        assert error == pytest.approx(result["rmse"][replicate])
+        z = (table["label"] - table["mean"]) / table["sd"]  # one network predicts a Gaussian
+        density = -0.5 * z**2 - np.log(table["sd"]) - 0.5 * np.log(2 * np.pi)
+        assert density.mean() == pytest.approx(result["log_likelihood"][replicate])
+    again, _ = run(make_job(*UCI, "replicates=3"))  # and they go where their replicates go
+    assert again.record.facts["taken_over"]["replicates"] == [0, 1]
+    assert {p.name for p in (again.job.folder / "predictions").iterdir()} == {"0.csv", "1.csv"}
+
+
+def test_nothing_is_kept_unless_asked_and_the_signature_is_the_same(make_job):
+    plain, asked = make_job(*UCI), make_job(*UCI, "keep_predictions=true")
+    assert plain.signature == asked.signature
+    going, _ = run(plain)
+    assert not (going.job.folder / "predictions").exists()
+
+
+def test_of_real_labels_alone(make_job):
+    with pytest.raises(ConfigError, match=r"keep_predictions: .* dataset=two_moons has none"):
+        make_job("dataset=two_moons", "model=mlp", "inference=map", "steps=3", "keep_predictions=true")
