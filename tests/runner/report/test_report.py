@@ -355,7 +355,8 @@ def test_distances_are_from_the_gold_row_replicate_by_replicate(study):
     definition = study.study.model_dump() | {"gold": "iRF", "tables": [table], "figures": []}
     near = replace(study, study=StudyDefinition.model_validate(definition))
     for experiment, shift in (("a", 3.0), ("c", 1.0), ("d", 0.0)):
-        folder = record(near, experiment, 100, [0.0, 0.0, 0.0], finished={"0": {}, "1": {}, "2": {}})
+        finished = {str(r): {"nlpp": 0.0} for r in range(3)}
+        folder = record(near, experiment, 100, [0.0, 0.0, 0.0], finished=finished)
         (folder / "predictions").mkdir()
         for replicate in range(2 if experiment == "d" else 3):
             labels = (5.0, 6.0) if (experiment, replicate) == ("c", 1) else (1.0, 2.0)  # other rows: no distance
