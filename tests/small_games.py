@@ -9,7 +9,7 @@ from configured import component
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
-from components.contracts.games import Move, Seat
+from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
@@ -26,7 +26,7 @@ class Stationary(Opponent[Tensor]):
     def reset(self, seat: Seat, rng) -> Tensor:
         return torch.zeros(seat.replicates, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng, p: Tensor) -> Tensor:
+    def act(self, state: Tensor, turn: Turn, rng) -> Tensor:
         u = torch.rand(len(state), 1, generator=rng.attack, dtype=torch.float64)
         return (u >= torch.tensor(self.p, dtype=torch.float64).cumsum(0)[:-1]).sum(-1)
 
@@ -99,5 +99,5 @@ def draws(game: Game, seed: int = 0):
         torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0] for _ in range(game.episodes)
     ]
     nothing = torch.zeros(game.replicates)
-    theirs = [game.attacker.act(nothing, nothing, rng, nothing) for _ in range(game.episodes)]
+    theirs = [game.attacker.act(nothing, Turn(nothing, 0, None), rng) for _ in range(game.episodes)]
     return torch.stack(mine).tolist(), torch.stack(theirs).tolist()

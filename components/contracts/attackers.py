@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_c
 
 from torch import Tensor
 
-from components.contracts.games import Move, Seat
+from components.contracts.games import Move, Seat, Turn
 from components.contracts.problems import Domain
 from components.contracts.roles import Component, Inference, Model, Problem
 from components.contracts.sequences import Clean
@@ -185,10 +185,8 @@ class Opponent(Component, Generic[S]):
         """
         raise TypeError(f"{type(self).__name__} has no reset")
 
-    def act(self, state: S, s: Tensor, rng: Rng, p: Tensor) -> Tensor:
-        """His actions b [R] long in states s [R, …], chosen without seeing hers; of a third party rates of tax [R].
-
-        p [R, A] are the probabilities of hers, for those who know everything: all others leave it alone."""
+    def act(self, state: S, turn: Turn, rng: Rng) -> Tensor:
+        """His actions b [R] long, chosen without seeing hers; of a third party rates of tax [R]."""
         raise TypeError(f"{type(self).__name__} has no act")
 
     def observe(self, state: S, move: Move) -> S:

@@ -5,11 +5,14 @@ environment gives ``features``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+from components.contracts.streams import Rng
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -22,6 +25,9 @@ class Outcome(NamedTuple):
     r_b: Tensor  # that of each opponent, as she believes it to be [R, M]
     s_next: Tensor  # s' [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game ends one
+    given: Tensor | None = (
+        None  # [R] mean over the players of what was given from outside, which is no welfare; None: 0
+    )
 
 
 class Shown(NamedTuple):
@@ -73,13 +79,33 @@ class NumberedStates(Protocol):
 
 
 @runtime_checkable
+class TableOfRewards(NumberedStates, Protocol):
+    """A game with its rewards and transitions in tables, which can be solved."""
+
+    reward_a: Tensor  # [S, A, B]
+    reward_b: Tensor  # [S, A, B, M]
+    transition: Tensor  # [S, A, B] long: s'
+    ends: Tensor | None  # [S] bool; None: no state ends an episode
+
+    @property
+    def n_threats(self) -> tuple[int, ...]: ...
+
+
+@runtime_checkable
 class Taxed(Protocol):
     """An environment in which a third party, who chooses a number and no action, moves what players get between them.
 
     Source: Gallego (2021), section 4.5.4."""
 
-    # rewards r_a [R], r_b [R, M] after a rate of tax [R]
-    def after_tax(self, r_a: Tensor, r_b: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]: ...
+    # what a [R], b [R, M] have led to, with rewards after a rate of tax [R]
+    def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome: ...
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """An environment whose rules change from episode to episode."""
+
+    def at(self, episode: int) -> Environment: ...  # the rules of an episode, from 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +119,7 @@ class Seat:
     n_states: int | None  # None: states have no numbers
     device: torch.device
     dtype: torch.dtype
+    environment: Environment  # the rules, for those who know everything
     values: QFunction | None = None  # what action values are kept in, of which players who learn take fresh ones
 
     @property
@@ -107,9 +134,18 @@ class Seat:
         return torch.zeros(len(s), dtype=torch.long, device=s.device)
 
 
+class Turn(NamedTuple):
+    """What an opponent is told before a move: where the game stands, and what those who know everything ask."""
+
+    s: Tensor  # [R, …]
+    episode: int  # which it is, from 0
+    policy: Callable[[Tensor], Tensor] | None  # hers: s [R, …] -> probabilities of her actions [R, A]; None: not known
+
+
 class Move(NamedTuple):
     """A move as one opponent has seen it."""
 
+    episode: int
     s: Tensor  # [R, …]
     a: Tensor  # hers [R]
     shown: Tensor  # what she did to each target, weights [R, K]
@@ -121,6 +157,17 @@ class Move(NamedTuple):
     done: Tensor | None  # [R] bool: s_next ends the episode; None: nothing does
     live: Tensor | None  # [R] bool: replicates that still play, the others are to be left alone; None: all do
     cut: bool  # whether the horizon ends the episode here, wherever it stands
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A player who chooses by a policy and learns from every move: what a decision maker is, whichever side she sits on."""
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Any: ...  # what is in mind before the first episode
+
+    def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...  # probabilities of own actions [R, own]
+
+    def learn(self, mind: Any, seen: Any, episode: int) -> None: ...  # ``components.problems.game.Transition``
 
 
 class GameOnShow(Protocol):

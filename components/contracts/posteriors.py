@@ -174,6 +174,9 @@ class Played(Protocol):
     def rewards(self) -> Tensor: ...  # [R, t]
 
     @property
+    def beside(self) -> Tensor: ...  # what each of M opponents got, and welfare [M + 1, R, t]; empty: not recorded
+
+    @property
     def values(self) -> Tensor: ...  # [R, A] expected value of each of her actions in the present state
 
     @property

@@ -14,6 +14,13 @@ def scores(rewards: Tensor, tail: float) -> dict[str, Tensor]:
     return {"reward": rewards[:, -last:].mean(1), "total_reward": rewards.sum(1)}
 
 
+def scores_beside(beside: Tensor, tail: float) -> dict[str, Tensor]:
+    """The same of the opponents (their mean) and of social utility; what each got and welfare [M + 1, R, t] -> [R] each."""
+    last = max(1, math.ceil(tail * beside.shape[2]))
+    theirs, welfare = beside[:-1, :, -last:], beside[-1, :, -last:]
+    return {"reward_opponents": theirs.mean((0, 2)), "social_utility": welfare.mean(1)}
+
+
 def moving_average(rewards: Tensor, window: int) -> Tensor:
     """Mean of every ``window`` consecutive episodes: rewards [R, t] -> [R, t − window + 1] (window at most t)."""
     window = min(window, rewards.shape[1])

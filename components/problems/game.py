@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Environment, Move, NumberedStates, Seat, Taxed
+from components.contracts.games import Changing, Environment, Move, NumberedStates, Outcome, Seat, Taxed, Turn
 from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -40,6 +41,7 @@ class Transition:
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
     live: Tensor | None  # [R] bool: replicates whose episode was going on before the move; None: all
     cut: bool = False  # whether the horizon ends the episode here
+    welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
 
     def rate(self, alpha: float) -> float | Tensor:
         """A learning rate, 0 in replicates that no longer play."""
@@ -56,9 +58,11 @@ class Standing:
     rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
     episodes: int = 0  # played so far
     others: list[object] = field(default_factory=list)  # what each further opponent remembers
+    beside: Trace = field(default_factory=Trace)  # what each opponent got, and the welfare, rows [M + 1, R]
 
     def __post_init__(self) -> None:
         self.rewards.cut(self.episodes)
+        self.beside.cut(self.episodes)
 
     @property
     def earned(self) -> Tensor:
@@ -67,6 +71,14 @@ class Standing:
         if not self.episodes:
             return torch.empty(self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
         return self.rewards.stacked(1).to(environment.device)
+
+    @property
+    def earned_beside(self) -> Tensor:
+        """What each opponent got in them, and welfare [M + 1, R, t]; nothing of episodes of records of before."""
+        environment = self.game.environment
+        if not len(self.beside):
+            return torch.empty(0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+        return self.beside.stacked(2).to(environment.device)
 
 
 @dataclass(frozen=True)
@@ -78,20 +90,22 @@ class Episode:
 
     def play(
         self, standing: Standing, rng: Rng, choose: Callable[[Tensor], Tensor], learn: Callable[[Transition], None]
-    ) -> Tensor:
-        """Plays it through and moves ``standing`` on in place; her reward [R].
+    ) -> Info:
+        """Plays it through and moves ``standing`` on in place; her reward, the mean of his or theirs, and welfare, [R] each.
 
         ``choose`` gives the probabilities of her actions [R, A] in s; ``learn`` is told of each move."""
         environment, s = self.game.environment, standing.s
         total: Tensor | None = None
         live: Tensor | None = None
         for left in reversed(range(environment.horizon)):
-            p = choose(s)
-            a = draw_action(p, rng.noise)
-            seen = self.game.move(standing, s, a, live, rng, p, cut=not left and not environment.continuing)
+            a = draw_action(choose(s), rng.noise)
+            cut = not left and not environment.continuing
+            seen = self.game.move(standing, Turn(s, self.index, choose), a, live, rng, cut=cut)
             learn(seen)
-            gain = seen.r_a if live is None else torch.where(live, seen.r_a, 0.0)
-            total = gain if total is None else total + gain
+            gain = torch.stack([seen.r_a, *seen.r_b.unbind(1), seen.welfare])  # [M + 2, R]
+            if live is not None:
+                gain = torch.where(live, gain, 0.0)
+            total = gain if total is None or self.game.counts == "last_move" else total + gain
             s = seen.s_next
             if seen.done is not None:
                 live = ~seen.done if live is None else live & ~seen.done
@@ -99,9 +113,10 @@ class Episode:
                     break
         assert total is not None
         standing.s = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
-        standing.rewards.append(total)
+        standing.rewards.append(total[0])
+        standing.beside.append(total[1:])
         standing.episodes += 1
-        return total
+        return {"reward": total[0], "reward_opponents": total[1:-1].mean(0), "social_utility": total[-1]}
 
 
 Drawing = Callable[["Game", Played], "dict[str, Figure]"]
@@ -119,6 +134,7 @@ class Game:
     episodes: int  # to be played, one per step
     tail: float  # the last share of the episodes is what is scored
     window: int  # episodes in the moving average of the figure
+    counts: Literal["total", "last_move"] = "total"  # what an episode is worth: all its moves, or its last alone
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
@@ -131,6 +147,8 @@ class Game:
         # Asked once: looking whether an object has what a protocol asks takes as long as half a move.
         self.numbered = isinstance(self.environment, NumberedStates)
         self.n_states = self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
+        self._changing = self.environment if isinstance(self.environment, Changing) else None
+        self._taxed = isinstance(self.environment, Taxed)
 
     @property
     def n_actions(self) -> int:
@@ -155,8 +173,8 @@ class Game:
         third = [player for player in players if player.third_party]
         if len(playing) != seats:
             raise Misfit(f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}")
-        if len(third) > isinstance(self.environment, Taxed):
-            told = "one third party alone" if isinstance(self.environment, Taxed) else "no third party"
+        if len(third) > self._taxed:
+            told = "one third party alone" if self._taxed else "no third party"
             raise Misfit(
                 f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {told}"
             )
@@ -169,7 +187,8 @@ class Game:
         if player is not None:
             own, others = (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
         numbered = self.n_states if self.numbered else None
-        return Seat(self.replicates, own, others, targets, numbered, environment.device, environment.dtype, values)
+        device, dtype = environment.device, environment.dtype
+        return Seat(self.replicates, own, others, targets, numbered, device, dtype, environment, values)
 
     def opening(self, rng: Rng, values: QFunction | None = None) -> Standing:
         """Where the game stands before the first episode; players who learn keep action values as ``values`` are kept."""
@@ -180,34 +199,40 @@ class Game:
         return Standing(game=self, s=s, adversary=first, others=others)
 
     def move(
-        self, standing: Standing, s: Tensor, a: Tensor, live: Tensor | None, rng: Rng, p: Tensor, *, cut: bool = False
+        self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False
     ) -> Transition:
-        """One move from s: she has drawn a [R] from p [R, A], each opponent chooses without seeing it, and remembers what he
-        saw; ``cut``: the horizon ends the episode here.  A third party's rate of tax is taken from what they all get."""
-        environment, players, seats = self.environment, self.opponents(), len(self.environment.n_threats)
-        memories = [standing.adversary, *standing.others]
-        chosen = [player.act(memory, s, rng, p) for player, memory in zip(players, memories, strict=True)]
+        """One move: she has chosen a [R], each opponent chooses without seeing it, and remembers what he saw; ``cut``: the
+        horizon ends the episode here.  A third party's rate of tax is taken from what they all get."""
+        rules, players, seats = self.environment, self.opponents(), len(self.environment.n_threats)
+        environment = rules if self._changing is None else self._changing.at(turn.episode)
+        memories, s = [standing.adversary, *standing.others], turn.s
+        chosen = [player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)]
         acting = chosen[:seats]
         each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
-        r_a, r_b, s_next, done = environment.step(s, a, each, rng.batches)
-        gains = list(r_b.unbind(1))
-        if len(chosen) > seats and isinstance(environment, Taxed):
-            gains.append(
-                torch.cat([r_a.unsqueeze(1), r_b], 1).mean(1)
-            )  # social utility, eq. (4.4): taxes leave it as it is
-            r_a, r_b = environment.after_tax(r_a, r_b, chosen[-1])
-            gains[:seats] = r_b.unbind(1)
+        outcome = environment.step(s, a, each, rng.batches)
+        welfare = self.welfare(outcome)
+        if len(chosen) > seats:
+            assert isinstance(environment, Taxed), "no third party finds a seat elsewhere"
+            outcome = environment.after_tax(outcome, a, each, chosen[-1])
+        r_a, r_b, s_next, done, _ = outcome
+        gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
         shown, seen = environment.shown(s, a)
         if live is not None:
             seen = live if seen is None else seen & live
         standing.adversary, *standing.others = [
-            player.observe(memory, Move(s, a, shown, seen, b, r, r_a, s_next, done, live, cut))
-            for player, memory, b, r in zip(players, memories, chosen, gains, strict=True)
+            player.observe(memory, Move(turn.episode, s, a, shown, seen, b, r, r_a, s_next, done, live, cut))
+            for player, memory, b, r in zip(players, memories, chosen, gains, strict=False)
         ]
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
-        return Transition(s, a, joint, each, r_a, r_b, s_next, done, live, cut)
+        return Transition(s, a, joint, each, r_a, r_b, s_next, done, live, cut, welfare)
+
+    @staticmethod
+    def welfare(outcome: Outcome) -> Tensor:
+        """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) less what came from outside, eq. (4.4): taxes leave it as it is [R]."""
+        mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
+        return mean if outcome.given is None else mean - outcome.given
 
     def length(self, sees: Sees) -> int | None:
         return self.episodes
@@ -220,6 +245,8 @@ class Game:
     def score(self, posterior: Played, rng: Rng) -> dict[str, Tensor | float]:
         """Mean reward over the last share of the episodes, and the total, in units of reward: [R] each."""
         scores = games.scores(posterior.rewards, self.tail)
+        if posterior.beside.numel():
+            scores |= games.scores_beside(posterior.beside, self.tail)
         return {name: value if self.replicates > 1 else float(value) for name, value in scores.items()}
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:

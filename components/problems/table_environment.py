@@ -84,3 +84,26 @@ class TableEnvironment:
     def features(self, s: Tensor) -> Tensor:
         """One-hot [R, S]."""
         return torch.nn.functional.one_hot(s, self.n_states).to(self.dtype)
+
+
+def repeated(reward_a: Tensor, reward_b: Tensor, n_threats: tuple[int, ...], memory: int) -> TableEnvironment:
+    """One game of simultaneous moves again and again, one an episode: reward_a [A, B], reward_b [A, B, M].
+
+    Without memory there is one state; with memory 1 it is the number a·B + b of what all did in the round before, and A·B
+    before the first.  Opponents see her action."""
+    A, B = reward_a.shape
+    states = A * B + 1 if memory else 1
+    pair = (
+        torch.arange(A * B, device=reward_a.device).view(A, B)
+        if memory
+        else torch.zeros(A, B, dtype=torch.long, device=reward_a.device)
+    )
+    sees = torch.eye(A, device=reward_a.device, dtype=reward_a.dtype)
+    return TableEnvironment(
+        reward_a=reward_a.expand(states, A, B).contiguous(),
+        reward_b=reward_b.expand(states, *reward_b.shape).contiguous(),
+        transition=pair.expand(states, A, B).contiguous(),
+        n_threats=n_threats,
+        touches=sees.expand(states, A, A).contiguous(),
+        start=A * B if memory else 0,
+    )

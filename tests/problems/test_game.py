@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown
+from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown, Turn
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
@@ -56,7 +56,7 @@ def test_fictitious_play_against_two_multiplies_their_forecasts():
     state, posterior = play(game, component("inference", "fpq_learning", forget=0.9))
     rng = Streams(0)
     uniforms = [torch.rand(3, 1, generator=rng.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
-    threats = [[player.act(torch.zeros(3), None, rng, None).tolist() for player in PAIR.seated(2)] for _ in range(40)]
+    threats = [[player.act(torch.zeros(3), None, rng).tolist() for player in PAIR.seated(2)] for _ in range(40)]
     table = game.environment
     for i in range(3):
         q = [[[[0.0] * 2 for _ in range(3)] for _ in range(2)] for _ in range(2)]  # Q(s, a, b¹, b²)
@@ -206,8 +206,8 @@ class Follower(Opponent[Tensor]):
     def reset(self, seat: Seat, rng) -> Tensor:
         return torch.ones(seat.replicates, seat.n_states, seat.hers, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng, p) -> Tensor:
-        return state[torch.arange(len(s)), s].argmax(-1)
+    def act(self, state: Tensor, turn: Turn, rng) -> Tensor:
+        return state[torch.arange(len(turn.s)), turn.s].argmax(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
         state = state.clone()

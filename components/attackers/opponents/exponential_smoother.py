@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from components.contracts.attackers import Knowledge, Opponent
-from components.contracts.games import Move, Seat
+from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.registry import register
 from components.trouble import Misfit
@@ -39,7 +39,7 @@ class ExponentialSmoother(Opponent[Tensor]):
             )
         return torch.full((seat.replicates, seat.targets), 1 / seat.targets, device=seat.device, dtype=seat.dtype)
 
-    def act(self, state: Tensor, s: Tensor, rng: Rng, p: Tensor) -> Tensor:
+    def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         """Target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
         # Equal estimates get different uniform numbers; all the others are out of the draw.

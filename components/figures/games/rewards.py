@@ -34,5 +34,11 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
 
 
 def draw(game: GameOnShow, play: Played) -> dict[str, Figure]:
-    """The decision maker's rewards in one run."""
-    return {"rewards": reward_curves({"decision maker": play.rewards}, game.window)}
+    """Rewards in one run: the decision maker's, those of her opponents, and social utility where it is not 0 throughout."""
+    curves = {"decision maker": play.rewards}
+    if play.beside.numel():
+        theirs = play.beside[:-1]
+        curves |= {f"opponent {m + 1}" if len(theirs) > 1 else "opponent": theirs[m] for m in range(len(theirs))}
+        if bool(play.beside[-1].any()):
+            curves["social utility"] = play.beside[-1]
+    return {"rewards": reward_curves(curves, game.window)}

@@ -95,7 +95,7 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         def learn(seen: Transition) -> None:
             self.learn(state.mind, seen, episode)
 
-        return state, {"reward": batch.play(state.standing, rng, choose, learn)}
+        return state, batch.play(state.standing, rng, choose, learn)
 
     def posterior(self, state: Playing[K]) -> Play:
         """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B]."""
@@ -104,4 +104,6 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         def think(s: Tensor) -> Tensor:
             return self.think(state.mind, s, episode).clone()  # it may be the table itself
 
-        return Play(state.standing.earned, think(s), self.forecast(state.mind, s, episode), think)
+        standing = state.standing
+        forecast = self.forecast(state.mind, s, episode)
+        return Play(standing.earned, standing.earned_beside, think(s), forecast, think)

@@ -9,22 +9,20 @@ from components.contracts.games import Move, Seat
 from components.trouble import Misfit
 from runner.run.rng import Streams
 
-NOTHING = torch.empty(0)  # of what she plans he is told, and asks, nothing
-
 
 def smoother(**overrides) -> ExponentialSmoother:
     return component("attacker", "exponential_smoother", **overrides)
 
 
 def seat(replicates: int, own: int = 2, targets: int = 2) -> Seat:
-    return Seat(replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64)
+    return Seat(replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64, environment=None)
 
 
 def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) -> Move:
     """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
     nothing = torch.zeros(len(a))
     return Move(
-        nothing, a, one_hot(a, targets).double(), seen, nothing.long(), nothing, nothing, nothing, None, None, False
+        0, nothing, a, one_hot(a, targets).double(), seen, nothing.long(), nothing, nothing, nothing, None, None, False
     )
 
 
@@ -44,13 +42,13 @@ def test_update_is_the_printed_one():
 def test_the_reward_goes_where_she_is_least_expected():
     state = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]], dtype=torch.float64)
     for seed in range(5):
-        assert smoother().act(state, None, Streams(seed), NOTHING).tolist() == [1, 2]
+        assert smoother().act(state, None, Streams(seed)).tolist() == [1, 2]
 
 
 def test_ties_are_broken_evenly():
     n = 20_000
     state = torch.tensor([0.4, 0.3, 0.3], dtype=torch.float64).expand(n, 3)
-    b = smoother().act(state, None, Streams(0), NOTHING)
+    b = smoother().act(state, None, Streams(0))
     assert not bool((b == 0).any())
     share = float((b == 1).double().mean())
     assert abs(share - 0.5) < 4 * (0.25 / n) ** 0.5
@@ -58,7 +56,7 @@ def test_ties_are_broken_evenly():
 
 def test_he_draws_from_the_attack_stream_alone():
     rng, untouched = Streams(0), Streams(0)
-    smoother().act(torch.full((4, 2), 0.5), None, rng, NOTHING)
+    smoother().act(torch.full((4, 2), 0.5), None, rng)
     assert torch.equal(rng.noise.get_state(), untouched.noise.get_state())
     assert not torch.equal(rng.attack.get_state(), untouched.attack.get_state())
 
@@ -70,7 +68,7 @@ def test_below_one_half_he_mirrors_her_last_action():
     for _ in range(20):
         a = torch.randint(0, 2, (50,), generator=generator)
         state = attacker.observe(state, took(a))
-        assert torch.equal(attacker.act(state, None, rng, NOTHING), 1 - a)
+        assert torch.equal(attacker.act(state, None, rng), 1 - a)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, -0.1])

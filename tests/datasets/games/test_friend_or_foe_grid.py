@@ -51,7 +51,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     for _ in range(steps):
         a, b = torch.randint(0, 4, (replicates,), generator=g), torch.randint(0, 2, (replicates, 1), generator=g)
         shown, seen = environment.shown(s, a)
-        r_a, r_b, s, done = environment.step(s, a, b, g)
+        r_a, r_b, s, done, _ = environment.step(s, a, b, g)
         over = []
         for i, room in enumerate(rooms):
             word, hidden = ("up", "right", "down", "left")[int(a[i])], ("left", "right")[int(b[i, 0])]
@@ -104,7 +104,7 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
             p[:, "urdl".index(moves[len(done)])] = 1
             return p
 
-        total = episode.play(standing, rng, choose, done.append)
+        total = episode.play(standing, rng, choose, done.append)["reward"]
         assert total.tolist() == [reward] * 3
         assert len(done) == count
         assert torch.equal(standing.earned, total[:, None])
@@ -130,7 +130,7 @@ def test_replicates_that_have_arrived_are_left_alone():
         seen.append(move)
         memories.append(standing.adversary.clone())
 
-    total = episode.play(standing, rng, choose, learn)
+    total = episode.play(standing, rng, choose, learn)["reward"]
     assert len(seen) == 10
     assert all(move.live is None for move in seen[:1])
     assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3

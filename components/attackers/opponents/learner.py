@@ -1,0 +1,74 @@
+"""An opponent who learns as decision makers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from pydantic import field_validator
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Agent, Move, Seat, Turn
+from components.contracts.roles import Inference
+from components.contracts.streams import Rng
+from components.maths.policies import draw_action
+from components.problems.game import Transition
+from components.registry import register
+from components.trouble import Misfit
+
+
+@dataclass
+class Learning:
+    """What the agent keeps in mind."""
+
+    mind: Any
+
+
+@register("attacker", "learner")
+class Learner(Opponent[Learning]):
+    """An opponent who is a decision maker himself, on the other side: his actions are b, those that he faces are hers.
+
+    ``agent`` is any method of games, ``{name: level_k, level: 2}``.  He gets r_B, sees her action after the move, and keeps his
+    action values as ``model`` keeps hers.  Of several opponents each faces her alone.
+
+    Raises:
+        Misfit: ``agent`` plays no games.
+
+    Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10)."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    agent: Inference
+
+    @field_validator("agent")
+    @classmethod
+    def _plays(cls, agent: Inference) -> Inference:
+        if not isinstance(agent, Agent):
+            raise ValueError(f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …")
+        return agent
+
+    @property
+    def _agent(self) -> Agent:
+        assert isinstance(self.agent, Agent), "so says the validator"
+        return self.agent
+
+    def reset(self, seat: Seat, rng: Rng) -> Learning:
+        if seat.values is None:
+            raise Misfit(f"attacker={self.name}: keeps action values, and no model of them was given")
+        return Learning(self._agent.sit(seat.values, seat, rng))
+
+    def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
+        """b ~ his policy [R] long."""
+        return draw_action(self._agent.policy_at(state.mind, turn.s, turn.episode), rng.attack)
+
+    def observe(self, state: Learning, move: Move) -> Learning:
+        """He learns in place."""
+        hers = move.a.unsqueeze(1)
+        seen = Transition(
+            move.s, move.b, move.a, hers, move.r, move.r_hers.unsqueeze(1), move.s_next, move.done, move.live, move.cut
+        )
+        with torch.no_grad():
+            self._agent.learn(state.mind, seen, move.episode)
+        return state

@@ -1,0 +1,105 @@
+"""The third party of a market, who taxes what the others earn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.roles import Probability
+from components.contracts.streams import Rng
+from components.maths.policies import draw_action
+from components.registry import register
+
+HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid
+
+
+@dataclass(frozen=True)
+class Regulation:
+    """His parameters, what he has drawn since he last learnt, and what came of it."""
+
+    theta: Tensor  # logits [R, rates], or the mean of the Gaussian [R, 1]
+    score: Tensor  # ∇ log π of the last draw [R, ·]
+    products: Tensor  # Σ SU ∇ log π since the last step [R, ·]
+    scores: Tensor  # Σ ∇ log π
+    welfare: Tensor  # Σ SU [R]
+    baseline: Tensor  # mean SU of the steps before [R]
+    turns: int = 0
+
+
+@register("attacker", "regulator")
+class Regulator(Opponent[Regulation]):
+    """A third party who taxes every reward at a rate τ, shares the takings out evenly, and wants the players' mean reward SU.
+
+        discrete:  τ ~ Categorical(softmax(θ)) over ``rates``;   gaussian:  τ = ½ sigmoid(d), d ~ N(θ, ``sd``²)
+        constant:  τ = ``rate``;   none:  τ = 0
+        every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),   c the mean SU of the ``every`` turns before
+
+    c is 0 where ``baseline`` is off.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π:
+    Figure 4.14.  State: θ [R, ·] and sums over the turns since the last step.
+
+    Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+    third_party: ClassVar[bool] = True
+
+    policy: Literal["discrete", "gaussian", "constant", "none"]
+    rate: Probability
+    rates: list[Probability] = Field(min_length=2)
+    sd: PositiveFloat
+    start: float
+    every: PositiveInt
+    lr: Annotated[float, Field(ge=-1e3, le=1e3)]
+    baseline: bool
+
+    def reset(self, seat: Seat, rng: Rng) -> Regulation:
+        n = len(self.rates) if self.policy == "discrete" else 1
+        nothing = torch.zeros(seat.replicates, n, device=seat.device, dtype=seat.dtype)
+        theta = torch.full_like(nothing, 0.0 if self.policy == "discrete" else self.start)
+        none = nothing[:, 0].clone()
+        return Regulation(theta, nothing, nothing.clone(), nothing.clone(), none, none.clone())
+
+    def _draw(self, theta: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+        """τ [R] and ∇_θ log π [R, ·]."""
+        if self.policy == "discrete":
+            p = theta.softmax(-1)
+            d = draw_action(p, rng.attack)
+            rates = torch.tensor(self.rates, device=theta.device, dtype=theta.dtype)
+            return rates[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
+        if self.policy == "gaussian":
+            noise = torch.randn(theta.shape, generator=rng.attack, device=theta.device, dtype=theta.dtype)
+            return HIGHEST * (theta + self.sd * noise).sigmoid().squeeze(1), noise / self.sd
+        rate = self.rate if self.policy == "constant" else 0.0
+        return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)
+
+    def act(self, state: Regulation, turn: Turn, rng: Rng) -> Tensor:
+        """τ [R]; what it was drawn by is kept until the move is over."""
+        rate, score = self._draw(state.theta, rng)
+        state.score.copy_(score)
+        return rate
+
+    def observe(self, state: Regulation, move: Move) -> Regulation:
+        """Sums up, and steps where it is time; ``move.r`` is SU."""
+        state = replace(
+            state,
+            products=state.products + move.r.unsqueeze(1) * state.score,
+            scores=state.scores + state.score,
+            welfare=state.welfare + move.r,
+            turns=state.turns + 1,
+        )
+        if state.turns % self.every or self.policy in ("constant", "none"):
+            return state
+        mean = state.welfare / self.every
+        # Before the first step nothing is known of how they fare: its own mean stands in.
+        known = mean if state.turns == self.every else state.baseline
+        centred = state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)
+        zero = torch.zeros_like(state.theta)
+        theta = state.theta + self.lr / self.every * centred
+        return replace(
+            state, theta=theta, products=zero, scores=zero.clone(), welfare=torch.zeros_like(mean), baseline=mean
+        )

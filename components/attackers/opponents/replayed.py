@@ -1,0 +1,59 @@
+"""An opponent whose actions were written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.registry import register
+from components.trouble import DataUnavailable, Misfit
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How far he is."""
+
+    t: int
+    actions: Tensor = rebuilt()  # [T] long
+    replicates: int = rebuilt()
+
+
+@register("attacker", "replayed")
+class Replayed(Opponent[Replay]):
+    """An opponent who does what a file says, one number of an action (from 0) a line: the same in every replicate.
+
+    Raises:
+        DataUnavailable: the file cannot be read.
+        Misfit: a line is no number of an action, or the game is longer than the file."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    file: str
+
+    def reset(self, seat: Seat, rng: Rng) -> Replay:
+        try:
+            lines = Path(self.file).read_text(encoding="utf-8").split()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataUnavailable(f"attacker.file={self.file}: cannot be read ({error})") from None
+        for number, line in enumerate(lines, 1):
+            if not line.isdecimal() or int(line) >= seat.own:
+                raise Misfit(
+                    f"attacker.file={self.file}, line {number}: {line!r} is none of his actions 0 … {seat.own - 1}"
+                )
+        return Replay(0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates)
+
+    def act(self, state: Replay, turn: Turn, rng: Rng) -> Tensor:
+        if state.t >= len(state.actions):
+            raise Misfit(f"attacker.file={self.file}: ends after {state.t} actions, the game goes on")
+        return state.actions[state.t].expand(state.replicates)
+
+    def observe(self, state: Replay, move: Move) -> Replay:
+        return replace(state, t=state.t + 1)

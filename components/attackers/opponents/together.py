@@ -1,0 +1,26 @@
+"""Several opponents at once, each of his own kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.registry import register
+
+
+@register("attacker", "together")
+class Together(Opponent[None]):
+    """Opponents of different kinds, one for each seat of the game, in the order of ``members``; a third party comes last.
+
+    They choose independently of each other: p(b¹ … b^M|s) = ∏ p(b^m|s).
+
+    Source: Gallego (2021), section 4.3.5."""
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    members: Annotated[list[Opponent], Field(min_length=1)]
+
+    def seated(self, seats: int) -> list[Opponent[Any]]:
+        return [player for member in self.members for player in member.seated(1)]
