@@ -1,0 +1,197 @@
+"""Opponents who never learn, who know everything, and who are decision makers themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from pydantic import ValidationError
+from scipy.optimize import linprog
+from small_games import friend_or_foe, greedy, invert, play, three_states
+
+from components.attackers.opponents.oracle import best_response
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.roles import Setting
+from components.trouble import DataUnavailable, Misfit
+from runner.run.rng import Streams
+
+SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 30)
+
+
+def seat(own=2, hers=2, replicates=5, environment=None):
+    return Seat(replicates, own, (hers,), 2, 1, torch.device("cpu"), torch.float64, environment)
+
+
+def moved(a, **changes):
+    nothing, none = torch.zeros(len(a)), torch.zeros(len(a)).long()
+    return Move(0, none, a, nothing[:, None], None, none, nothing, nothing, none, None, None, False)._replace(**changes)
+
+
+def turn(replicates=5, policy=None):
+    return Turn(torch.zeros(replicates, dtype=torch.long), 0, policy)
+
+
+def game(name, attacker, **keys):
+    found = component("dataset", name, **keys).load(Streams(0), SETTING)
+    found.attacker = attacker
+    return found
+
+
+@pytest.mark.parametrize(
+    ("plays", "own", "share"),
+    [
+        ("cooperate", 2, [1, 0]),
+        ("defect", 3, [0, 0, 1]),
+        ("random", 4, [0.25] * 4),
+        ([0.2, 0.5, 0.3], 3, [0.2, 0.5, 0.3]),
+    ],
+)
+def test_a_fixed_policy_is_what_it_says(plays, own, share):
+    player, rng = component("attacker", "fixed_policy", plays=plays), Streams(0)
+    state = player.reset(seat(own, replicates=20_000), rng)
+    found = torch.bincount(player.act(state, turn(), rng), minlength=own) / 20_000
+    torch.testing.assert_close(found.double(), torch.tensor(share, dtype=torch.float64), atol=0.015, rtol=0)
+
+
+def test_probabilities_of_a_fixed_policy_fit():
+    with pytest.raises(ValidationError, match="sum to 1"):
+        component("attacker", "fixed_policy", plays=[0.5, 0.6])
+    with pytest.raises(Misfit, match=r"attacker\.plays: 2 probabilities for 3 actions"):
+        component("attacker", "fixed_policy", plays=[0.5, 0.5]).reset(seat(3), Streams(0))
+
+
+def test_tit_for_tat_does_what_she_did():
+    player, rng = component("attacker", "tit_for_tat"), Streams(0)
+    state = player.reset(seat(), rng)
+    assert player.act(state, turn(), rng).tolist() == [0] * 5
+    for a in ([1, 0, 1, 0, 1], [0, 0, 1, 1, 0]):
+        state = player.observe(state, moved(torch.tensor(a)))
+        assert player.act(state, turn(), rng).tolist() == a
+    live = torch.tensor([True, False, True, True, True])
+    assert player.observe(state, moved(torch.ones(5).long(), live=live)).tolist() == [1, 0, 1, 1, 1]
+    with pytest.raises(Misfit, match="cooperates or defects"):
+        player.reset(seat(3), rng)
+
+
+@pytest.mark.parametrize(("forgives", "errs"), [(0.7, 0.0), (0.0, 0.2), (0.4, 0.1)])
+def test_forgiving_and_erring_have_their_rates(forgives, errs):
+    """After a defection he cooperates with probability p(1 − q) + (1 − p)q."""
+    player, rng, n = component("attacker", "tit_for_tat", forgives=forgives, errs=errs), Streams(1), 40_000
+    state = player.observe(player.reset(seat(replicates=n), rng), moved(torch.ones(n).long()))
+    found = 1 - player.act(state, turn(n), rng).double().mean()
+    exact = forgives * (1 - errs) + (1 - forgives) * errs
+    assert abs(float(found) - exact) < 4 * (exact * (1 - exact) / n) ** 0.5
+
+
+def test_replayed_actions_come_from_the_file(tmp_path):
+    file = tmp_path / "actions.txt"
+    file.write_text("0\n2\n1\n")
+    player, rng = component("attacker", "replayed", file=str(file)), Streams(0)
+    state, seen = player.reset(seat(3), rng), []
+    for _ in range(3):
+        seen.append(player.act(state, turn(), rng).tolist())
+        state = player.observe(state, moved(torch.zeros(5).long()))
+    assert seen == [[0] * 5, [2] * 5, [1] * 5]
+    with pytest.raises(Misfit, match="ends after 3 actions"):
+        player.act(state, turn(), rng)
+    for text, error, match in (("0\nx\n", Misfit, "line 2: 'x'"), ("3", Misfit, "none of his actions 0 … 2")):
+        file.write_text(text)
+        with pytest.raises(error, match=match):
+            player.reset(seat(3), rng)
+    with pytest.raises(DataUnavailable, match="cannot be read"):
+        component("attacker", "replayed", file=str(tmp_path / "none")).reset(seat(3), rng)
+
+
+def exploited(reward_b, p):
+    """max_q Σ_ab p_a q_b r_B(a, b) over the simplex, by a linear programme."""
+    gains = p @ reward_b
+    found = linprog(-gains, A_eq=[[1.0] * len(gains)], b_eq=[1.0], bounds=(0, 1))
+    return -found.fun
+
+
+def test_the_oracle_answers_best_on_matrix_games():
+    g = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        world = three_states(6, 1).environment
+        policy = torch.rand(6, 3, 2, generator=g, dtype=torch.float64)
+        policy = policy / policy.sum(-1, keepdim=True)
+        q = best_response(world, policy, 0.0)
+        for r in range(6):
+            for s in range(3):
+                assert float(q[r, s].max()) == pytest.approx(
+                    exploited(world.reward_b[s, :, :, 0].numpy(), policy[r, s].numpy())
+                )
+
+
+def test_the_oracle_looks_ahead():
+    """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it is another."""
+    world, policy, gamma = three_states(2, 1).environment, torch.full((2, 3, 2), 0.5, dtype=torch.float64), 0.9
+    q = best_response(world, policy, gamma)
+    v = [0.0] * 3
+    for _ in range(600):
+        v = [
+            max(
+                sum(
+                    0.5 * (float(world.reward_b[s, a, b, 0]) + gamma * v[int(world.transition[s, a, b])])
+                    for a in range(2)
+                )
+                for b in range(3)
+            )
+            for s in range(3)
+        ]
+    assert q.amax(-1)[0].tolist() == pytest.approx(v, abs=1e-7)
+    assert (q - best_response(world, policy, 0.0)).abs().max() > 0.5
+
+
+def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
+    player = component("attacker", "oracle")
+    room = friend_or_foe(5, 1)
+    state = player.reset(room.seat(0, None, 2), Streams(0))
+
+    def first_box(s):
+        return torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(len(s), -1)
+
+    assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
+    with pytest.raises(Misfit, match="needs her policy"):
+        player.act(state, turn(), Streams(0))
+    coins = component("dataset", "coin_game").load(Streams(0), SETTING)
+    with pytest.raises(Misfit, match="in tables"):
+        player.reset(coins.seat(0, None, 4), Streams(0))
+
+
+def test_a_learner_is_the_decision_maker_on_the_other_side():
+    """Eq. (4.1) of him, literally, against a decision maker who plays at random."""
+    room = friend_or_foe(3, 40)
+    agent = component("inference", "q_learning", epsilon=0.2)
+    room.attacker = component("attacker", "learner", agent=agent)
+    state, _ = play(room, component("inference", "q_learning", epsilon=1.0))
+    mine = Streams(0)
+    mine_u = [torch.rand(3, 1, generator=mine.noise, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
+    his = [torch.rand(3, 1, generator=mine.attack, dtype=torch.float64)[:, 0].tolist() for _ in range(40)]
+    for i in range(3):
+        q = [0.0, 0.0]
+        for t in range(40):
+            a, b = invert([0.5, 0.5], mine_u[t][i]), invert(greedy(q, 0.2), his[t][i])
+            r = -50.0 if a == b else 50.0
+            q[b] = 0.9 * q[b] + 0.1 * (r + 0.8 * max(q))
+        assert state.standing.adversary.mind.q.values[i, 0, :, 0].tolist() == pytest.approx(q)
+
+
+def test_two_of_level_2_come_to_the_equilibrium():
+    room = friend_or_foe(200, 400)
+    agent = component("inference", "level_k", level=2)
+    room.attacker = component("attacker", "learner", agent=agent)
+    _, posterior = play(room, component("inference", "level_k", level=2))
+    total = posterior.rewards[:, 200:].mean(1)
+    assert abs(float(total.mean())) < 4 * float(total.std() / 200**0.5)
+    assert torch.equal(posterior.beside[0], -posterior.rewards)
+
+
+def test_members_take_a_seat_each():
+    members = [component("attacker", "exponential_smoother"), component("attacker", "fixed_policy")]
+    both = component("attacker", "together", members=members)
+    assert [player.name for player in both.seated(2)] == ["exponential_smoother", "fixed_policy"]
+    with pytest.raises(Misfit, match="2 players for the 1 seats"):
+        game("friend_or_foe", both).opponents()

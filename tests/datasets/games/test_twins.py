@@ -1,0 +1,206 @@
+"""Environments against plain Python twins, number by number over thousands of moves; broken ones are caught."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+
+from components.contracts.games import Outcome
+from components.contracts.roles import Setting
+from components.datasets.games.coin_game import CoinEnvironment
+from components.datasets.games.data_sharing import Market
+from components.problems.table_environment import TableEnvironment
+from runner.run.rng import Streams
+
+SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 40)
+
+
+def environment(name, **keys):
+    return component("dataset", name, **keys).load(Streams(0), SETTING).environment
+
+
+def walk(world, twins, moves, seed=0, look=lambda twin, s: True):
+    """Random play of both: rewards and where they come to must agree everywhere."""
+    g = torch.Generator().manual_seed(seed)
+    replicates = len(twins)
+    s = world.reset(replicates, g)
+    for _ in range(moves):
+        a = torch.randint(0, world.n_actions, (replicates,), generator=g)
+        b = torch.stack([torch.randint(0, n, (replicates,), generator=g) for n in world.n_threats], 1)
+        outcome = world.step(s, a, b, g)
+        for i, twin in enumerate(twins):
+            mine, theirs = twin.move(int(a[i]), [int(n) for n in b[i]])
+            assert float(outcome.r_a[i]) == pytest.approx(mine)
+            assert outcome.r_b[i].tolist() == pytest.approx(theirs)
+            assert look(twin, outcome.s_next[i])
+        s = outcome.s_next
+
+
+class Rounds:
+    """A bimatrix game remembered for a round."""
+
+    def __init__(self, pays):
+        self.pays, self.last = pays, None
+
+    def move(self, a, b):
+        self.last = (a, b[0])
+        return self.pays[a][b[0]][0], [self.pays[a][b[0]][1]]
+
+
+DILEMMA = [[[5.0, 5.0], [0.0, 6.0]], [[6.0, 0.0], [1.0, 1.0]]]
+ODD = [[[1.0, -2.0], [0.5, 3.0], [4.0, 0.0]], [[-1.0, 2.0], [7.0, 1.0], [0.0, 0.0]]]
+
+
+@pytest.mark.parametrize(("keys", "pays"), [({}, DILEMMA), ({"bimatrix": ODD}, ODD)])
+def test_iterated_matrix(keys, pays):
+    world = environment("iterated_matrix", **keys)
+    B = len(pays[0])
+    assert int(world.reset(1, torch.Generator())) == len(pays) * B
+    walk(world, [Rounds(pays) for _ in range(40)], 60, look=lambda t, s: int(s) == t.last[0] * B + t.last[1])
+    assert environment("iterated_matrix", memory=0).n_states == 1
+
+
+def test_matching_pennies_sum_to_nothing():
+    world = environment("iterated_matrix", payoffs="matching_pennies", memory=0)
+    assert world.reward_a[0].tolist() == [[1, -1], [-1, 1]]
+    assert torch.equal(world.reward_b[..., 0], -world.reward_a)
+
+
+class Positions:
+    """Blotto, position by position."""
+
+    def __init__(self, positions, resources):
+        chosen = itertools.combinations_with_replacement(range(positions), resources)
+        self.ways = [[places.count(i) for i in range(positions)] for places in chosen]
+
+    def move(self, a, b):
+        mine, theirs = 0.0, [0.0] * len(b)
+        for place, hers in enumerate(self.ways[a]):
+            there = [m for m, n in enumerate(b) if n == place]
+            if not there or hers == len(there):
+                continue
+            sign = 1 if hers > len(there) else -1
+            mine += sign
+            for m in there:
+                theirs[m] -= sign / len(there)
+        return mine, theirs
+
+
+@pytest.mark.parametrize(("n", "k", "M"), [(3, 2, 2), (4, 3, 3), (2, 1, 1)])
+def test_blotto(n, k, M):
+    world = environment("blotto", positions=n, resources=k, attackers=M)
+    walk(world, [Positions(n, k) for _ in range(40)], 60)
+    assert world.shown(torch.zeros(1, dtype=torch.long), torch.tensor([0])).targets.sum() == pytest.approx(1)
+
+
+class Grid:
+    """The coin game, cell by cell."""
+
+    def __init__(self, n, shared, start):
+        self.n, self.shared = n, shared
+        self.players, self.coins = [divmod(c, n) for c in start[:2]], [divmod(c, n) for c in start[2:]]
+
+    def move(self, a, b):
+        for who, action in enumerate((a, b[0])):
+            row, column = self.players[who]
+            down, right = {0: (-1, 0), 1: (0, 1), 2: (1, 0), 3: (0, -1)}[action]
+            if 0 <= row + down < self.n and 0 <= column + right < self.n:
+                self.players[who] = (row + down, column + right)
+        gains = [0.0, 0.0]
+        for i, coin in enumerate(self.coins):
+            there = [who for who in (0, 1) if self.players[who] == coin]
+            if len(there) == 1:
+                gains[there[0]] += 1
+            elif there:
+                for who, share in zip(
+                    (0, 1), {"split": (0.5, 0.5), "hers": (1, 0), "his": (0, 1)}[self.shared], strict=True
+                ):
+                    gains[who] += share
+            if there:
+                self.coins[i] = None
+        return gains[0], [gains[1]]
+
+    def at(self, s):
+        cells = [-1 if p is None else p[0] * self.n + p[1] for p in (*self.players, *self.coins)]
+        return [self.n**2 if c < 0 else c for c in cells] == s.tolist()
+
+
+@pytest.mark.parametrize("shared", ["split", "hers", "his"])
+@pytest.mark.parametrize("start", ["fixed", "random"])
+def test_coin_game(shared, start):
+    world = environment("coin_game", size=3, start=start, shared=shared)
+    began = world.reset(40, torch.Generator().manual_seed(0))
+    assert all(len(set(s)) == 4 for s in began.tolist())
+    walk(world, [Grid(3, shared, s) for s in began.tolist()], 12, look=lambda twin, s: twin.at(s))
+    features = world.features(began)
+    assert features.shape == (40, 36)
+    assert torch.equal(features.sum(1), torch.full((40,), 4.0, dtype=torch.float64))
+    gone = world.features(torch.tensor([[0, 1, 9, 9]]))
+    assert gone.nonzero()[:, 1].tolist() == [0, 10]
+
+
+class Sharing(Rounds):
+    """A market: taxes and incentives by hand, eq. below (4.4)."""
+
+    def __init__(self, rate, payers, incentive):
+        super().__init__(DILEMMA)
+        self.rate, self.payers, self.incentive = rate, payers, incentive
+
+    def move(self, a, b):
+        mine, (his,) = super().move(a, b)
+        if (a, b[0]) == (0, 0):
+            mine, his = mine + self.incentive, his + self.incentive
+        pays = [self.payers == "all" or act == 1 for act in (a, b[0])]
+        tax = [self.rate * r if p else 0.0 for r, p in zip((mine, his), pays, strict=True)]
+        return mine - tax[0] + sum(tax) / 2, [his - tax[1] + sum(tax) / 2]
+
+
+class AfterTax:
+    """A market at one rate, as an environment without a third party."""
+
+    def __init__(self, market, rate):
+        self.market, self.rate = market, rate
+        self.n_actions, self.n_threats, self.reset = 2, (2,), market.reset
+
+    def step(self, s, a, b, g) -> Outcome:
+        rate = torch.full((len(a),), self.rate, dtype=torch.float64)
+        return self.market.after_tax(self.market.step(s, a, b, g), a, b, rate)
+
+
+@pytest.mark.parametrize("payers", ["all", "defectors"])
+def test_data_sharing(payers):
+    market = environment("data_sharing", tax_on=payers, incentive=0.5)
+    walk(AfterTax(market, 0.3), [Sharing(0.3, payers, 0.5) for _ in range(40)], 40)
+    ended = market.at(500)
+    assert market.at(499).incentive == 0.5
+    walk(ended, [Rounds(DILEMMA) for _ in range(40)], 20)
+
+
+@pytest.mark.parametrize("broken", ["positions", "border", "tax"])
+def test_broken_environments_are_caught(broken, monkeypatch):
+    if broken == "positions":
+        world = environment("blotto")
+        wrong = dataclasses.replace(world, reward_b=-world.reward_b)
+        with pytest.raises(AssertionError):
+            walk(wrong, [Positions(3, 2) for _ in range(40)], 5)
+    elif broken == "border":
+        monkeypatch.setattr(
+            CoinEnvironment, "moved", lambda self, cell, a: (cell + torch.tensor([-3, 1, 3, -1])[a]) % 9
+        )
+        world = environment("coin_game", size=3)
+        with pytest.raises(AssertionError):
+            walk(world, [Grid(3, "split", [0, 6, 2, 8]) for _ in range(40)], 12, look=lambda twin, s: twin.at(s))
+    else:
+        monkeypatch.setattr(Market, "after_tax", lambda self, outcome, a, b, rate: outcome)
+        with pytest.raises(AssertionError):
+            walk(AfterTax(environment("data_sharing"), 0.3), [Sharing(0.3, "all", 0.0) for _ in range(40)], 5)
+
+
+def test_every_table_is_one():
+    for name in ("iterated_matrix", "blotto", "data_sharing", "friend_or_foe"):
+        assert isinstance(environment(name), TableEnvironment)
