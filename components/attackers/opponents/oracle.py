@@ -50,7 +50,7 @@ def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
 
 
 @register("attacker", "oracle")
-class Oracle(Opponent[Omniscience]):
+class OracleOpponent(Opponent[Omniscience]):
     """An opponent who knows her true policy and answers it best: what she loses to him is what she can be exploited for.
 
         b = argmax_b Q(s, b),  Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ max_b′ Q(s′, b′))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -40,14 +40,16 @@ class Regulator(Opponent[Regulation]):
         constant:  τ = ``rate``;   none:  τ = 0
         every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),   c the mean SU of the ``every`` turns before
 
-    c is 0 where ``baseline`` is off.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π:
-    Figure 4.14.  State: θ [R, ·] and sums over the turns since the last step.
+    c is 0 where ``baseline`` is off.  ``regulates`` is the opponent beside him; among the members of ``together`` he brings
+    none.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π: Figure 4.14.  State: θ [R, ·]
+    and sums over the turns since the last step.
 
     Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient."""
 
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = True
 
+    regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]
     rate: Probability
     rates: list[Probability] = Field(min_length=2)
@@ -56,6 +58,10 @@ class Regulator(Opponent[Regulation]):
     every: PositiveInt
     lr: Annotated[float, Field(ge=-1e3, le=1e3)]
     baseline: bool
+
+    def seated(self, seats: int) -> list[Opponent[Any]]:
+        """He alone, or whom he brings and he."""
+        return [self] if self.regulates is None else [*self.regulates.seated(seats), self]
 
     def reset(self, seat: Seat, rng: Rng) -> Regulation:
         n = len(self.rates) if self.policy == "discrete" else 1

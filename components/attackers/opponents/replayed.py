@@ -27,7 +27,7 @@ class Replay:
 
 
 @register("attacker", "replayed")
-class Replayed(Opponent[Replay]):
+class ReplayedOpponent(Opponent[Replay]):
     """An opponent who does what a file says, one number of an action (from 0) a line: the same in every replicate.
 
     Raises:

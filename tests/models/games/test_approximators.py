@@ -1,0 +1,80 @@
+"""Linear action values and networks of them: a table where features are one-hot, gradients by hand, replicates apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import play, three_states
+
+from components.contracts.roles import Setting
+from runner.run.rng import Streams
+
+SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)
+BOTH = pytest.mark.parametrize("name", ["q_linear", "q_network"])
+
+
+def coins(**keys):
+    return component("dataset", "coin_game", **keys).load(Streams(0), SETTING)
+
+
+def moved(values, world, rate=0.1):
+    s = world.reset(4, torch.Generator().manual_seed(1))
+    a, b = torch.tensor([0, 1, 2, 3]), torch.tensor([3, 3, 0, 1])
+    target = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+    before = values.q(s).clone()
+    values.learn(s, a, b, target, rate)
+    return s, a, b, target, before
+
+
+def test_one_hot_features_make_a_table():
+    game, inference = three_states(3, 60), component("inference", "level_k")
+    table, _ = play(game, inference)
+    linear, _ = play(game, inference, model=component("model", "q_linear").build(game, Streams(0)))
+    for cells, weights in zip(table.mind.q, linear.mind.q, strict=True):
+        torch.testing.assert_close(cells.values.flatten(2).mT, weights.weights)
+
+
+@BOTH
+def test_a_step_is_the_printed_one(name):
+    """Algorithm 4.3, line 4: φ − α ∂Q/∂φ [Q − target], by finite differences of Q."""
+    game = coins()
+    values = component("model", name).build(game, Streams(0)).fresh(4, 4)
+    held = {k: v.clone() for k, v in values.state_dict().items()}
+    s, a, b, target, before = moved(values, game.environment)
+    after = {k: v.clone() for k, v in values.state_dict().items()}
+    for r in range(4):
+        error = float(target[r] - before[r, a[r], b[r]])
+        for key, start in held.items():
+            steps = (after[key][r] - start[r]).reshape(-1)
+            place, h, found = int(steps.abs().argmax()), 1e-6, []
+            for sign in (1, -1):
+                values.load_state_dict(held)
+                with torch.no_grad():
+                    values.state_dict()[key][r].view(-1)[place] += sign * h
+                found.append(float(values.q(s)[r, a[r], b[r]]))
+            assert float(steps[place]) == pytest.approx(0.1 * error * (found[0] - found[1]) / (2 * h), abs=1e-7)
+            assert float(steps[place]) != 0
+
+
+@BOTH
+def test_a_rate_of_nothing_leaves_a_replicate_alone(name):
+    game = coins()
+    values = component("model", name).build(game, Streams(0))
+    before = {k: v.clone() for k, v in values.state_dict().items()}
+    moved(values, game.environment, torch.tensor([0.0, 0.1, 0.0, 0.1], dtype=torch.float64))
+    for key, held in before.items():
+        now = values.state_dict()[key]
+        assert torch.equal(now[[0, 2]], held[[0, 2]])
+        assert not torch.equal(now[[1, 3]], held[[1, 3]])
+
+
+@BOTH
+def test_coins_are_learnt_to_be_picked(name):
+    game = coins(size=3, episodes=200)
+    game.attacker = component("attacker", "fixed_policy")
+    inference = component("inference", "q_learning", alpha=0.05, gamma=0.9)
+    _, posterior = play(game, inference, model=component("model", name).build(game, Streams(0)))
+    assert float(posterior.rewards[:, -50:].mean()) > float(posterior.rewards[:, :30].mean()) + 0.2
