@@ -41,8 +41,8 @@ class Regulator(Opponent[Regulation]):
         every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),   c the mean SU of the ``every`` turns before
 
     c is 0 where ``baseline`` is off.  ``regulates`` is the opponent beside him; among the members of ``together`` he brings
-    none.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π: Figure 4.14.  State: θ [R, ·]
-    and sums over the turns since the last step.
+    none.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π: Figure 4.14.  State: θ
+    [R, ·] and sums over the turns since the last step.
 
     Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient."""
 
