@@ -182,6 +182,9 @@ class Played(Protocol):
     @property
     def forecast(self) -> Tensor | None: ...  # [R, B] her belief about the opponents' next actions; None: she has none
 
+    @property
+    def beliefs(self) -> dict[str, Tensor]: ...  # scores of what she believes of her opponents [R]
+
     def values_at(self, s: Tensor) -> Tensor: ...  # ``values`` in states s [R, …]
 
 

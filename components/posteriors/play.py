@@ -17,6 +17,7 @@ class Play:
     values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
     forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
     think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
+    beliefs: dict[str, Tensor]  # scores of what is believed of the others [R]
 
     def values_at(self, s: Tensor) -> Tensor:
         """ψ(s, ·) [R, A] in states s [R, …]."""

@@ -247,6 +247,7 @@ class Game:
         scores = games.scores(posterior.rewards, self.tail)
         if posterior.beside.numel():
             scores |= games.scores_beside(posterior.beside, self.tail)
+        scores |= posterior.beliefs
         return {name: value if self.replicates > 1 else float(value) for name, value in scores.items()}
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:

@@ -69,6 +69,10 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         """p(b|s) [R, B] of the others; None where nothing is forecast."""
         return None
 
+    def beliefs(self, mind: K) -> dict[str, Tensor]:
+        """What is believed of the others, by the name of a score [R]; nothing where nothing is."""
+        return {}
+
     def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
         """Probabilities of own actions [R, A] in s [R, …]."""
         epsilon = explored(self.epsilon, episode)
@@ -106,4 +110,5 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
 
         standing = state.standing
         forecast = self.forecast(state.mind, s, episode)
-        return Play(standing.earned, standing.earned_beside, think(s), forecast, think)
+        beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
+        return Play(standing.earned, standing.earned_beside, think(s), forecast, think, beliefs)

@@ -1,0 +1,108 @@
+"""She does not know how deep her opponent thinks, and learns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.exploration import Exploration
+from components.inference.games.level_k import Hierarchy, LevelK
+from components.maths.policies import PolicyName, draw_action
+from components.problems.game import Transition
+from components.registry import register
+from components.trouble import Misfit
+
+
+@dataclass
+class Averaging:
+    """What she would have in mind against each type, and how often each has been right."""
+
+    types: list[Hierarchy]
+    right: Tensor  # n_i [R, m], pseudo-counts of the prior among them
+    rng: Rng = rebuilt()
+
+
+@register("inference", "model_averaging")
+class ModelAveraging(DecisionMaker[Averaging]):
+    """Opponent averaging: she models an opponent of each of several levels beside each other, and learns which he is.
+
+        p(M_i | b_0 … b_t) ∝ n_i,   n_i := n_i + 1 where M_i alone predicted b_t, b^i ~ p_{M_i}(b|s)
+        ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)
+
+    ``levels`` are those of the opponent; against one of level k she keeps what a player of level k + 1 keeps (``level_k``).
+    Where several were right none is known to have caused b_t, and nothing is counted, as where none was; counting each of them
+    would leave p(M_1) at 0.65 in Figure 4.6 (e), where two thirds are what a model that guesses gets.  Counts [R, m], tables as
+    ``level_k``'s.  Scores ``belief/level_k``: p(M_i) at the end.
+
+    Raises Misfit against several opponents.
+
+    Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004)."""
+
+    levels: Annotated[list[PositiveInt], Field(min_length=2)]
+    prior_of_models: PositiveFloat
+    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+    policy_opponent: PolicyName
+    epsilon_opponent: Exploration
+
+    def _thinker(self, level: int) -> LevelK:
+        """She herself, if she were sure of facing an opponent of a level."""
+        shared = {name: value for name, value in self if name in LevelK.model_fields and name != "name"}
+        return LevelK(name="level_k", level=level + 1, **shared)
+
+    def _thinkers(self) -> list[LevelK]:
+        return [self._thinker(level) for level in self.levels]
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Averaging:
+        if len(seat.others) > 1:
+            raise Misfit(
+                f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
+            )
+        right = torch.full(
+            (seat.replicates, len(self.levels)), self.prior_of_models, device=seat.device, dtype=seat.dtype
+        )
+        return Averaging([thinker.sit(values, seat, rng) for thinker in self._thinkers()], right, rng)
+
+    @staticmethod
+    def belief(mind: Averaging) -> Tensor:
+        """p(M_i) [R, m]."""
+        return mind.right / mind.right.sum(-1, keepdim=True)
+
+    def forecast(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._thinkers(), mind.types, strict=True)
+        each = torch.stack([thinker.forecast(held, s, episode) for thinker, held in pairs], 1)  # [R, m, B]
+        return (self.belief(mind).unsqueeze(2) * each).sum(1)
+
+    def think(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._thinkers(), mind.types, strict=True)
+        each = torch.stack([thinker.think(held, s, episode) for thinker, held in pairs], 1)  # [R, m, A]
+        return (self.belief(mind).unsqueeze(2) * each).sum(1)
+
+    def predicted(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+        """b^i [R, m] of each model, a draw from how it would have him play."""
+        pairs = zip(self._thinkers(), mind.types, strict=True)
+        return torch.stack(
+            [draw_action(thinker.forecast(held, s, episode), mind.rng.noise) for thinker, held in pairs], 1
+        )
+
+    def learn(self, mind: Averaging, seen: Transition, episode: int) -> None:
+        right = self.predicted(mind, seen.s, episode) == seen.b.unsqueeze(1)  # before they learn what he did
+        right &= right.sum(1, keepdim=True) == 1
+        if seen.live is not None:
+            right &= seen.live.unsqueeze(1)
+        mind.right += right
+        for thinker, held in zip(self._thinkers(), mind.types, strict=True):
+            thinker.learn(held, seen, episode)
+
+    def beliefs(self, mind: Averaging) -> dict[str, Tensor]:
+        return {f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)}
