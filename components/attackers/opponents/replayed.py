@@ -32,7 +32,9 @@ class ReplayedOpponent(Opponent[Replay]):
 
     Raises:
         DataUnavailable: the file cannot be read.
-        Misfit: a line is no number of an action, or the game is longer than the file."""
+        Misfit: a line is no number of an action, or the game is longer than the file.
+
+    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as he was once observed)."""
 
     knowledge: ClassVar[Knowledge] = "black box"
 

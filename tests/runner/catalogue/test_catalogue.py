@@ -190,7 +190,7 @@ def test_a_source_keeps_the_number_of_its_equation():
 def test_show_of_a_component(capsys):
     assert main(["show", "inference/level_k"]) == 0
     out = capsys.readouterr().out
-    assert "model     q_table" in out
+    assert "model     q_linear, q_network, q_table" in out
     assert "components/inference/games/level_k.py" in out
     assert "Algorithm 4.1" in out
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines() if line.startswith("inference.")}

@@ -62,9 +62,9 @@ MISTAKES = [
     ([GAME, "output_dir=${nowhere}"], "output_dir: Interpolation key 'nowhere' not found"),
     # parts that do not fit
     ([GAME, "inference=sgld"], "inference=sgld has no use for a game problem; inference that fits model=q_table: "
-     "fpq_learning, level_k, q_learning"),
+     "fpq_learning, "),
     ([GAME, "model=target_density"], "model=target_density does not fit dataset=friend_or_foe (a game problem); "
-     "models that do: q_table"),
+     "models that do: q_linear, q_network, q_table"),
     ([GAME, "~attacker"], "attacker: dataset=friend_or_foe is a game and needs an adversary; there are: "
      "exponential_smoother"),
     ([GAME, "attacker=fgsm"], "attacker=fgsm cannot attack a game problem (dataset=friend_or_foe); attackers that can: "
