@@ -83,6 +83,10 @@ def greedy(psi: list[float], epsilon: float) -> list[float]:
     return [(1 - epsilon) * is_best / sum(best) + epsilon / len(psi) for is_best in best]
 
 
+def expectation(table: list[list[float]], forecast: list[float]) -> list[float]:
+    return [sum(value * p for value, p in zip(row, forecast, strict=True)) for row in table]
+
+
 def invert(p: list[float], u: float) -> int:
     total = 0.0
     for i, q in enumerate(p[:-1]):

@@ -65,7 +65,7 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
     def learn(self, mind: K, seen: Transition, episode: int) -> None:
         """Takes a move in."""
 
-    def forecast(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
+    def foresee(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
         """p(b|s) [R, B] of the others; None where nothing is forecast."""
         return None
 
@@ -109,6 +109,6 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
             return self.think(state.mind, s, episode).clone()  # it may be the table itself
 
         standing = state.standing
-        forecast = self.forecast(state.mind, s, episode)
+        forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
         return Play(standing.earned, standing.earned_beside, think(s), forecast, think, beliefs)

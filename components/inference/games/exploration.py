@@ -1,4 +1,4 @@
-"""How much a player explores: a constant share of random actions, or one that decays from episode to episode."""
+"""How much a player explores: a constant share of random actions, one that decays, or one that rises with the level."""
 
 from __future__ import annotations
 
@@ -21,18 +21,39 @@ class Decay(BaseModel):
     every: PositiveInt  # episodes
 
 
+class ByLevel(BaseModel):
+    """An uncertain ε of modelled players, of mean min(1, mean + (j − 1) rise) at level j: p_k(ε) of the source.
+
+    An ε-greedy policy is linear in ε, so that what is expected of it depends on the mean of p_k(ε) alone.
+
+    Source: Gallego (2021), section 4.3.2."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    mean: Probability
+    rise: Annotated[float, Field(ge=0, le=1)]
+
+
 def _form(value: object) -> str:
+    if isinstance(value, ByLevel) or (isinstance(value, dict) and value.keys() & {"mean", "rise"}):
+        return "by-level"
     return "a-schedule" if isinstance(value, dict | Decay) else "a-number"
 
 
-# Which of the two is meant is decided first, so that a mistake is complained about once.
+# Which of them is meant is decided first, so that a mistake is complained about once.
 Exploration = Annotated[
     Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")], Discriminator(_form)
 ]
+ExplorationOfLevels = Annotated[
+    Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")] | Annotated[ByLevel, Tag("by-level")],
+    Discriminator(_form),
+]
 
 
-def explored(epsilon: float | Decay, episode: int) -> float:
-    """ε in an episode, 0 the first."""
+def explored(epsilon: float | Decay | ByLevel, episode: int, level: int = 1) -> float:
+    """ε in an episode, 0 the first, of a player of a level."""
     if isinstance(epsilon, Decay):
         return epsilon.start * epsilon.factor ** (episode // epsilon.every)
+    if isinstance(epsilon, ByLevel):
+        return min(1.0, epsilon.mean + (level - 1) * epsilon.rise)
     return epsilon

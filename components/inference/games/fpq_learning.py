@@ -4,19 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PositiveFloat
+from pydantic import Discriminator, Field, PositiveFloat, Tag
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.inference.games.beliefs.bloom_counts import BloomCounts, Filters
+from components.inference.games.beliefs.by_state import ByState, Counting
+from components.inference.games.beliefs.markov_chains import Chains, MarkovChains
 from components.inference.games.decision_maker import DecisionMaker
-from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
+from components.inference.games.fictitious_play import expected_values, together
 from components.problems.game import Transition
 from components.registry import register
+
+
+def _form(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value.get("name"))
+    return value if isinstance(value, str) else str(getattr(value, "name", value))
+
+
+# Which of them is meant is decided first, so that a mistake is complained about once.
+Beliefs = Annotated[
+    Annotated[Literal["by_state"], Tag("by_state")]
+    | Annotated[MarkovChains, Tag("markov_chains")]
+    | Annotated[BloomCounts, Tag("bloom")],
+    Discriminator(
+        _form,
+        custom_error_type="belief",
+        custom_error_message="one of by_state, {name: markov_chains, …}, {name: bloom, …}",
+    ),
+]
 
 
 @dataclass
@@ -24,7 +46,7 @@ class Counted:
     """Action values Q(s, a, b), and how often each opponent did what."""
 
     q: QFunction
-    counts: Tensor  # [R, S, ΣB_m]
+    counts: Tensor | Chains | Filters  # by state [R, S, ΣB_m]
     seat: Seat = rebuilt()
 
 
@@ -35,26 +57,32 @@ class FPQLearning(DecisionMaker[Counted]):
     p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b := α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 heeds
     about the last 1/(1 − λ) of them); Q(s,a,b) := (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is drawn from
     the ε-greedy or the softmax policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts [R, S, B], Q [R, S, A, B]; of several opponents
-    b stands for (b¹, …, b^M) and p_A for the product of their forecasts.  States without numbers share one count.
+    b stands for (b¹, …, b^M) and p_A for the product of their forecasts.  States without numbers share one count, unless
+    ``belief`` is bloom, which tells them apart by their features; with markov_chains an opponent may remember the move before.
 
-    Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and section 4.3.5."""
+    Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5."""
+
+    before: ClassVar[dict[str, object]] = DecisionMaker.before | {"belief": "by_state"}
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
+    belief: Beliefs
+
+    @property
+    def _counting(self) -> Counting:
+        return ByState() if self.belief == "by_state" else self.belief
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Counted:
-        return Counted(
-            values.fresh(seat.own, prod(seat.others)), prior_counts(seat, sum(seat.others), self.prior), seat
-        )
+        counts = self._counting.open(seat, self.prior, rng)
+        return Counted(values.fresh(seat.own, prod(seat.others)), counts, seat)
 
-    def forecast(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
-        return together(forecasts(mind.counts, mind.seat.rows(s), mind.seat.others))
+    def foresee(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+        return together(self._counting.forecasts(mind.counts, mind.seat, s))
 
     def think(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.q.q(s), self.forecast(mind, s, episode))  # eq. (4.3)
+        return expected_values(mind.q.q(s), self.foresee(mind, s, episode))  # eq. (4.3)
 
     def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
-        counts, seat = mind.counts, mind.seat
-        count(counts, seat.rows(seen.s), marks(seen.each, seat.others, counts.dtype), self.forget, seen.live)
+        self._counting.take(mind.counts, mind.seat, seen, self.forget)
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))  # eq. (4.2)
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -14,9 +14,9 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.decision_maker import DecisionMaker
-from components.inference.games.exploration import Exploration, explored
+from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
-from components.maths.policies import PolicyName, probabilities
+from components.maths.policies import PolicyName, draw_action, probabilities
 from components.problems.game import Transition
 from components.registry import register
 
@@ -28,6 +28,7 @@ class Hierarchy:
     q: list[QFunction]  # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last hers, Q_k
     counts: Tensor  # of the level-1 thinkers [R, S, n], those about one opponent after the other
     seat: Seat = rebuilt()
+    rng: Rng = rebuilt()
 
 
 @register("inference", "level_k")
@@ -38,17 +39,29 @@ class LevelK(DecisionMaker[Hierarchy]):
     Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own' E_{p_j(other'|s')}[Q_j(s',own',other')]), where
     p_1 is the level-1 thinker's Dirichlet forecast (λ = ``forget``) and p_j the ε-greedy or softmax policy of
     E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from Q̂₁(s, ·, ·); it is needed, and
-    taken here, at s', where Q₂ is maximised.  Where s' ends the episode there is nothing to come.  k = 1 is FPQ-learning.
-    Tables [R, S, own, other].  Each of several opponents is modelled as if he faced her alone; the forecasts multiply.
+    taken here, at s', where Q₂ is maximised; ``forecast_at=current`` takes it at s, as the released code does.  With
+    ``forecast=sampled`` players of levels j > 1 answer one draw of the other's action, as there: their targets are
+    max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  Where s' ends the
+    episode there is nothing to come.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is
+    modelled as if he faced her alone; the forecasts multiply.
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
+
+    before: ClassVar[dict[str, object]] = DecisionMaker.before | {
+        "forecast": "expected",
+        "forecast_at": "next",
+        "temperature_opponent": None,
+    }
 
     level: PositiveInt
     alpha_opponent: Annotated[float, Field(gt=0, le=1)]
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
     policy_opponent: PolicyName
-    epsilon_opponent: Exploration
+    epsilon_opponent: ExplorationOfLevels
+    temperature_opponent: PositiveFloat | None
+    forecast: Literal["expected", "sampled"]
+    forecast_at: Literal["next", "current"]
 
     def _hers(self, j: int) -> bool:
         return (self.level - j) % 2 == 0
@@ -62,43 +75,73 @@ class LevelK(DecisionMaker[Hierarchy]):
         below = self.level - 1
         return mind.q[m * below : (m + 1) * below]
 
-    def _policy(self, psi: Tensor, episode: int) -> Tensor:
-        """Of a modelled player."""
-        return probabilities(psi, self.policy_opponent, explored(self.epsilon_opponent, episode), self.temperature)
+    def _drawn(self, level: int) -> bool:
+        """Whether a player of a level answers draws of the other's action: one of level 1 has counts, and expects."""
+        return level > 1 and self.forecast == "sampled"
+
+    def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
+        """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R, own]."""
+        epsilon = explored(self.epsilon_opponent, episode, level)
+        temperature = self.temperature if self.temperature_opponent is None else self.temperature_opponent
+        return self._policy(level, q, believed, self.policy_opponent, epsilon, temperature)
+
+    def _policy(
+        self, level: int, q: Tensor, believed: Tensor, name: PolicyName, epsilon: float, temperature: float
+    ) -> Tensor:
+        if not self._drawn(level):
+            return probabilities(expected_values(q, believed), name, epsilon, temperature)
+        each = probabilities(q.transpose(1, 2), name, epsilon, temperature)  # [R, other, own]
+        return (each * believed.unsqueeze(2)).sum(1)
+
+    def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
+        """max_own E[Q(s', own, other)] or of one draw of the other's action [R]."""
+        if not self._drawn(level):
+            return expected_values(q, believed).amax(-1)
+        drawn = draw_action(believed, rng.noise)
+        return q.amax(1).gather(1, drawn.unsqueeze(1)).squeeze(1)
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
         a, q = seat.own, []
         for b in seat.others:
             q += [values.fresh(a, b) if self._hers(j) else values.fresh(b, a) for j in range(1, self.level)]
         q.append(values.fresh(a, prod(seat.others)))
-        return Hierarchy(q, prior_counts(seat, sum(self._counted(seat)), self.prior), seat)
+        return Hierarchy(q, prior_counts(seat, sum(self._counted(seat)), self.prior), seat, rng)
 
-    def forecast(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+    def foresee(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
         parts = forecasts(mind.counts, mind.seat.rows(s), self._counted(mind.seat))
         for m in range(len(parts)):
-            for q in self._modelled(mind, m):
-                parts[m] = self._policy(expected_values(q.q(s), parts[m]), episode)
+            for j, q in enumerate(self._modelled(mind, m), 1):
+                parts[m] = self._answer(j, q.q(s), parts[m], episode)
         return together(parts)
 
     def think(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.q[-1].q(s), self.forecast(mind, s, episode))  # eq. (4.3)
+        return expected_values(mind.q[-1].q(s), self.foresee(mind, s, episode))  # eq. (4.3)
+
+    def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+        if not self._drawn(self.level):
+            return super().policy_at(mind, s, episode)
+        believed = self.foresee(mind, s, episode)
+        epsilon = explored(self.epsilon, episode)
+        return self._policy(self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature)
 
     def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
         seat, top = mind.seat, mind.q[-1]
         counted = self._counted(seat)
         acted = seen.each if self._hers(1) else seen.a.unsqueeze(1).expand_as(seen.each)
         count(mind.counts, seat.rows(seen.s), marks(acted, counted, mind.counts.dtype), self.forget, seen.live)
-        parts = forecasts(mind.counts, seat.rows(seen.s_next), counted)
-        for m in range(len(parts)):
+        at = seen.s_next if self.forecast_at == "next" else seen.s
+        believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)  # level 1 counts, and expects at s' always
+        answers = believed if at is seen.s_next else forecasts(mind.counts, seat.rows(at), counted)
+        for m in range(len(believed)):
+            answer = answers[m]
             for j, q in enumerate(self._modelled(mind, m), 1):
                 b = seen.each.select(1, m)
                 own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
-                psi = expected_values(q.q(seen.s_next), parts[m])
-                target = r + self.ahead(seen, psi.amax(-1))
+                target = r + self.ahead(seen, self._value(j, q.q(seen.s_next), believed[m], mind.rng))
                 q.learn(seen.s, own, other, target, seen.rate(self.alpha_opponent))  # Algorithm 4.1, line 2
                 # Line 3: the policy that the next level up expects, from the table just updated.
-                parts[m] = self._policy(expected_values(q.q(seen.s_next), parts[m]), episode)
-        psi = expected_values(top.q(seen.s_next), together(parts))
-        target = seen.r_a + self.ahead(seen, psi.amax(-1))
-        top.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))  # line 4
+                answer = self._answer(j, q.q(at), answer, episode)
+                believed[m] = answer
+        value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
+        top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))  # line 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -14,9 +14,10 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.decision_maker import DecisionMaker
-from components.inference.games.exploration import Exploration
+from components.inference.games.exploration import ExplorationOfLevels, explored
+from components.inference.games.fictitious_play import together
 from components.inference.games.level_k import Hierarchy, LevelK
-from components.maths.policies import PolicyName, draw_action
+from components.maths.policies import PolicyName, draw_action, probabilities
 from components.problems.game import Transition
 from components.registry import register
 from components.trouble import Misfit
@@ -40,8 +41,10 @@ class ModelAveraging(DecisionMaker[Averaging]):
 
     ``levels`` are those of the opponent; against one of level k she keeps what a player of level k + 1 keeps (``level_k``).
     Where several were right none is known to have caused b_t, and nothing is counted, as where none was; counting each of them
-    would leave p(M_1) at 0.65 in Figure 4.6 (e), where two thirds are what a model that guesses gets.  Counts [R, m], tables as
-    ``level_k``'s.  Scores ``belief/level_k``: p(M_i) at the end.
+    would leave p(M_1) at 0.65 in Figure 4.6 (e), where two thirds are what a model that guesses gets.  With
+    ``forecast=sampled`` she answers one draw b^i of each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), as the released
+    code does: her policy is the expectation of that over the draws.  Counts [R, m], tables as ``level_k``'s.  Scores
+    ``belief/level_k``: p(M_i) at the end.
 
     Raises Misfit against several opponents.
 
@@ -53,7 +56,10 @@ class ModelAveraging(DecisionMaker[Averaging]):
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
     policy_opponent: PolicyName
-    epsilon_opponent: Exploration
+    epsilon_opponent: ExplorationOfLevels
+    temperature_opponent: PositiveFloat | None
+    forecast: Literal["expected", "sampled"]
+    forecast_at: Literal["next", "current"]
 
     def _thinker(self, level: int) -> LevelK:
         """She herself, if she were sure of facing an opponent of a level."""
@@ -78,9 +84,9 @@ class ModelAveraging(DecisionMaker[Averaging]):
         """p(M_i) [R, m]."""
         return mind.right / mind.right.sum(-1, keepdim=True)
 
-    def forecast(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+    def foresee(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         pairs = zip(self._thinkers(), mind.types, strict=True)
-        each = torch.stack([thinker.forecast(held, s, episode) for thinker, held in pairs], 1)  # [R, m, B]
+        each = torch.stack([thinker.foresee(held, s, episode) for thinker, held in pairs], 1)  # [R, m, B]
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
     def think(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
@@ -88,11 +94,23 @@ class ModelAveraging(DecisionMaker[Averaging]):
         each = torch.stack([thinker.think(held, s, episode) for thinker, held in pairs], 1)  # [R, m, A]
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
+    def policy_at(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+        if self.forecast == "expected":
+            return super().policy_at(mind, s, episode)
+        pairs = list(zip(self._thinkers(), mind.types, strict=True))
+        each = [thinker.foresee(held, s, episode) for thinker, held in pairs]  # m of [R, B]
+        drawn = torch.cartesian_prod(*[torch.arange(p.shape[1], device=s.device) for p in each])  # [Bᵐ, m]
+        belief = self.belief(mind)[:, :, None, None]
+        values = torch.stack([held.q[-1].q(s)[:, :, b] for (_, held), b in zip(pairs, drawn.unbind(1), strict=True)], 1)
+        psi = (belief * values).sum(1).transpose(1, 2)  # [R, Bᵐ, A]
+        answers = probabilities(psi, self.policy, explored(self.epsilon, episode), self.temperature)
+        return (together(each).unsqueeze(2) * answers).sum(1)
+
     def predicted(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
         """b^i [R, m] of each model, a draw from how it would have him play."""
         pairs = zip(self._thinkers(), mind.types, strict=True)
         return torch.stack(
-            [draw_action(thinker.forecast(held, s, episode), mind.rng.noise) for thinker, held in pairs], 1
+            [draw_action(thinker.foresee(held, s, episode), mind.rng.noise) for thinker, held in pairs], 1
         )
 
     def learn(self, mind: Averaging, seen: Transition, episode: int) -> None:

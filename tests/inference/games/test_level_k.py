@@ -3,11 +3,7 @@ import itertools
 import pytest
 import torch
 from configured import component
-from small_games import draws, friend_or_foe, greedy, invert, mean_and_se, play, three_states
-
-
-def expectation(table, forecast):
-    return [sum(value * p for value, p in zip(row, forecast, strict=True)) for row in table]
+from small_games import draws, expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
 
 
 def test_update_is_algorithm_4_1():

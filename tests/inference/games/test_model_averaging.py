@@ -53,7 +53,7 @@ def test_predictions_are_draws_from_each_model():
     s = state.standing.s
     found = averaging().predicted(state.mind, s, 2)
     for i, (thinker, held) in enumerate(zip(averaging()._thinkers(), state.mind.types, strict=True)):
-        p = thinker.forecast(held, s, 2)
+        p = thinker.foresee(held, s, 2)
         shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p
         assert bool((shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all())
 
