@@ -185,7 +185,12 @@ class Played(Protocol):
     @property
     def beliefs(self) -> dict[str, Tensor]: ...  # scores of what she believes of her opponents [R]
 
+    @property
+    def s(self) -> Tensor: ...  # where the next episode begins [R, …]
+
     def values_at(self, s: Tensor) -> Tensor: ...  # ``values`` in states s [R, …]
+
+    def policy_in(self, s: Tensor) -> Tensor: ...  # probabilities of her actions in states s [R, A]
 
 
 @runtime_checkable

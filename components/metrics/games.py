@@ -8,17 +8,23 @@ import torch
 from torch import Tensor
 
 
-def scores(rewards: Tensor, tail: float) -> dict[str, Tensor]:
-    """Mean reward over the last ``tail`` share of the episodes and total reward; rewards [R, t] -> [R] each."""
+def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
+    """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, and total; [R, t] -> [R] each."""
     last = max(1, math.ceil(tail * rewards.shape[1]))
-    return {"reward": rewards[:, -last:].mean(1), "total_reward": rewards.sum(1)}
+    recent = rewards[:, -window:].mean(1)
+    return {"reward": rewards[:, -last:].mean(1), "recent_reward": recent, "total_reward": rewards.sum(1)}
 
 
-def scores_beside(beside: Tensor, tail: float) -> dict[str, Tensor]:
+def scores_beside(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """The same of the opponents (their mean) and of social utility; what each got and welfare [M + 1, R, t] -> [R] each."""
     last = max(1, math.ceil(tail * beside.shape[2]))
-    theirs, welfare = beside[:-1, :, -last:], beside[-1, :, -last:]
-    return {"reward_opponents": theirs.mean((0, 2)), "social_utility": welfare.mean(1)}
+    theirs, welfare = beside[:-1].mean(0), beside[-1]
+    return {
+        "reward_opponents": theirs[:, -last:].mean(1),
+        "recent_reward_opponents": theirs[:, -window:].mean(1),
+        "social_utility": welfare[:, -last:].mean(1),
+        "recent_social_utility": welfare[:, -window:].mean(1),
+    }
 
 
 def moving_average(rewards: Tensor, window: int) -> Tensor:

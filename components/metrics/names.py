@@ -52,7 +52,8 @@ _OF: dict[Kind, set[str]] = {
     | {"log_likelihood", "accuracy", "predictive_entropy", "log_score", "mae", "interval_score", "interval_score_2sd"}
     | {"coverage95", "crps", "nelbo", "objective"}
     | {"beta_selected", "beta_of_replicate", "beta_most_often"},
-    "game": {"reward", "total_reward", "reward_opponents", "social_utility", "belief"},
+    "game": {"reward", "recent_reward", "total_reward", "reward_opponents", "recent_reward_opponents", "social_utility"}
+    | {"recent_social_utility", "belief", "exploitability"},
 }
 _ATTACKED = {
     "robust_accuracy", "robust_nlpp", "robust_ece", "robust_entropy", "attack_success", "entropy", "mean_robust_accuracy",

@@ -18,7 +18,13 @@ class Play:
     forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
     think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
     beliefs: dict[str, Tensor]  # scores of what is believed of the others [R]
+    policy: Callable[[Tensor], Tensor]  # s [R, …] -> probabilities of her actions [R, A]
+    s: Tensor  # where the next episode begins [R, …]
 
     def values_at(self, s: Tensor) -> Tensor:
         """ψ(s, ·) [R, A] in states s [R, …]."""
         return self.think(s)
+
+    def policy_in(self, s: Tensor) -> Tensor:
+        """Probabilities of her actions [R, A] in states s [R, …]."""
+        return self.policy(s)

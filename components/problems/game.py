@@ -12,13 +12,24 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Changing, Environment, Move, NumberedStates, Outcome, Seat, Taxed, Turn
+from components.contracts.games import (
+    Changing,
+    Environment,
+    Move,
+    NumberedStates,
+    Outcome,
+    Seat,
+    TableOfRewards,
+    Taxed,
+    Turn,
+)
 from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.maths.matrix_games import worst_case
 from components.maths.policies import draw_action
 from components.metrics import games
 from components.trouble import Misfit
@@ -149,6 +160,7 @@ class Game:
         self.n_states = self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
         self._changing = self.environment if isinstance(self.environment, Changing) else None
         self._taxed = isinstance(self.environment, Taxed)
+        self._safest: Tensor | None = None  # asked at every evaluation, and the same always
 
     @property
     def n_actions(self) -> int:
@@ -243,12 +255,32 @@ class Game:
             yield step, Episode(self, step - 1)
 
     def score(self, posterior: Played, rng: Rng) -> dict[str, Tensor | float]:
-        """Mean reward over the last share of the episodes, and the total, in units of reward: [R] each."""
-        scores = games.scores(posterior.rewards, self.tail)
+        """Mean reward over the last episodes, and the total, in units of reward: [R] each; hers, theirs and welfare."""
+        scores = games.scores(posterior.rewards, self.tail, self.window)
         if posterior.beside.numel():
-            scores |= games.scores_beside(posterior.beside, self.tail)
+            scores |= games.scores_beside(posterior.beside, self.tail, self.window)
+        exploitability = self.exploitability(posterior)
+        if exploitability is not None:
+            scores["exploitability"] = exploitability
         scores |= posterior.beliefs
         return {name: value if self.replicates > 1 else float(value) for name, value in scores.items()}
+
+    def exploitability(self, posterior: Played) -> Tensor | None:
+        """What she may lose in an episode, as she would play it now, to opponents who know her policy and mean ill [R].
+
+        max_p min_b E[Σ r_A] − min_b E_π[Σ r_A] ≥ 0 from where the next episode begins, in units of reward; all opponents are
+        taken for one, taxes and incentives left out.  None where the game has no tables.
+
+        Source: Johanson, Waugh, Bowling and Zinkevich (2011); Shapley (1953) for the game's value."""
+        game = self.environment
+        if not isinstance(game, TableOfRewards):
+            return None
+        if self._safest is None:
+            self._safest = worst_case(game.reward_a, game.transition, game.ends, None, self.environment.horizon)
+        states = torch.arange(game.n_states, device=self.environment.device)
+        policy = torch.stack([posterior.policy_in(s.expand(self.replicates)) for s in states], 1)  # [R, S, A]
+        least = worst_case(game.reward_a, game.transition, game.ends, policy, self.environment.horizon)
+        return self._safest[posterior.s] - least.gather(1, posterior.s.unsqueeze(1)).squeeze(1)
 
     def draw(self, posterior: Played, rng: Rng) -> dict[str, Figure]:
         drawn: dict[str, Figure] = {}

@@ -108,7 +108,10 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         def think(s: Tensor) -> Tensor:
             return self.think(state.mind, s, episode).clone()  # it may be the table itself
 
+        def policy(s: Tensor) -> Tensor:
+            return self.policy_at(state.mind, s, episode).clone()
+
         standing = state.standing
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        return Play(standing.earned, standing.earned_beside, think(s), forecast, think, beliefs)
+        return Play(standing.earned, standing.earned_beside, think(s), forecast, think, beliefs, policy, s)

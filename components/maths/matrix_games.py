@@ -1,0 +1,129 @@
+"""Games in one move: the value and a safest strategy of a matrix, all equilibria of a small bimatrix."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import linprog
+from torch import Tensor
+
+TIE = 1e-9  # in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
+
+
+class Maximin(NamedTuple):
+    """What a player of rows can make sure of, and how."""
+
+    value: Tensor  # [...]
+    strategy: Tensor  # [..., A]
+
+
+def maximin(payoff: Tensor) -> Maximin:
+    """max_x min_b Σ_a x_a r(a, b), and an x that reaches it; payoff [..., A, B].
+
+    2 × 2 in closed form: a saddle point where there is one, else x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22); others by a
+    linear programme each.
+
+    Source: von Neumann (1928); Shapley (1953) for what it is used for."""
+    if payoff.shape[-2:] == (2, 2):
+        return _two_by_two(payoff)
+    flat = payoff.reshape(-1, *payoff.shape[-2:])
+    solved = [_programme(matrix) for matrix in flat.double().cpu().numpy()]
+    value = torch.tensor([v for v, _ in solved], dtype=payoff.dtype, device=payoff.device)
+    strategy = torch.tensor(np.stack([x for _, x in solved]), dtype=payoff.dtype, device=payoff.device)
+    return Maximin(value.view(payoff.shape[:-2]), strategy.view(payoff.shape[:-1]))
+
+
+def _two_by_two(payoff: Tensor) -> Maximin:
+    (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
+    worst = payoff.amin(-1)  # of each row
+    sure, row = worst.max(-1)
+    saddle = sure >= payoff.amax(-2).amin(-1)
+    spread = r11 - r12 - r21 + r22
+    x = torch.where(saddle, (row == 0).to(payoff.dtype), (r22 - r21) / torch.where(spread == 0, 1.0, spread))
+    value = torch.where(saddle, sure, (r11 * r22 - r12 * r21) / torch.where(spread == 0, 1.0, spread))
+    return Maximin(value, torch.stack([x, 1 - x], -1))
+
+
+def _programme(matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    """max v so that Σ_a x_a r(a, b) ≥ v for all b, x a distribution."""
+    rows, columns = matrix.shape
+    found = linprog(
+        np.r_[np.zeros(rows), -1.0],
+        A_ub=np.c_[-matrix.T, np.ones(columns)],
+        b_ub=np.zeros(columns),
+        A_eq=np.r_[np.ones(rows), 0.0][None],
+        b_eq=[1.0],
+        bounds=[(0, 1)] * rows + [(None, None)],
+        method="highs",
+    )
+    x = found.x[:-1].clip(0)
+    return float(found.x[-1]), x / x.sum()
+
+
+class Equilibrium(NamedTuple):
+    """Strategies from which neither gains by turning away alone."""
+
+    x: np.ndarray  # hers [A]
+    y: np.ndarray  # his [B]
+
+    @property
+    def pure(self) -> bool:
+        return bool(self.x.max() == 1 and self.y.max() == 1)
+
+
+def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
+    """All equilibria of a non-degenerate bimatrix [A, B] by enumeration of supports of one size, pure ones first.
+
+    Of a degenerate game, which may have infinitely many, those that are extreme in this sense alone."""
+    found: list[Equilibrium] = []
+    A, B = r_a.shape
+    for size in range(1, min(A, B) + 1):
+        for rows in itertools.combinations(range(A), size):
+            for columns in itertools.combinations(range(B), size):
+                y = _indifferent(r_a[np.ix_(rows, columns)], columns, B)
+                x = _indifferent(r_b[np.ix_(rows, columns)].T, rows, A)
+                if x is not None and y is not None and gain(r_a, r_b, x, y) <= TIE * max(1.0, np.abs([r_a, r_b]).max()):
+                    found.append(Equilibrium(x, y))
+    return found
+
+
+def _indifferent(payoff: np.ndarray, support: tuple[int, ...], n: int) -> np.ndarray | None:
+    """The mixture of the columns of a square payoff that makes every row worth the same, [n]; None where none is."""
+    size = len(support)
+    if size == 1:
+        return np.eye(n)[support[0]]
+    system = np.block([[payoff, -np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+    if abs(np.linalg.det(system)) < 1e-12:
+        return None
+    mixture = np.linalg.solve(system, np.r_[np.zeros(size), 1.0])[:size]
+    if (mixture <= 0).any():
+        return None
+    whole = np.zeros(n)
+    whole[list(support)] = mixture / mixture.sum()  # exactly 1 where it is pure
+    return whole
+
+
+def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """The most that either gains by turning away from (x, y) alone."""
+    hers, his = r_a @ y, x @ r_b
+    return float(max(hers.max() - x @ hers, his.max() - his @ y))
+
+
+def worst_case(reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tensor | None, moves: int) -> Tensor:
+    """What a player of rows gets at least in an episode of so many moves from each state, V [..., S].
+
+    V_h(s) = min_b Σ_a p(a|s) (r(s, a, b) + (1 − end(s′)) V_{h−1}(s′)), V_0 = 0, under a policy [..., S, A]; without one the
+    most that can be made sure of, V_h(s) = max_p min_b of the same (Shapley 1953).  Rewards and onward states s′ [S, A, B], all
+    others' actions taken for those of one who means ill."""
+    goes_on = torch.ones(len(reward), dtype=reward.dtype, device=reward.device)
+    if ends is not None:
+        goes_on = goes_on.masked_fill(ends, 0)
+    lead = () if policy is None else policy.shape[:-2]
+    value = torch.zeros(*lead, len(reward), dtype=reward.dtype, device=reward.device)
+    for _ in range(moves):
+        worth = reward + (goes_on * value)[..., onward]  # [..., S, A, B]
+        value = maximin(worth).value if policy is None else torch.einsum("...sa,...sab->...sb", policy, worth).amin(-1)
+    return value
