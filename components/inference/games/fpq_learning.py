@@ -16,7 +16,9 @@ from components.contracts.streams import Rng
 from components.inference.games.beliefs.bloom_counts import BloomCounts, Filters
 from components.inference.games.beliefs.by_state import ByState, Counting
 from components.inference.games.beliefs.markov_chains import Chains, MarkovChains
-from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.thinkers import Levels
+from components.inference.games.exploration import explored
 from components.inference.games.fictitious_play import expected_values, together
 from components.problems.game import Transition
 from components.registry import register
@@ -51,7 +53,7 @@ class Counted:
 
 
 @register("inference", "fpq_learning")
-class FPQLearning(DecisionMaker[Counted]):
+class FPQLearning(Compilable[Counted]):
     """Level-1 Q-learning: the adversary's next action is forecast from the past ones, the recent weighing more.
 
     p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b := α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 heeds
@@ -62,7 +64,7 @@ class FPQLearning(DecisionMaker[Counted]):
 
     Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5."""
 
-    before: ClassVar[dict[str, object]] = DecisionMaker.before | {"belief": "by_state"}
+    before: ClassVar[dict[str, object]] = Compilable.before | {"belief": "by_state"}
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
@@ -86,3 +88,18 @@ class FPQLearning(DecisionMaker[Counted]):
         self._counting.take(mind.counts, mind.seat, seen, self.forget)
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))  # eq. (4.2)
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
+
+    # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
+    def without_loop(self) -> str | None:
+        return None if self.belief == "by_state" else f"belief={self.belief.name}"
+
+    def tables(self, mind: Counted) -> list[QFunction]:
+        return [mind.q]
+
+    def counted(self, mind: Counted) -> Tensor:
+        assert isinstance(mind.counts, Tensor), "so says ``without_loop``"
+        return mind.counts
+
+    def levels(self, episode: int) -> Levels:
+        epsilon = explored(self.epsilon, episode)
+        return Levels((self.alpha,), (epsilon,), self.forget, self.gamma, True, self.bootstrap_at_end)

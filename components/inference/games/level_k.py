@@ -13,7 +13,8 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
 from components.maths.policies import PolicyName, draw_action, probabilities
@@ -32,7 +33,7 @@ class Hierarchy:
 
 
 @register("inference", "level_k")
-class LevelK(DecisionMaker[Hierarchy]):
+class LevelK(Compilable[Hierarchy]):
     """Level-k Q-learning: she forecasts the adversary as a level-(k − 1) Q-learner whose table she keeps herself.
 
     For j = 1 … k, with own and other the actions of the player of level j (level k is hers, k − 1 his, and so on):
@@ -47,7 +48,7 @@ class LevelK(DecisionMaker[Hierarchy]):
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
 
-    before: ClassVar[dict[str, object]] = DecisionMaker.before | {
+    before: ClassVar[dict[str, object]] = Compilable.before | {
         "forecast": "expected",
         "forecast_at": "next",
         "temperature_opponent": None,
@@ -145,3 +146,23 @@ class LevelK(DecisionMaker[Hierarchy]):
                 believed[m] = answer
         value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
         top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))  # line 4
+
+    # ---- compiled ----------------------------------------------------------------------------------------------------------
+    def without_loop(self) -> str | None:
+        if self._drawn(self.level):
+            return "forecast=sampled"
+        modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
+        return f"policy_opponent={self.policy_opponent}" if modelled else None
+
+    def tables(self, mind: Hierarchy) -> list[QFunction]:
+        return mind.q
+
+    def counted(self, mind: Hierarchy) -> Tensor:
+        return mind.counts
+
+    def levels(self, episode: int) -> Levels:
+        below = range(1, self.level)
+        alphas = (*(self.alpha_opponent for _ in below), self.alpha)
+        epsilons = (*(explored(self.epsilon_opponent, episode, j) for j in below), explored(self.epsilon, episode))
+        at_next = self.forecast_at == "next"
+        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end)

@@ -10,7 +10,9 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.thinkers import Levels
+from components.inference.games.exploration import explored
 from components.problems.game import Transition
 from components.registry import register
 
@@ -23,7 +25,7 @@ class Values:
 
 
 @register("inference", "q_learning")
-class QLearning(DecisionMaker[Values]):
+class QLearning(Compilable[Values]):
     """Independent Q-learning: the adversary is taken for a part of the environment.
 
     Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the softmax policy of Q(s,·).
@@ -41,3 +43,14 @@ class QLearning(DecisionMaker[Values]):
     def learn(self, mind: Values, seen: Transition, episode: int) -> None:
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
         mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))  # eq. (4.1)
+
+    # ---- compiled: level 1 against an opponent who has one action --------------------------------------------------------
+    def tables(self, mind: Values) -> list[QFunction]:
+        return [mind.q]
+
+    def counted(self, mind: Values) -> None:
+        return None
+
+    def levels(self, episode: int) -> Levels:
+        epsilon = explored(self.epsilon, episode)
+        return Levels((self.alpha,), (epsilon,), 1.0, self.gamma, True, self.bootstrap_at_end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -33,12 +34,13 @@ def serve(x: Tensor) -> bool:
 
 
 def compiled(
-    loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False
+    loop: Callable[P, None], parts: Sequence[Callable[..., Any]] = (), fast: bool = False, inline: bool = False
 ) -> Callable[P, None]:
     """A function of arrays and numbers, and the functions that it calls, compiled; at its first call ever on a machine, in
     seconds.
 
-    ``fast``: sums may be taken in another order, and products and sums in one rounding.
+    ``fast``: sums may be taken in another order, and products and sums in one rounding.  ``inline``: the parts are written out
+    where they are called, and nobody counts who holds an array, so that the loop may make none.
 
     Raises:
         ImportError: numba is not installed.
@@ -46,24 +48,27 @@ def compiled(
     from numba import config, njit
     from numba.extending import register_jitable
 
-    folder = _kept()
+    folder = _kept(Path(inspect.getfile(loop)).parent)
     if folder is not None:
         vars(config)["CACHE_DIR"] = str(folder)  # of which its types know nothing
     # Not that numbers are finite: what is infinite or not a number must stay so.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     for part in parts:
-        register_jitable(fastmath=allowed)(part)
-    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None)
+        register_jitable(fastmath=allowed, forceinline=inline)(part)
+    untold = {"_nrt": not inline}  # of which its types know nothing either
+    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None, **untold)  # type: ignore[call-overload]
 
 
 @cache
-def _kept() -> Path | None:
-    """Where what was compiled is kept for later runs, a folder for each state of these sources; None: nowhere can be written.
+def _kept(beside: Path) -> Path | None:
+    """Where what was compiled is kept for later runs, a folder for each state of these sources and of those beside the
+    loop; None: nowhere can be written.
 
     numba itself looks at the file of the outermost function alone, which calls those of others."""
     sources = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        sources.update(source.read_bytes())
+    for place in sorted({Path(__file__).parent, beside}):
+        for source in sorted(place.glob("*.py")):
+            sources.update(source.read_bytes())
     folder = platformdirs.user_cache_path("bayes-runner") / "compiled" / sources.hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)

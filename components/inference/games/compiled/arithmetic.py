@@ -1,0 +1,105 @@
+"""Arithmetic that rounds as PyTorch's does on the CPU, so that compiled loops give the tensors' numbers bit by bit.
+
+Every function names its twin.  Numbers keep the type of their arrays: no number written here may widen a float32."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+
+from components.maths.compiled.loops import Array, compiled
+
+FEW = 5  # so many numbers PyTorch sums in the same order on every machine; more take vector instructions of its own
+
+
+def fused(a: float, b: float, c: float) -> float:
+    """ab + c, rounded once; where it is compiled, by ``_one_rounding``."""
+    return a * b + c
+
+
+@cache
+def _one_rounding() -> None:
+    """Tells the compiler what ``fused`` is."""
+    from numba.extending import intrinsic, overload
+
+    def multiply_add(typing, a, b, c):  # type: ignore[no-untyped-def]
+        return a(a, a, a), lambda context, builder, signature, arguments: builder.fma(*arguments)
+
+    known = intrinsic(multiply_add)
+
+    @overload(fused)
+    def _fused(a, b, c):  # type: ignore[no-untyped-def]
+        return lambda a, b, c: known(a, b, c)  # type: ignore[call-arg]
+
+
+def weight(alpha: float, dtype: type[np.floating]) -> np.floating:
+    """w, or w − 1 where ``torch.lerp`` steps back from the end."""
+    w = dtype(alpha)
+    return w if w < 0.5 else w - dtype(1)
+
+
+def moved(start: float, end: float, step: float) -> float:
+    """``torch.lerp``: (1 − w) start + w end; ``step`` is ``weight`` of w."""
+    return fused(step, end - start, start if step > 0 else end)
+
+
+def summed(x: Array, at: int, n: int) -> float:
+    """``x[at : at + n].sum(-1)``, n ≤ 5."""
+    total = x[at]
+    if n == FEW:
+        total += x[at + 4]
+    for i in range(1, min(n, 4)):
+        total += x[at + i]
+    return total
+
+
+def inverted(p: Array, at: int, n: int, u: float, edge: Array) -> int:
+    """``draw_action`` of ``components.maths.policies``: an action from its probabilities p[at : at + n]; ``edge`` [1] is room
+    for a sum in their type, which ``cumsum`` takes in float64."""
+    reached, action = 0.0, 0
+    for i in range(n - 1):
+        reached += p[at + i]
+        edge[0] = reached
+        if u >= edge[0]:
+            action += 1
+    return action
+
+
+parts = (moved, summed, inverted)  # what loops are made of
+
+
+def loop(function, more=()):  # type: ignore[no-untyped-def]
+    """A loop that calls these functions, and more, compiled.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    _one_rounding()
+    return compiled(function, [*parts, *more], inline=True)
+
+
+def _tried(x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array) -> None:
+    """What ``rounds_alike`` compares."""
+    for i in range(len(x)):
+        found[i, 0] = moved(x[i, 0], x[i, 1], step)
+        found[i, 1] = fused(x[i, 0], step, x[i, 1])
+        found[i, 2] = inverted(flat, i * FEW, FEW, u[i], edge)
+        for n in range(1, FEW + 1):
+            found[i, 2 + n] = summed(flat, i * FEW, n)
+
+
+@cache
+def rounds_alike(dtype: torch.dtype) -> bool:
+    """Whether PyTorch, as it was built and on this machine, rounds as the functions above do: of 256 rows of numbers."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(256, FEW, generator=generator, dtype=dtype)
+    u = 2.5 * torch.rand(256, generator=generator, dtype=dtype)
+    step = weight(0.3, x.numpy().dtype.type)
+    columns = [torch.lerp(x[:, 0], x[:, 1], 0.3), torch.add(x[:, 1], x[:, 0], alpha=0.3)]
+    columns.append((u[:, None] >= x.cumsum(-1)[:, :-1]).sum(-1).to(dtype))
+    columns += [x[:, :n].contiguous().sum(-1) for n in range(1, FEW + 1)]
+    found = torch.empty(256, len(columns), dtype=dtype)
+    loop(_tried)(x.numpy(), x.view(-1).numpy(), step, u.numpy(), u[:1].clone().numpy(), found.numpy())
+    return torch.equal(found, torch.stack(columns, 1))

@@ -1,0 +1,98 @@
+"""Opponents who have a compiled twin: what they draw, choose and remember, one replicate at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.attackers.opponents.exponential_smoother import ExponentialSmoother
+from components.attackers.opponents.fixed_policy import FixedPolicy
+from components.attackers.opponents.tit_for_tat import TitForTat
+from components.contracts.attackers import Opponent
+from components.inference.games.compiled.arithmetic import inverted
+from components.maths.compiled.loops import Array
+
+SMOOTHER, FIXED, TIT_FOR_TAT = range(3)
+NAMES = "exponential_smoother, fixed_policy and tit_for_tat"
+
+
+class Adversary(NamedTuple):
+    """Who he is, what he remembers (memory that his tensor shares) and numbers of his."""
+
+    who: int
+    p: Array  # [R·B] of a smoother his estimates, of a fixed policy its probabilities
+    means: Array  # [R] long: what tit for tat means to do
+    smooths: Array  # [2] β and 1 − β, in the type of the estimates
+    odds: Array  # [2] that tit for tat forgives, and that he errs
+
+
+def _of_smoother(opponent: ExponentialSmoother, state: Tensor) -> Adversary:
+    p = state.view(-1).numpy()
+    smooths = np.array([opponent.beta, 1 - opponent.beta]).astype(p.dtype)
+    return Adversary(SMOOTHER, p, np.empty(0, np.int64), smooths, np.zeros(2))
+
+
+def _of_fixed(opponent: FixedPolicy, state: Tensor) -> Adversary:
+    p = state.view(-1).numpy()
+    return Adversary(FIXED, p, np.empty(0, np.int64), np.zeros(2, p.dtype), np.zeros(2))
+
+
+def _of_tit_for_tat(opponent: TitForTat, state: Tensor) -> Adversary:
+    odds = np.array([opponent.forgives, opponent.errs])
+    return Adversary(TIT_FOR_TAT, np.empty(0), state.numpy(), np.zeros(2), odds)
+
+
+_KNOWN: dict[type[Opponent[Any]], Callable[[Any, Tensor], Adversary]] = {
+    ExponentialSmoother: _of_smoother,
+    FixedPolicy: _of_fixed,
+    TitForTat: _of_tit_for_tat,
+}
+
+
+def known(opponent: Opponent[Any]) -> bool:
+    """Whether there is a compiled twin."""
+    return type(opponent) in _KNOWN
+
+
+def adversary(opponent: Opponent[Any], state: Tensor) -> Adversary:
+    """The twin of an opponent who remembers ``state``."""
+    return _KNOWN[type(opponent)](opponent, state)
+
+
+def uniforms(opponent: Opponent[Any], state: Tensor) -> Tensor:
+    """Room for the uniform numbers that he draws for a move of all replicates, in their order."""
+    if isinstance(opponent, TitForTat):
+        return torch.empty(2 * len(state), dtype=torch.float64)
+    return torch.empty(state.numel() if isinstance(opponent, ExponentialSmoother) else len(state), dtype=state.dtype)
+
+
+def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Array, edge: Array) -> int:
+    """Twins: ``act`` of each of them."""
+    if who == FIXED:
+        return inverted(p, i * n, n, u[i], edge)
+    if who == TIT_FOR_TAT:
+        meant = 0 if u[i] < odds[0] else means[i]
+        return 1 - meant if u[len(means) + i] < odds[1] else meant
+    at, place = i * n, 0
+    for b in range(1, n):  # of equal estimates the one with the least number drawn
+        if p[at + b] < p[at + place] or (p[at + b] == p[at + place] and u[at + b] < u[at + place]):
+            place = b
+    return place
+
+
+def observes(
+    who: int, p: Array, n: int, means: Array, smooths: Array, i: int, a: int, shown: Array, at: int, seen: bool
+) -> None:
+    """Twins: ``observe`` of each of them; ``shown[at : at + n]`` is what she did to each target."""
+    if who == TIT_FOR_TAT:
+        means[i] = a
+    elif who == SMOOTHER and seen:
+        for b in range(n):
+            p[i * n + b] = smooths[0] * p[i * n + b] + smooths[1] * shown[at + b]
+
+
+parts = (chooses, observes)

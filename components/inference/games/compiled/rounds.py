@@ -1,0 +1,84 @@
+"""A move of every replicate that still plays, as one compiled loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from components.inference.games.compiled import opponents, thinkers
+from components.inference.games.compiled.arithmetic import inverted, loop
+from components.inference.games.compiled.opponents import chooses, observes
+from components.inference.games.compiled.thinkers import greedy, learn, think
+from components.maths.compiled.loops import Array
+
+
+@cache
+def weighing(actions: int, noticed: int) -> Callable[..., Any]:
+    """Expected values ψ(s, ·) [R, A] of those who play, into ``policy``."""
+
+    def weigh(
+        q: Array, begins: Array, counts: Array, chances: Array, states: int, s: Array, live: Array, policy: Array,
+        believed: Array, psi: Array, terms: Array,
+    ) -> None:  # fmt: skip
+        for i in range(len(s)):
+            if live[i]:
+                think(q, begins, counts, chances, i * states + s[i], actions, noticed, believed, psi, terms)
+                for a in range(actions):
+                    policy[i, a] = psi[a]
+
+    return loop(weigh, thinkers.parts)
+
+
+@cache
+def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
+    """One move, of games of so many actions and threats, of which she tells ``noticed`` apart: numbers that the compiler knows.
+
+    ``total`` [3, R] is hers, his, and welfare; ``tally`` [3, R] how often her action was 0, and his, and how many moves there
+    were; ``goes_on``: there is something to come unless it ends the episode.  Twins: ``Episode.play``, ``Game.move``."""
+
+    def move(
+        q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget_gamma: Array,  # her
+        who: int, p: Array, means: Array, smooths: Array, odds: Array,  # him
+        pays: Array, after: Array, ends: Array, shown: Array, seen: Array,  # the rules
+        s: Array, live: Array, total: Array, tally: Array,  # where the episode stands
+        u: Array, v: Array, policy: Array,  # uniforms of hers and of his, and her policy where it is given
+        believed: Array, answer: Array, psi: Array, terms: Array,  # room
+        given: bool, at_next: bool, bootstraps_ends: bool, goes_on: bool, last_alone: bool, ends_alone: bool,
+    ) -> None:  # fmt: skip
+        k, states, forget, gamma = len(begins), len(ends), forget_gamma[0], forget_gamma[1]
+        targets = len(shown) // (states * actions)
+        for i in range(len(s)):
+            if not live[i]:
+                continue
+            row = i * states + s[i]
+            if given:
+                for c in range(actions):
+                    answer[c] = policy[i, c]
+            else:
+                think(q, begins, counts, chances, row, actions, noticed, believed, psi, terms)
+                greedy(psi, actions, chances, k - 1, answer)
+            a = inverted(answer, 0, actions, u[i], terms)
+            b = chooses(who, p, threats, means, odds, i, v, terms)
+            looked = s[i] * actions + a
+            cell = looked * threats + b
+            s_next, r_a, r_b = after[cell], pays[0, cell], pays[1, cell]
+            done = ends[s_next]
+            observes(who, p, threats, means, smooths, i, a, shown, looked * targets, seen[looked])
+            if done or not ends_alone:
+                then = i * states + s_next
+                at, on = (then if at_next else row), goes_on and (bootstraps_ends or not done)
+                learn(
+                    q, begins, counts, chances, steps, forget, gamma, row, then, at, actions, noticed, a,
+                    b if noticed > 1 else 0, r_a, r_b, on, believed, answer, psi, terms,
+                )  # fmt: skip
+            first = last_alone or tally[2, i] == 0
+            for m in range(3):
+                total[m, i] = pays[m, cell] if first else total[m, i] + pays[m, cell]
+            tally[0, i] += a == 0
+            tally[1, i] += b == 0
+            tally[2, i] += 1
+            s[i] = s_next
+            live[i] = not done
+
+    return loop(move, [*thinkers.parts, *opponents.parts])

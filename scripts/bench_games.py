@@ -1,0 +1,174 @@
+"""Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables, one for each seed.
+
+    python scripts/bench_games.py                      # one JSON line
+    python scripts/bench_games.py --aramarl FOLDER     # the peer is the released code, a checkout of ARAMARL
+
+The peer without a checkout is our own: it does for each round what ARAMARL's Level2QAgent does (numpy tables, ε-greedy
+actions, Dirichlet counts, one draw of the forecast for the action and one for the target), against an exponential smoother.
+Both engines are asserted to give equal rewards before a number is printed.  A round is a move of one seed that still plays;
+seconds are of the process's own CPU, on one thread, runs interleaved; the ratio is the median of those next to each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+import yaml
+
+import conf
+from components import registry
+from components.contracts.roles import Setting
+from components.inference.games.compiled.engine import PlayingCompiled
+from components.problems.game import Game
+from runner.run.rng import Streams
+
+GOALS = {"stateless, 1,000 seeds": 300.0, "grid, 1,000 seeds": 100.0, "stateless, tensors, 100 seeds": 1.0}
+NAMES = {"stateless": "friend_or_foe", "grid": "friend_or_foe_grid"}
+
+
+def component(role: str, name: str, **keys: Any) -> Any:
+    """A component with the defaults of its YAML, but for ``keys``."""
+    with open(os.path.join(os.path.dirname(str(conf.__file__)), role, f"{name}.yaml")) as file:
+        return registry.get(role, name).model_validate(yaml.safe_load(file) | keys)
+
+
+class Level2:
+    """Our own agent object."""
+
+    def __init__(self, actions: int, states: int):
+        self.q, self.his = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
+        self.counts = np.ones(actions)
+
+    def guess(self, s: int) -> int:
+        if np.random.rand() < 0.1:
+            return int(np.random.choice(2))
+        return int(np.argmax(np.dot(self.his[s], self.counts / np.sum(self.counts))))
+
+    def act(self, s: int) -> int:
+        if np.random.rand() < 0.1:
+            return int(np.random.choice(self.q.shape[1]))
+        return int(np.argmax(self.q[s, :, self.guess(s)]))
+
+    def update(self, s: int, moves: tuple[int, int], gains: tuple[float, float], after: int) -> None:
+        (a, b), (r_a, r_b) = moves, gains
+        self.counts[a] += 1
+        ahead = np.max(np.dot(self.his[after], self.counts / np.sum(self.counts)))
+        self.his[s, b, a] = 0.9 * self.his[s, b, a] + 0.1 * (r_b + 0.8 * ahead)
+        self.q[s, a, b] = 0.9 * self.q[s, a, b] + 0.1 * (r_a + 0.8 * np.max(self.q[after, :, self.guess(after)]))
+
+
+def agent(checkout: str | None, actions: int, states: int) -> Any:
+    if checkout is None:
+        return Level2(actions, states)
+    sys.path.insert(0, checkout)
+    theirs = importlib.import_module("agent").Level2QAgent
+    return theirs(np.arange(actions), np.arange(2), states, learning_rate=0.1, epsilon=0.1, gamma=0.8)
+
+
+def game(name: str, seeds: int, episodes: int) -> Game:
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, seeds)
+    made: Game = component("dataset", NAMES[name], episodes=episodes).load(Streams(0), setting)
+    made.attacker = component("attacker", "exponential_smoother")
+    return made
+
+
+def peer(name: str, episodes: int, checkout: str | None) -> float:
+    """Seconds a round of one agent object after another."""
+    rules: Any = game(name, 1, 1).environment
+    r_a, r_b, after = rules.reward_a.numpy(), rules.reward_b[..., 0].numpy(), rules.transition.numpy()
+    ends = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
+    touches = rules.touches.numpy()
+    she, p, rounds = agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
+    start = time.process_time()
+    for _ in range(episodes):
+        s = rules.start
+        for _ in range(rules.horizon):
+            a, b = she.act(s), int(np.argmin(p))
+            s_next = int(after[s, a, b])
+            she.update(s, (a, b), (r_a[s, a, b], r_b[s, a, b]), s_next)
+            if touches[s, a].any():
+                p = 0.75 * p + 0.25 * touches[s, a]
+            s, rounds = s_next, rounds + 1
+            if ends[s]:
+                break
+    return (time.process_time() - start) / rounds
+
+
+def ours(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> float:
+    """Seconds a round of all seeds at once; of the grid a count is known of the loops alone."""
+    problem, rng = game(name, seeds, episodes), Streams(0)
+    inference = component("inference", "level_k", engine=engine, level=level)
+    state = inference.init(component("model", "q_table").build(problem, rng), problem, rng)
+    spent, rounds = 0.0, 0
+    for _, episode in problem.batches("episode", rng, 0, episodes):
+        start = time.process_time()
+        state, _ = inference.step(state, episode, rng)
+        spent += time.process_time() - start
+        rounds += int(state.table.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
+    return spent / rounds
+
+
+def equal(name: str) -> None:
+    """Rewards of both engines."""
+    earned = []
+    for engine in ("tensors", "compiled"):
+        problem, rng = game(name, 20, 100), Streams(1)
+        inference = component("inference", "level_k", engine=engine)
+        state = inference.init(component("model", "q_table").build(problem, rng), problem, rng)
+        for _, episode in problem.batches("episode", rng, 0, 100):
+            state, _ = inference.step(state, episode, rng)
+        earned.append(inference.posterior(state).rewards)
+    assert torch.equal(*earned), f"{name}: the engines disagree"
+
+
+def ratio(theirs: Callable[[], float], mine: Callable[[], float], repeats: int) -> list[float]:
+    pairs = []
+    for _ in range(repeats + 1):  # the first warms up
+        theirs_took, mine_took = theirs(), mine()
+        pairs.append(theirs_took / mine_took)
+        print(f"  {theirs_took * 1e6:9.2f} us against {mine_took * 1e9:9.1f} ns a round", flush=True)
+    return [round(float(v), 3) for v in np.quantile(pairs[1:], (0.5, 0.25, 0.75))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--aramarl", help="a checkout of ARAMARL, whose agent is then the peer")
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in NAMES:
+        equal(name)
+    ratios = {}
+    for name, episodes in (("stateless", 4000), ("grid", 800)):
+        case = f"{name}, 1,000 seeds"
+        print(case)
+        told = lambda name=name, n=episodes: peer(name, n, arguments.aramarl)  # noqa: E731
+        loops = lambda name=name, n=episodes: ours(name, 1000, n // 2, "compiled")  # noqa: E731
+        ratios[case] = ratio(told, loops, arguments.repeats)
+    case = "stateless, tensors, 100 seeds"
+    print(case)
+    ratios[case] = ratio(
+        lambda: peer("stateless", 2000, arguments.aramarl),
+        lambda: ours("stateless", 100, 300, "tensors"),
+        arguments.repeats,
+    )
+    for level in range(1, 6):
+        print(f"level {level}: {ours('stateless', 1000, 1000, 'compiled', level) * 1e9:.1f} ns a round")
+    name = "ARAMARL" if arguments.aramarl else "agent objects"
+    print(json.dumps({"benchmark": "games", "peer": name, "ratios": ratios, "goals": GOALS}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Compiled loops against the tensors: the same numbers, bit by bit, from the same seed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import play
+
+from components.contracts.roles import Setting
+from components.inference.games.beliefs.bloom_counts import BloomCounts
+from components.inference.games.compiled import arithmetic
+from components.maths.compiled import loops
+from components.trouble import Misfit
+from runner.run.checkpoint import pack, unpack
+from runner.run.rng import Streams
+
+needs_numba = pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'"
+)
+
+DATASETS = {
+    "friend_or_foe": {"targets": 2},
+    "three targets": {"targets": 3},
+    "friend_or_foe_grid": {"horizon": 20},
+    "matrix": {},
+    "matrix with memory": {"memory": 1},
+    "chicken": {"payoffs": "chicken", "T": 2.0, "R": 1.0, "S": -1.0, "P": -5.0},
+    "data_sharing": {"memory": 1, "incentive": 1.5, "incentive_until": 30},
+}
+NAMES = {"three targets": "friend_or_foe", "matrix": "iterated_matrix", "matrix with memory": "iterated_matrix",
+         "chicken": "iterated_matrix"}  # fmt: skip
+OPPONENTS = {
+    "smoother": ("exponential_smoother", {}),
+    "mixed": ("fixed_policy", {"plays": "random"}),
+    "tit for tat": ("tit_for_tat", {"forgives": 0.1, "errs": 0.05}),
+}
+MAKERS = {
+    "q": ("q_learning", {}),
+    "q softmax": ("q_learning", {"policy": "softmax", "temperature": 3.0}),
+    "fpq": ("fpq_learning", {}),
+    "fpq forgets": (
+        "fpq_learning",
+        {"forget": 0.8, "alpha": 0.7, "epsilon": {"start": 0.5, "factor": 0.9, "every": 7}},
+    ),
+    "fpq softmax": ("fpq_learning", {"policy": "softmax"}),
+    "level 1": ("level_k", {"level": 1}),
+    "level 2": ("level_k", {}),
+    "level 2 softmax": ("level_k", {"policy": "softmax", "bootstrap_at_end": True, "bootstrap_at_horizon": False}),
+    "level 3": (
+        "level_k",
+        {"level": 3, "alpha_opponent": 0.6, "forget": 0.9, "epsilon_opponent": {"mean": 0.1, "rise": 0.2}},
+    ),
+    "level 4": ("level_k", {"level": 4, "forecast_at": "current", "alpha": 1.0}),
+}
+
+
+def game(dataset="friend_or_foe", opponent="smoother", replicates=6, episodes=60, dtype=torch.float64):
+    setting = Setting(Path(), torch.device("cpu"), dtype, replicates)
+    name = NAMES.get(dataset, dataset)
+    made = component("dataset", name, **({"episodes": episodes} | DATASETS[dataset])).load(Streams(0), setting)
+    named, keys = OPPONENTS[opponent]
+    made.attacker = component("attacker", named, **keys)
+    return made
+
+
+def maker(name, engine):
+    named, keys = MAKERS[name]
+    return component("inference", named, engine=engine, **keys)
+
+
+def same(one, other):
+    """Whether two states hold the same numbers."""
+    first, second = {}, {}
+    assert pack(one, first) == pack(other, second)
+    rows = [{k: v.rows if hasattr(v, "rows") else v for k, v in held.items()} for held in (first, second)]
+    return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
+
+
+PAIRS = [
+    (dataset, opponent)
+    for dataset in DATASETS
+    for opponent in OPPONENTS
+    if not (opponent == "tit for tat" and dataset in ("three targets", "friend_or_foe_grid"))
+]
+ALL = [(*PAIRS[(i + j) % len(PAIRS)], name, j) for i, name in enumerate(MAKERS) for j in range(0, len(PAIRS), 4)]
+ALL += [(*pair, "level 2", 1) for pair in PAIRS]
+
+
+@needs_numba
+@pytest.mark.parametrize(("dataset", "opponent", "name", "seed"), ALL)
+def test_the_loops_give_the_tensors_numbers(dataset, opponent, name, seed):
+    few = {"replicates": 4, "episodes": 8} if dataset == "friend_or_foe_grid" else {}
+    (one, _), (other, _) = (
+        play(game(dataset, opponent, **few), maker(name, engine), seed) for engine in ("tensors", "compiled")
+    )
+    assert same(one, other)
+
+
+@needs_numba
+@pytest.mark.parametrize("name", ["q", "fpq forgets", "level 2", "level 3"])
+def test_they_do_so_in_float32(name):
+    played = [
+        play(game(dtype=torch.float32, episodes=300), maker(name, engine))[0] for engine in ("tensors", "compiled")
+    ]
+    assert same(*played)
+
+
+@needs_numba
+def test_they_do_so_for_many_seeds_and_episodes():
+    (one, p), (other, q) = (
+        play(game("three targets", replicates=40, episodes=1000), maker("level 2", e)) for e in ("tensors", "compiled")
+    )
+    assert same(one, other)
+    assert torch.equal(p.rewards, q.rewards)
+    assert torch.equal(p.values, q.values)
+    assert torch.equal(p.forecast, q.forecast)
+
+
+def stepped(inference, problem, rng, state, start, stop):
+    for _, episode in problem.batches("episode", rng, start, stop):
+        state, _ = inference.step(state, episode, rng)
+    return state
+
+
+@needs_numba
+@pytest.mark.parametrize("dataset", ["friend_or_foe", "friend_or_foe_grid"])
+@pytest.mark.parametrize("opponent", ["smoother", "mixed"])
+@pytest.mark.parametrize("before", ["tensors", "compiled"])
+@pytest.mark.parametrize("after", ["tensors", "compiled"])
+def test_a_checkpoint_of_one_engine_goes_on_in_the_other(dataset, opponent, before, after):
+    whole, _ = play(game(dataset, opponent, episodes=20), maker("level 3", "tensors"), seed=4)
+
+    def opened(engine):
+        problem, rng = game(dataset, opponent, episodes=20), Streams(4)
+        inference = maker("level 3", engine)
+        return inference, problem, rng, inference.init(component("model", "q_table").build(problem, rng), problem, rng)
+
+    inference, problem, rng, state = opened(before)
+    state = stepped(inference, problem, rng, state, 0, 9)
+    tensors = {}
+    skeleton = pack(state, tensors)
+    kept = {name: value.rows.clone() if hasattr(value, "rows") else value for name, value in tensors.items()}
+    streams = rng.state()
+    inference, problem, rng, fresh = opened(after)
+    rng.restore(streams)
+    assert same(stepped(inference, problem, rng, unpack(skeleton, kept, fresh), 9, 20), whole)
+
+
+@needs_numba
+def test_the_streams_stand_where_the_tensors_left_them():
+    ends = []
+    for engine in ("tensors", "compiled"):
+        problem, rng = game("friend_or_foe_grid", episodes=8), Streams(2)
+        inference = maker("level 2", engine)
+        state = inference.init(component("model", "q_table").build(problem, rng), problem, rng)
+        stepped(inference, problem, rng, state, 0, 8)
+        ends.append(rng.state())
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+@needs_numba
+def test_pytorch_rounds_as_the_loops_do():
+    assert arithmetic.rounds_alike(torch.float64)
+    assert arithmetic.rounds_alike(torch.float32)
+
+
+def opening(problem, **keys):
+    inference = component("inference", keys.pop("name", "level_k"), engine="compiled", **keys)
+    model = component("model", "q_table")
+    return inference.init(model.build(problem, Streams(0)), problem, Streams(0))
+
+
+def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
+    monkeypatch.setattr(loops, "available", lambda: False)
+    with pytest.raises(Misfit, match=r"inference\.engine=compiled.*needs numba.*bayes-runner\[fast\].*engine=tensors"):
+        opening(game())
+    play(game(episodes=3), maker("level 2", "tensors"))
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"forecast": "sampled"}, "forecast=sampled"),
+        ({"policy_opponent": "softmax"}, "policy_opponent=softmax"),
+        ({"name": "fpq_learning", "belief": BloomCounts(name="bloom", hashes=2, cells=11, bits=8)}, "belief=bloom"),
+    ],
+)
+def test_keys_without_a_loop_are_named(keys, told):
+    with pytest.raises(Misfit, match=f"has no loop with {told}"):
+        opening(game(), **keys)
+
+
+@needs_numba
+def test_opponents_and_games_without_a_loop_are_named():
+    problem = game()
+    problem.attacker = component("attacker", "oracle")
+    with pytest.raises(Misfit, match="exponential_smoother, fixed_policy and tit_for_tat, here attacker=oracle"):
+        opening(problem)
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
+    problem = component("dataset", "friend_or_foe", targets=6).load(Streams(0), setting)
+    problem.attacker = component("attacker", "exponential_smoother")
+    with pytest.raises(Misfit, match="at most 5 actions"):
+        opening(problem)
