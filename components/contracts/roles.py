@@ -113,6 +113,7 @@ class Dataset(Component, Generic[P]):
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
+    imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""

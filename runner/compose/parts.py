@@ -29,6 +29,7 @@ class Known:
     keys: frozenset[str]
     holds: dict[str, str]  # of the keys, those that hold components: their role
     shares: frozenset[str]  # keys whose values components inside it take over from it
+    imports: frozenset[str]  # of a dataset: keys that name code of somebody else, "module:function"
 
 
 def known(role: str, values: Any, where: str) -> Known:
@@ -50,13 +51,15 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares)
+    imports = cls.imports if role == "dataset" else frozenset()
+    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, imports)
 
 
 @cache
 def _of_text(role: str, name: str, file: Path) -> Known:
     own = declarations.declared(declarations.component_class(role, name, file) or "", file)
-    return Known(frozenset({*own.fields, "name"}), own.holds, frozenset(own.facts.get("shares") or ()))
+    shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
+    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports)
 
 
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:

@@ -22,6 +22,8 @@ from runner.mistakes import ConfigError
 from runner.plugins import import_plugins
 from runner.record.inside import inside
 
+OWN_GAMES = "runner.games"  # the one module of ours that a dataset may name
+
 
 @dataclass(frozen=True)
 class Resolved:
@@ -119,8 +121,22 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
+    refuse_untrusted("dataset", config["dataset"], settings.plugins)
     config = json.loads(json.dumps(config))
     return Resolved(settings, config, notes, overrides=_asked_for(config, explicit or set()))
+
+
+def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
+    """Code that a key of a component names is of a module that the user named in ``plugins``, or makes our own games.
+
+    Raises:
+        ConfigError: it is of another."""
+    for key in sorted(known(role, values, role).imports):
+        module = str(values.get(key)).partition(":")[0]
+        if module not in (*plugins, OWN_GAMES):
+            raise ConfigError(
+                f"{role}.{key}={values.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
+            )
 
 
 def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
 import yaml
 from omegaconf import OmegaConf
 
@@ -54,6 +55,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "coin_game": ["episodes=3", "moves=4", "size=3"],
         "friend_or_foe_grid": ["episodes=4"],
         "images": ["n_train=24", "n_test=6"],
+        "pettingzoo": ["env=runner.games:parallel_env", "kwargs={game: coin_game, size: 3}", "episodes=3", "horizon=4"],
         "linear_simulation": ["n_train=20", "n_test=10"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
@@ -229,11 +231,19 @@ WITH: dict[tuple[str, str], dict[str, list[str]]] = {
 }
 
 
+# Packages without which a component cannot be tried: a test with it is skipped.
+PACKAGES = {("dataset", "pettingzoo"): "pettingzoo"}
+
+
 @dataclass(frozen=True)
 class Run:
     """One component with its partners."""
 
     choice: tuple[tuple[str, str], ...]  # (role, name)
+
+    def skip_without_packages(self) -> None:
+        for package in (PACKAGES[part] for part in self.choice if part in PACKAGES):
+            pytest.importorskip(package, reason=f"{package} is not installed")
 
     @property
     def overrides(self) -> list[str]:

@@ -35,6 +35,7 @@ def assert_same(one: tuple[str, dict[str, torch.Tensor]], other: tuple[str, dict
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("run", runs(), ids=str)
 def test_the_whole_way(run: Run, make_job, tmp_path):
+    run.skip_without_packages()
     job = make_job(*run.overrides, "steps=4")
     rng = Streams(job.settings.seed)
     problem = load_problem(job, rng)

@@ -29,9 +29,9 @@ def blocks(text: str) -> dict[str, str]:
     return found
 
 
-def sections() -> dict[str, str]:
-    """Role -> its part of docs/examples.md."""
-    parts = re.split(r"^## (\w+)\n", EXAMPLES, flags=re.M)[1:]
+def sections(text: str = EXAMPLES) -> dict[str, str]:
+    """Role, or heading in the README -> its part of docs/examples.md, or of the README."""
+    parts = re.split(r"^## (.+)\n", text, flags=re.M)[1:]
     return {name.lower(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
@@ -59,14 +59,25 @@ def run_as_printed(text: str, folder: Path) -> str:
 
 
 def test_readme_example(tmp_path):
-    found = written(README, tmp_path)
+    text = sections(README)["add a component"]
+    found = written(text, tmp_path)
     (module,) = (name for name in found if name.endswith(".py") and not name.startswith("test_"))
     assert len(found[module].splitlines()) < 40
-    run_as_printed(README, tmp_path)
+    run_as_printed(text, tmp_path)
     (test,) = (name for name in found if name.startswith("test_"))
     done = call(["-m", "pytest", "-q", test], tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_readme_game(tmp_path):
+    pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+    text = sections(README)["play a game of your own"]
+    assert len(written(text, tmp_path)["inspection.py"].splitlines()) < 30
+    assert "pettingzoo" in run_as_printed(text, tmp_path)
+    (ours,) = re.findall(r"```python\n(from runner.*?)```", text, re.S)
+    done = call(["-c", f"{ours}\nprint(sorted(rewards))"], tmp_path)
+    assert done.stdout.strip() == "['decision_maker', 'opponent_1']", done.stderr
 
 
 @pytest.mark.parametrize("role", ["dataset", "model", "attacker", "gradient"])

@@ -1,0 +1,115 @@
+"""Games that go on somewhere else: programs that can be begun from a seed and moved on, and not be put back where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.games import Outcome, Shown
+from components.trouble import Misfit
+
+SEEDS = 2**31 - 1  # seeds are below it: they fit wherever a program keeps one, and in a double exactly
+FACTS = 3  # columns of a state before what is observed: seed, moves made, whether the episode is over
+
+
+class AfterMove(NamedTuple):
+    """What a move has led to."""
+
+    observed: list[float]  # [F]
+    rewards: list[float]  # hers, then each opponent's
+    terminated: bool  # a true end
+    truncated: bool  # the game stops here, though it could go on
+
+
+class LiveGame(Protocol):
+    """One game that is being played."""
+
+    def begin(self, seed: int) -> list[float]: ...  # what is observed at the beginning of an episode [F]
+
+    def move(self, actions: list[int]) -> AfterMove: ...  # hers, then each opponent's
+
+
+@dataclass
+class LiveEnvironment:
+    """``Environment`` of R such games, one a replicate.
+
+    A state is (seed, moves made, over or not, what she observes) [R, 3 + F].  The seed says all of where an episode begins,
+    so that a checkpoint between two of them is exact: where a game does not stand at the state that it is given, it is begun
+    anew from the seed.  In the middle of an episode that cannot be done, and is refused.  A game that is truncated before the
+    horizon is over; at the horizon it is cut short there, as any other is.  Opponents see her action."""
+
+    open: Callable[[], LiveGame]  # makes one more game
+    n_actions: int
+    n_threats: tuple[int, ...]
+    horizon: int
+    device: torch.device
+    dtype: torch.dtype
+    continuing: bool = False  # where one episode ends no other can begin
+    _games: list[LiveGame] = field(default_factory=list, repr=False)
+    _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)  # seed and moves made of each
+
+    def _begin(self, i: int, seed: float) -> list[float]:
+        while len(self._games) <= i:
+            self._games.append(self.open())
+            self._standing.append((-1.0, 0.0))
+        self._standing[i] = (seed, 0.0)
+        return self._games[i].begin(int(seed))
+
+    def _stand(self, i: int, seed: float, moves: float, observed: list[float]) -> None:
+        """Has the game of a replicate stand where a state says.
+
+        Raises:
+            Misfit: it cannot, or begins elsewhere than it did."""
+        if i < len(self._games) and self._standing[i] == (seed, moves):
+            return
+        if moves:
+            raise Misfit(
+                f"dataset.env: a state after {moves:.0f} moves cannot be gone back to; episodes begin by reset(seed=…)"
+            )
+        if self._begin(i, seed) != observed:
+            raise Misfit(
+                f"dataset.env: reset(seed={seed:.0f}) does not begin where it did before; has the environment changed?"
+            )
+
+    def _kept(self, rows: list[list[float]]) -> Tensor:
+        return torch.tensor(rows, dtype=torch.float64, device=self.device)
+
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+        """Episodes from seeds drawn from the generator."""
+        seeds = torch.randint(SEEDS, (replicates,), generator=generator, device=generator.device).tolist()
+        return self._kept([[seed, 0, 0, *self._begin(i, float(seed))] for i, seed in enumerate(seeds)])
+
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+        """Nothing is drawn: a game's randomness is its seed's.  A game that is over stays where it is and pays nothing.
+
+        Raises:
+            Misfit: a game stands elsewhere and cannot be brought to s."""
+        players = 1 + len(self.n_threats)
+        rows, gains, ends = [], [], []
+        for i, (row, hers, his) in enumerate(zip(s.tolist(), a.tolist(), b.tolist(), strict=True)):
+            seed, moves, over = row[:FACTS]
+            if over:
+                rows.append(row)
+                gains.append([0.0] * players)
+                ends.append(True)
+                continue
+            self._stand(i, seed, moves, row[FACTS:])
+            moved = self._games[i].move([hers, *his])
+            self._standing[i] = (seed, moves + 1)
+            rows.append([seed, moves + 1, float(moved.terminated or moved.truncated), *moved.observed])
+            gains.append(moved.rewards)
+            ends.append(moved.terminated or (moved.truncated and moves + 1 < self.horizon))
+        paid = torch.tensor(gains, dtype=self.dtype, device=self.device)  # [R, 1 + M]
+        return Outcome(paid[:, 0], paid[:, 1:], self._kept(rows), torch.tensor(ends, device=self.device))
+
+    def shown(self, s: Tensor, a: Tensor) -> Shown:
+        return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
+
+    def features(self, s: Tensor) -> Tensor:
+        """What she observes [R, F]."""
+        return s[:, FACTS:].to(self.dtype)
