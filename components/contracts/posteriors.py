@@ -177,6 +177,11 @@ class Played(Protocol):
     def beside(self) -> Tensor: ...  # what each of M opponents got, and welfare [M + 1, R, t]; empty: not recorded
 
     @property
+    def firsts(
+        self,
+    ) -> Tensor: ...  # share of moves that was action 0, hers and each opponent's [1 + M, R, t]; empty likewise
+
+    @property
     def values(self) -> Tensor: ...  # [R, A] expected value of each of her actions in the present state
 
     @property

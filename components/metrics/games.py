@@ -9,15 +9,21 @@ from torch import Tensor
 
 
 def scores(rewards: Tensor, tail: float, window: int) -> dict[str, Tensor]:
-    """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, and total; [R, t] -> [R] each."""
-    last = max(1, math.ceil(tail * rewards.shape[1]))
+    """Mean reward over the last ``tail`` share of the episodes and over the last ``window``, total, and standard deviation of
+    single episodes over the last share; [R, t] -> [R] each."""
+    last = rewards[:, -_episodes(tail, rewards) :]
     recent = rewards[:, -window:].mean(1)
-    return {"reward": rewards[:, -last:].mean(1), "recent_reward": recent, "total_reward": rewards.sum(1)}
+    return {
+        "reward": last.mean(1),
+        "recent_reward": recent,
+        "total_reward": rewards.sum(1),
+        "reward_sd": last.std(1, False),
+    }
 
 
 def scores_beside(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]:
     """The same of the opponents (their mean) and of social utility; what each got and welfare [M + 1, R, t] -> [R] each."""
-    last = max(1, math.ceil(tail * beside.shape[2]))
+    last = _episodes(tail, beside)
     theirs, welfare = beside[:-1].mean(0), beside[-1]
     return {
         "reward_opponents": theirs[:, -last:].mean(1),
@@ -25,6 +31,16 @@ def scores_beside(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]
         "social_utility": welfare[:, -last:].mean(1),
         "recent_social_utility": welfare[:, -window:].mean(1),
     }
+
+
+def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
+    """Share of moves over the last episodes that was action 0 (to cooperate, where it means that); [1 + M, R, t] -> [R]."""
+    last = firsts[:, :, -_episodes(tail, firsts) :].mean(2)
+    return {"first_action": last[0], "first_action_opponents": last[1:].mean(0)}
+
+
+def _episodes(tail: float, played: Tensor) -> int:
+    return max(1, math.ceil(tail * played.shape[-1]))
 
 
 def moving_average(rewards: Tensor, window: int) -> Tensor:

@@ -14,6 +14,7 @@ class Play:
 
     rewards: Tensor  # [R, t] the decision maker's
     beside: Tensor  # [M + 1, R, t] what each opponent got, and welfare; empty where it was not recorded
+    firsts: Tensor  # [1 + M, R, t] share of her moves, and of each opponent's, that was action 0; empty likewise
     values: Tensor  # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
     forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
     think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
@@ -54,6 +54,11 @@ class Transition:
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
 
+    def ending(self) -> Transition:
+        """The same, told to those alone whose episode it ends at a true end."""
+        ends = torch.zeros_like(self.a, dtype=torch.bool) if self.done is None else self.done
+        return replace(self, live=ends if self.live is None else ends & self.live)
+
     def rate(self, alpha: float) -> float | Tensor:
         """A learning rate, 0 in replicates that no longer play."""
         return alpha if self.live is None else alpha * self.live.to(self.r_a.dtype)
@@ -70,10 +75,14 @@ class Standing:
     episodes: int = 0  # played so far
     others: list[object] = field(default_factory=list)  # what each further opponent remembers
     beside: Trace = field(default_factory=Trace)  # what each opponent got, and the welfare, rows [M + 1, R]
+    firsts: Trace = field(
+        default_factory=Trace
+    )  # share of their moves that was action 0, hers and theirs, rows [1 + M, R]
 
     def __post_init__(self) -> None:
         self.rewards.cut(self.episodes)
         self.beside.cut(self.episodes)
+        self.firsts.cut(self.episodes)
 
     @property
     def earned(self) -> Tensor:
@@ -86,10 +95,18 @@ class Standing:
     @property
     def earned_beside(self) -> Tensor:
         """What each opponent got in them, and welfare [M + 1, R, t]; nothing of episodes of records of before."""
+        return self._of_each(self.beside)
+
+    @property
+    def first_actions(self) -> Tensor:
+        """Share of her moves, and of each opponent's, that was action 0 [1 + M, R, t]; as above."""
+        return self._of_each(self.firsts)
+
+    def _of_each(self, trace: Trace) -> Tensor:
         environment = self.game.environment
-        if not len(self.beside):
+        if not len(trace):
             return torch.empty(0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
-        return self.beside.stacked(2).to(environment.device)
+        return trace.stacked(2).to(environment.device)
 
 
 @dataclass(frozen=True)
@@ -107,15 +124,20 @@ class Episode:
         ``choose`` gives the probabilities of her actions [R, A] in s; ``learn`` is told of each move."""
         environment, s = self.game.environment, standing.s
         total: Tensor | None = None
+        firsts: Tensor | None = None
+        moves: float | Tensor = 0.0
         live: Tensor | None = None
         for left in reversed(range(environment.horizon)):
             a = draw_action(choose(s), rng.noise)
             cut = not left and not environment.continuing
             seen = self.game.move(standing, Turn(s, self.index, choose), a, live, rng, cut=cut)
-            learn(seen)
+            learn(seen if self.game.learns_from == "every_move" else seen.ending())
             gain = torch.stack([seen.r_a, *seen.r_b.unbind(1), seen.welfare])  # [M + 2, R]
+            first = (torch.cat([a.unsqueeze(0), seen.each.T]) == 0).to(gain.dtype)  # [1 + M, R]
             if live is not None:
-                gain = torch.where(live, gain, 0.0)
+                gain, first = torch.where(live, gain, 0.0), torch.where(live, first, 0.0)
+            firsts = first if firsts is None else firsts + first
+            moves = moves + (1.0 if live is None else live.to(gain.dtype))
             total = gain if total is None or self.game.counts == "last_move" else total + gain
             s = seen.s_next
             if seen.done is not None:
@@ -123,9 +145,11 @@ class Episode:
                 if not live.any():
                     break
         assert total is not None
+        assert firsts is not None
         standing.s = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
         standing.rewards.append(total[0])
         standing.beside.append(total[1:])
+        standing.firsts.append(firsts / moves)
         standing.episodes += 1
         return {"reward": total[0], "reward_opponents": total[1:-1].mean(0), "social_utility": total[-1]}
 
@@ -146,6 +170,7 @@ class Game:
     tail: float  # the last share of the episodes is what is scored
     window: int  # episodes in the moving average of the figure
     counts: Literal["total", "last_move"] = "total"  # what an episode is worth: all its moves, or its last alone
+    learns_from: Literal["every_move", "ends"] = "every_move"  # what she is told of: all moves, or those to a true end
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
@@ -259,6 +284,8 @@ class Game:
         scores = games.scores(posterior.rewards, self.tail, self.window)
         if posterior.beside.numel():
             scores |= games.scores_beside(posterior.beside, self.tail, self.window)
+        if posterior.firsts.numel():
+            scores |= games.frequencies(posterior.firsts, self.tail)
         exploitability = self.exploitability(posterior)
         if exploitability is not None:
             scores["exploitability"] = exploitability

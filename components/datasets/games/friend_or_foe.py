@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -21,26 +21,30 @@ class FriendOrFoe(Dataset[Game]):
     """Friend or foe without states: she opens one of the boxes among which the adversary hid the good one.
 
     r_A(a, b) = +reward if a = b, else −reward, where b is the target in which he put the positive reward; the rewards
-    he is believed to get make it a zero-sum game, r_B = −r_A.  One state, so s' = s.
+    he is believed to get make it a zero-sum game, r_B = −r_A, or are the two of ``believed``, where she finds the good box and
+    where not (Figure 4.5).  One state, so s' = s.
 
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017)."""
 
     kind: ClassVar[Kind] = "game"
+    before: ClassVar[dict[str, Any]] = {"believed": None}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     episodes: PositiveInt
     targets: Annotated[int, Field(ge=2)]
     reward: PositiveFloat
+    believed: Annotated[list[float], Field(min_length=2, max_length=2)] | None
     tail: Annotated[float, Field(gt=0, le=1)]
     window: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]  # [1, A, B]
         reward_a = self.reward * (2 * same - 1)
+        found, missed = self.believed or (-self.reward, self.reward)
         environment = TableEnvironment(
             reward_a=reward_a,
-            reward_b=-reward_a.unsqueeze(-1),
+            reward_b=(missed + (found - missed) * same).unsqueeze(-1),
             transition=torch.zeros_like(reward_a, dtype=torch.long),
             n_threats=(self.targets,),
             touches=same,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -31,11 +31,13 @@ class FriendOrFoeGrid(Dataset[Game]):
     costs ``cost``.  The first target that she steps on pays +reward if the adversary hid the good one there at this move,
     −reward otherwise, and ends the episode, as do ``horizon`` moves.  The rewards he is believed to get are ∓reward at a
     target and 0 elsewhere; of her moves he sees the target that she steps on.  States are 3·row + column.  An episode is
-    worth 46 at best, by the text's rules.
+    worth 46 at best, by the text's rules; Table 4.1, where six cells exceed that, was made with the reward of the last move
+    alone (``counts``), and she learnt from moves that led to a target alone (``learns_from``).
 
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017)."""
 
     kind: ClassVar[Kind] = "game"
+    before: ClassVar[dict[str, Any]] = {"counts": "total", "learns_from": "every_move"}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
@@ -43,6 +45,8 @@ class FriendOrFoeGrid(Dataset[Game]):
     reward: PositiveFloat
     cost: NonNegativeFloat
     horizon: PositiveInt
+    counts: Literal["total", "last_move"]
+    learns_from: Literal["every_move", "ends"]
     tail: Annotated[float, Field(gt=0, le=1)]
     window: PositiveInt
 
@@ -86,6 +90,8 @@ class FriendOrFoeGrid(Dataset[Game]):
             episodes=self.episodes,
             tail=self.tail,
             window=self.window,
+            counts=self.counts,
+            learns_from=self.learns_from,
             figures=[rewards.draw, partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS)],
             replicates=setting.replicates,
         )

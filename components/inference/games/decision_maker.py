@@ -114,4 +114,5 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         standing = state.standing
         forecast = self.foresee(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        return Play(standing.earned, standing.earned_beside, think(s), forecast, think, beliefs, policy, s)
+        beside, firsts = standing.earned_beside, standing.first_actions
+        return Play(standing.earned, beside, firsts, think(s), forecast, think, beliefs, policy, s)

@@ -13,9 +13,9 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.beliefs.bloom_counts import BloomCounts, Filters
+from components.inference.games.beliefs.bloom_counts import BloomCounts, FilterCounts
 from components.inference.games.beliefs.by_state import ByState, Counting
-from components.inference.games.beliefs.markov_chains import Chains, MarkovChains
+from components.inference.games.beliefs.markov_chains import ChainCounts, MarkovChains
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import explored
@@ -27,7 +27,7 @@ from components.registry import register
 def _form(value: object) -> str:
     if isinstance(value, dict):
         return str(value.get("name"))
-    return value if isinstance(value, str) else str(getattr(value, "name", value))
+    return value.name if isinstance(value, MarkovChains | BloomCounts) else str(value)
 
 
 # Which of them is meant is decided first, so that a mistake is complained about once.
@@ -48,7 +48,7 @@ class Counted:
     """Action values Q(s, a, b), and how often each opponent did what."""
 
     q: QFunction
-    counts: Tensor | Chains | Filters  # by state [R, S, ΣB_m]
+    counts: Tensor | ChainCounts | FilterCounts  # by state [R, S, ΣB_m]
     seat: Seat = rebuilt()
 
 

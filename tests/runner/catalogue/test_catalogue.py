@@ -184,7 +184,7 @@ def test_list_of_a_role_gives_name_sentence_and_paper(role, capsys):
 def test_a_source_keeps_the_number_of_its_equation():
     sources = {entry.name: entry.source for entry in registry.catalogue("inference")}
     assert sources["q_learning"] == "Gallego (2021), eq. (4.1)"
-    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and section 4.3.5"
+    assert sources["fpq_learning"] == "Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and 4.3.5"
 
 
 def test_show_of_a_component(capsys):

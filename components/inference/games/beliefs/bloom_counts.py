@@ -16,7 +16,7 @@ from components.problems.game import Transition
 
 
 @dataclass
-class Filters:
+class FilterCounts:
     """A counting Bloom filter for each action of each opponent."""
 
     cells: Tensor  # [R, H, C, ΣB_m]
@@ -51,16 +51,16 @@ class BloomCounts(BaseModel):
     hashes: Annotated[int, Field(ge=1, le=4)]
     bits: Annotated[PositiveInt, Field(le=62)]
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Filters:
+    def open(self, seat: Seat, prior: float, rng: Rng) -> FilterCounts:
         """What is believed before the first move."""
         shape = (seat.replicates, self.hashes, self.cells, sum(seat.others))
         projection = None
         if seat.n_states is None:
             width = seat.environment.features(seat.environment.reset(1, rng.batches)).shape[1]
             projection = torch.randn(width, self.bits, generator=rng.noise, dtype=seat.dtype, device=seat.device)
-        return Filters(torch.full(shape, prior, device=seat.device, dtype=seat.dtype), projection)
+        return FilterCounts(torch.full(shape, prior, device=seat.device, dtype=seat.dtype), projection)
 
-    def _places(self, mind: Filters, seat: Seat, s: Tensor) -> Tensor:
+    def _places(self, mind: FilterCounts, seat: Seat, s: Tensor) -> Tensor:
         """Of which cells of its filters a state is [R, H]."""
         code = s
         if mind.projection is not None:
@@ -68,17 +68,17 @@ class BloomCounts(BaseModel):
             code = (signs.long() << torch.arange(self.bits, device=signs.device)).sum(1)
         return code.unsqueeze(1) % torch.tensor(largest_primes(self.hashes, self.cells), device=code.device)
 
-    def _rows(self, mind: Filters, seat: Seat, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(self, mind: FilterCounts, seat: Seat, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         places = self._places(mind, seat, s)
         r, h = torch.arange(len(places), device=places.device), torch.arange(self.hashes, device=places.device)
         return r.unsqueeze(1), h, places
 
-    def forecasts(self, mind: Filters, seat: Seat, s: Tensor) -> list[Tensor]:
+    def forecasts(self, mind: FilterCounts, seat: Seat, s: Tensor) -> list[Tensor]:
         """Of each opponent's next action [R, B_m] in s [R, …]."""
         n = mind.cells[self._rows(mind, seat, s)].amin(1)  # [R, ΣB]
         return [part / part.sum(-1, keepdim=True) for part in n.split(seat.others, -1)]
 
-    def take(self, mind: Filters, seat: Seat, seen: Transition, forget: float) -> None:
+    def take(self, mind: FilterCounts, seat: Seat, seen: Transition, forget: float) -> None:
         """A move in, in place."""
         rows = self._rows(mind, seat, seen.s)
         before = mind.cells[rows]

@@ -16,7 +16,7 @@ from components.problems.game import Transition
 
 
 @dataclass
-class Chains:
+class ChainCounts:
     """Pseudo-counts of his next action after hers, after his own, and in a state; of each opponent one."""
 
     after_hers: list[Tensor]  # [R, A, B_m]
@@ -42,7 +42,7 @@ class MarkovChains(BaseModel):
     weights: Annotated[list[NonNegativeFloat], Field(min_length=3, max_length=3)]
     learn: bool
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Chains:
+    def open(self, seat: Seat, prior: float, rng: Rng) -> ChainCounts:
         """What is believed before the first move."""
         r, states = seat.replicates, prior_counts(seat, 1, prior).shape[1]
 
@@ -51,7 +51,7 @@ class MarkovChains(BaseModel):
 
         unseen = torch.full((r, len(seat.others)), -1, device=seat.device)
         weights = torch.tensor(self.weights, device=seat.device, dtype=seat.dtype)
-        return Chains(
+        return ChainCounts(
             [uniform(seat.own, n) for n in seat.others],
             [uniform(n, n) for n in seat.others],
             [uniform(states, n) for n in seat.others],
@@ -61,7 +61,7 @@ class MarkovChains(BaseModel):
         )
 
     @staticmethod
-    def _each(mind: Chains, s: Tensor, m: int) -> Tensor:
+    def _each(mind: ChainCounts, s: Tensor, m: int) -> Tensor:
         """The three forecasts of opponent m [R, 3, B_m], s the number of a state [R]."""
         known = mind.a >= 0
         a, b = mind.a.clamp_min(0), mind.b[:, m].clamp_min(0)
@@ -69,13 +69,13 @@ class MarkovChains(BaseModel):
         chains = [mean_forecast(mind.after_hers[m], a), mean_forecast(mind.after_his[m], b)]
         return torch.stack([*(torch.where(known[:, None], p, state) for p in chains), state], 1)
 
-    def forecasts(self, mind: Chains, seat: Seat, s: Tensor) -> list[Tensor]:
+    def forecasts(self, mind: ChainCounts, seat: Seat, s: Tensor) -> list[Tensor]:
         """Of each opponent's next action [R, B_m]."""
         s = seat.rows(s)
         w = mind.weights / mind.weights.sum(-1, keepdim=True)
         return [(w[:, m, :, None] * self._each(mind, s, m)).sum(1) for m in range(len(mind.in_state))]
 
-    def take(self, mind: Chains, seat: Seat, seen: Transition, forget: float) -> None:
+    def take(self, mind: ChainCounts, seat: Seat, seen: Transition, forget: float) -> None:
         """A move in, in place."""
         s = seat.rows(seen.s)
         live = torch.ones_like(seen.a, dtype=torch.bool) if seen.live is None else seen.live

@@ -111,7 +111,7 @@ class CompiledTable:
         live.fill(True)
         self.tally.fill(0)
         given = temperature is not None
-        ends_alone = getattr(self.game, "learns_from", "every_move") == "ends"
+        ends_alone = self.game.learns_from == "ends"
         for left in reversed(range(environment.horizon)):
             self.u.uniform_(generator=rng.noise)
             self.v.uniform_(generator=rng.attack)
@@ -134,8 +134,7 @@ class CompiledTable:
         standing.s = environment.reset(self.game.replicates, rng.batches) if ended is None else ended
         standing.rewards.append(total[0])
         standing.beside.append(total[1:])
-        if (firsts := getattr(standing, "firsts", None)) is not None:  # games that tell how often an action was 0
-            firsts.append(torch.from_numpy(tally[:2] / tally[2]))
+        standing.firsts.append(torch.from_numpy(tally[:2] / tally[2]))
         standing.episodes += 1
         hers, his, welfare = total.clone()
         return {"reward": hers, "reward_opponents": his, "social_utility": welfare}
