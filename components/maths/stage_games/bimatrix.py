@@ -43,8 +43,7 @@ def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
     ``welfare``, xᵀ (r_a + r_b) y; of several as good, the first.  Where rounding leaves none, that with least to gain.
 
     Source: Kuhn (1961); Mangasarian (1964)."""
-    N, A, B = r_a.shape
-    parts = max(1, AT_ONCE // pairs(A, B))
+    parts = max(1, AT_ONCE // pairs(*r_a.shape[1:]))
     each = [_equilibrium(a, b, selection) for a, b in zip(r_a.split(parts), r_b.split(parts), strict=True)]
     return Chosen(torch.cat([found.x for found in each]), torch.cat([found.y for found in each]))
 
