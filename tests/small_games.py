@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 from configured import component
+from scipy.optimize import linprog
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
@@ -13,7 +15,7 @@ from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
-from components.problems.table_environment import TableEnvironment
+from components.problems.table_environment import TableEnvironment, repeated
 from runner.run.rng import Streams
 
 
@@ -61,6 +63,44 @@ def three_states(replicates: int, episodes: int) -> Game:
         replicates=replicates,
         attacker=Stationary(p=[0.5, 0.2, 0.3]),
     )
+
+
+def matrix_game(r_a, r_b=None, *, replicates: int, episodes: int, opponent: Opponent | str = "random") -> Game:
+    """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a decision maker by name."""
+    hers = torch.as_tensor(r_a, dtype=torch.float64)
+    his = -hers if r_b is None else torch.as_tensor(r_b, dtype=torch.float64)
+    return Game(
+        name="matrix-game",
+        environment=repeated(hers, his.unsqueeze(-1), (hers.shape[1],), 0),
+        episodes=episodes,
+        tail=0.2,
+        window=10,
+        replicates=replicates,
+        attacker=seated(opponent),
+    )
+
+
+def seated(opponent: Opponent | str) -> Opponent:
+    if isinstance(opponent, Opponent):
+        return opponent
+    if opponent == "random":
+        return component("attacker", "fixed_policy", plays="random")
+    return component("attacker", "learner", agent=component("inference", opponent))
+
+
+def programme(matrix) -> tuple[float, np.ndarray]:
+    """max v so that Σ_a x_a r(a, b) ≥ v for all b, x a distribution, and an x that reaches it."""
+    matrix = np.asarray(matrix)
+    rows, columns = matrix.shape
+    found = linprog(
+        np.r_[np.zeros(rows), -1.0],
+        A_ub=np.c_[-matrix.T, np.ones(columns)],
+        b_ub=np.zeros(columns),
+        A_eq=np.r_[np.ones(rows), 0.0][None],
+        b_eq=[1.0],
+        bounds=[(0, 1)] * rows + [(None, None)],
+    )
+    return float(-found.fun), found.x[:-1]
 
 
 def play(game: Game, inference, seed: int = 0, model=None):

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import linprog
 from torch import Tensor
+
+from components.maths.stage_games import simplex
 
 TIE = 1e-9  # in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
 
@@ -23,44 +24,36 @@ class Maximin(NamedTuple):
 def maximin(payoff: Tensor) -> Maximin:
     """max_x min_b Σ_a x_a r(a, b), and an x that reaches it; payoff [..., A, B].
 
-    2 × 2 in closed form: a saddle point where there is one, else x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22); others by a
-    linear programme each.
+    Where pure actions reach it, a saddle point, x shares itself evenly among them.  Others 2 × 2 in closed form,
+    x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22), larger ones by the simplex method, all at once.
 
     Source: von Neumann (1928); Shapley (1953) for what it is used for."""
+    worst = payoff.amin(-1)  # of each row
+    sure = worst.amax(-1)
+    saddle = sure >= payoff.amax(-2).amin(-1)
+    pure = (worst == sure.unsqueeze(-1)).to(payoff.dtype)
+    pure = pure / pure.sum(-1, keepdim=True)
+    if bool(saddle.all()):
+        return Maximin(sure, pure)
     if payoff.shape[-2:] == (2, 2):
-        return _two_by_two(payoff)
-    flat = payoff.reshape(-1, *payoff.shape[-2:])
-    solved = [_programme(matrix) for matrix in flat.double().cpu().numpy()]
-    value = torch.tensor([v for v, _ in solved], dtype=payoff.dtype, device=payoff.device)
-    strategy = torch.tensor(np.stack([x for _, x in solved]), dtype=payoff.dtype, device=payoff.device)
-    return Maximin(value.view(payoff.shape[:-2]), strategy.view(payoff.shape[:-1]))
+        value, mixture = _two_by_two(payoff)
+        return Maximin(torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture))
+    mixed = ~saddle.flatten()
+    left = payoff.flatten(0, -3)[mixed].double() if payoff.ndim > 2 else payoff.unsqueeze(0).double()
+    found = simplex.safest(left)
+    least = (found.unsqueeze(-2) @ left).squeeze(-2).amin(-1)
+    value, strategy = sure.flatten().clone(), pure.view(-1, pure.shape[-1]).clone()
+    value[mixed], strategy[mixed] = least.to(payoff.dtype), found.to(payoff.dtype)
+    return Maximin(value.view_as(sure), strategy.view_as(pure))
 
 
 def _two_by_two(payoff: Tensor) -> Maximin:
+    """Of games without a saddle point."""
     (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
-    worst = payoff.amin(-1)  # of each row
-    sure, row = worst.max(-1)
-    saddle = sure >= payoff.amax(-2).amin(-1)
     spread = r11 - r12 - r21 + r22
-    x = torch.where(saddle, (row == 0).to(payoff.dtype), (r22 - r21) / torch.where(spread == 0, 1.0, spread))
-    value = torch.where(saddle, sure, (r11 * r22 - r12 * r21) / torch.where(spread == 0, 1.0, spread))
+    x = (r22 - r21) / torch.where(spread == 0, 1.0, spread)
+    value = (r11 * r22 - r12 * r21) / torch.where(spread == 0, 1.0, spread)
     return Maximin(value, torch.stack([x, 1 - x], -1))
-
-
-def _programme(matrix: np.ndarray) -> tuple[float, np.ndarray]:
-    """max v so that Σ_a x_a r(a, b) ≥ v for all b, x a distribution."""
-    rows, columns = matrix.shape
-    found = linprog(
-        np.r_[np.zeros(rows), -1.0],
-        A_ub=np.c_[-matrix.T, np.ones(columns)],
-        b_ub=np.zeros(columns),
-        A_eq=np.r_[np.ones(rows), 0.0][None],
-        b_eq=[1.0],
-        bounds=[(0, 1)] * rows + [(None, None)],
-        method="highs",
-    )
-    x = found.x[:-1].clip(0)
-    return float(found.x[-1]), x / x.sum()
 
 
 class Equilibrium(NamedTuple):

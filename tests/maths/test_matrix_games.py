@@ -5,22 +5,53 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_games import programme
 
-from components.maths.matrix_games import _programme, equilibria, gain, maximin, worst_case
+from components.maths.matrix_games import equilibria, gain, maximin, worst_case
+from components.maths.stage_games.bimatrix import equilibrium
+from components.maths.stage_games.supports import mixtures, sizes
 
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
 
 
-def test_two_by_two_is_the_linear_programme():
+@pytest.mark.parametrize(("shape", "games"), [((2, 2), 400), ((3, 3), 200), ((4, 3), 100), ((6, 9), 40), ((2, 7), 50)])
+def test_it_is_the_linear_programme(shape, games):
     payoff = torch.randint(
-        -3, 4, (500, 2, 2), generator=torch.Generator().manual_seed(0)
+        -3, 4, (games, *shape), generator=torch.Generator().manual_seed(0)
     ).double()  # many ties among them
     found = maximin(payoff)
     for matrix, value, x in zip(payoff.numpy(), found.value.tolist(), found.strategy.numpy(), strict=True):
-        assert value == pytest.approx(_programme(matrix)[0], abs=1e-9)
+        assert value == pytest.approx(programme(matrix)[0], abs=1e-9)
         assert (x @ matrix).min() == pytest.approx(value, abs=1e-9)
         assert x.sum() == pytest.approx(1)
         assert (x >= 0).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 3)])
+def test_the_best_of_all_mixtures_that_make_him_indifferent_is_the_value(shape):
+    """Shapley and Snow (1950): one of the square parts of the matrix holds it."""
+    payoff = torch.randn(100, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    x = mixtures(payoff)
+    assert x.shape[1] == len(sizes(*shape))
+    torch.testing.assert_close(x.sum(-1), torch.ones_like(x[..., 0]))
+    least = (x @ payoff).amin(-1)
+    torch.testing.assert_close(least.amax(-1), maximin(payoff).value)
+
+
+def test_pure_actions_that_are_as_safe_share():
+    payoff = torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [1.0, 2.0]]]).double()
+    assert maximin(payoff).strategy.tolist() == [[0.5, 0.5], [0.5, 0.5], [0, 1]]
+    assert maximin(torch.zeros(3, 4)).strategy.tolist() == pytest.approx([1 / 3] * 3)
+    assert maximin(torch.tensor([[1.0], [4.0], [4.0]])) == (torch.tensor(4.0), pytest.approx([0, 0.5, 0.5]))
+
+
+def test_one_game_is_solved_as_many_are():
+    payoff = torch.randn(30, 4, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    found = maximin(payoff)
+    for i, matrix in enumerate(payoff):
+        one = maximin(matrix)
+        assert torch.equal(one.value, found.value[i])
+        assert torch.equal(one.strategy, found.strategy[i])
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (5, 2)])
@@ -61,6 +92,46 @@ def test_equilibria_of_random_games_are_equilibria_odd_in_number_and_no_pure_one
         pure = {(int(x.argmax()), int(y.argmax())) for x, y in found if x.max() == 1}
         best = (r_a == r_a.max(0)) & (r_b == r_b.max(1, keepdims=True))
         assert pure == set(zip(*np.nonzero(best), strict=True))
+
+
+PAYS = {"first": lambda a, b: 0.0, "best": lambda a, b: a, "welfare": lambda a, b: a + b}
+
+
+@pytest.mark.parametrize("selection", PAYS)
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4)])
+def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
+    r_a, r_b = torch.randn(2, 100, *shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    found = equilibrium(r_a, r_b, selection)
+    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
+        assert gain(a, b, x, y) < 1e-9
+        worth = PAYS[selection](x @ a @ y, x @ b @ y)
+        every = equilibria(a, b)
+        assert worth == pytest.approx(max(PAYS[selection](u @ a @ v, u @ b @ v) for u, v in every))
+        if selection == "first":
+            assert x.tolist() == pytest.approx(every[0].x.tolist())
+            assert y.tolist() == pytest.approx(every[0].y.tolist())
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
+def test_degenerate_games_have_an_equilibrium_too(shape):
+    """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be hurt."""
+    r_a, r_b = torch.randint(-1, 2, (2, 600, *shape), generator=torch.Generator().manual_seed(5)).double()
+    r_a[:100], r_b[50:150] = 0, 0
+    found = equilibrium(r_a, r_b, "welfare")
+    for a, b, x, y in zip(*(part.numpy() for part in (r_a, r_b, *found)), strict=True):
+        assert gain(a, b, x, y) < 1e-9
+        assert x.sum() == pytest.approx(1)
+        assert y.sum() == pytest.approx(1)
+
+
+def test_supports_of_unequal_size():
+    """His first action is his answer to mixtures of hers alone, x_1 in 1/3 … 2/3, among which she does not care."""
+    r_a = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]).double()
+    r_b = torch.tensor([[[2.0, 3.0, 0.0], [2.0, 0.0, 3.0]]]).double()
+    assert equilibria(r_a[0].numpy(), r_b[0].numpy()) == []
+    x, y = equilibrium(r_a, r_b, "first")
+    assert 1 / 3 - 1e-9 <= float(x[0, 0]) <= 2 / 3 + 1e-9
+    assert y.tolist() == [[1, 0, 0]]
 
 
 def test_worst_case_by_hand():

@@ -32,7 +32,7 @@ class Playing(Generic[K]):
 
 
 class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
-    """A player who chooses by a policy and learns from every move.
+    """A player who draws actions from a policy and learns from every move.
 
     She herself plays episodes; ``attacker=learner`` seats any of them on the other side, by ``sit``, ``policy_at`` and
     ``learn`` alone.  Where s' ends the episode nothing is to come; where the horizon cuts it short there is, unless
@@ -47,9 +47,7 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
 
     alpha: Annotated[float, Field(gt=0, le=1)]
     gamma: Annotated[float, Field(ge=0, lt=1)]
-    policy: PolicyName
     epsilon: Exploration
-    temperature: PositiveFloat
     bootstrap_at_end: bool
     bootstrap_at_horizon: bool
 
@@ -62,6 +60,10 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         """Expected value of each own action, ψ(s, ·) [R, A]."""
 
     @abstractmethod
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        """Probabilities of own actions [R, A] in s [R, …]."""
+
+    @abstractmethod
     def learn(self, mind: K, seen: Transition, episode: int) -> None:
         """Takes a move in."""
 
@@ -72,11 +74,6 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
     def beliefs(self, mind: K) -> dict[str, Tensor]:
         """What is believed of the others, by the name of a score [R]; nothing where nothing is."""
         return {}
-
-    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
-        """Probabilities of own actions [R, A] in s [R, …]."""
-        epsilon = explored(self.epsilon, episode)
-        return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
     def ahead(self, seen: Transition, value: Tensor) -> Tensor:
         """γ V(s') [R] as far as there is anything to come after this move; value [R]."""
@@ -116,3 +113,26 @@ class DecisionMaker(Inference[QFunction, Game, Episode, Playing[K]], Generic[K])
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
         beside, firsts = standing.earned_beside, standing.first_actions
         return Play(standing.earned, beside, firsts, think(s), forecast, think, beliefs, policy, s)
+
+
+class Chooser(DecisionMaker[K], Generic[K]):
+    """A decision maker whose policy follows from what each of her actions is worth, ψ(s, ·)."""
+
+    policy: PolicyName
+    temperature: PositiveFloat
+
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        epsilon = explored(self.epsilon, episode)
+        return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
+
+
+class Mixer(DecisionMaker[K], Generic[K]):
+    """A decision maker who mixes her actions, and explores with probability ε: (1 − ε) π(s, ·) + ε/A."""
+
+    @abstractmethod
+    def mixture(self, mind: K, s: Tensor) -> Tensor:
+        """π(s, ·) [R, A]."""
+
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        pi, epsilon = self.mixture(mind, s), explored(self.epsilon, episode)
+        return (1 - epsilon) * pi + epsilon / pi.shape[-1]

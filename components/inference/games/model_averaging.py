@@ -13,7 +13,7 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.decision_maker import Chooser
 from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import together
 from components.inference.games.level_k import Hierarchy, LevelK
@@ -33,7 +33,7 @@ class Averaging:
 
 
 @register("inference", "model_averaging")
-class ModelAveraging(DecisionMaker[Averaging]):
+class ModelAveraging(Chooser[Averaging]):
     """Opponent averaging: she models an opponent of each of several levels beside each other, and learns which he is.
 
         p(M_i | b_0 … b_t) ∝ n_i,   n_i := n_i + 1 where M_i alone predicted b_t, b^i ~ p_{M_i}(b|s)

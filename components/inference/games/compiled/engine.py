@@ -14,7 +14,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.compiled.table import CompiledTable, fitting
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.decision_maker import DecisionMaker, Playing
+from components.inference.games.decision_maker import Chooser, Playing
 from components.problems.game import Episode, Game
 from components.trouble import Misfit
 
@@ -28,7 +28,7 @@ class PlayingCompiled(Playing[K]):
     table: CompiledTable = rebuilt()
 
 
-class Compilable(DecisionMaker[K], Generic[K]):
+class Compilable(Chooser[K], Generic[K]):
     """A decision maker whose episodes may be played by compiled loops, ``engine=compiled``.
 
     The loops draw the same uniforms from the same streams and give the same numbers bit by bit, on the tensors of the same
@@ -37,7 +37,7 @@ class Compilable(DecisionMaker[K], Generic[K]):
 
     Raises Misfit where they do not, or numba is not installed."""
 
-    before: ClassVar[dict[str, object]] = DecisionMaker.before | {"engine": "tensors"}
+    before: ClassVar[dict[str, object]] = Chooser.before | {"engine": "tensors"}
 
     engine: Literal["tensors", "compiled"]
 

@@ -1,0 +1,47 @@
+"""Q-learning among declared friends and foes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.streams import Rng
+from components.inference.games.stage_games import Staged, StageGames
+from components.registry import register
+from components.trouble import Misfit
+
+Side = Literal["friend", "foe"]
+
+
+@register("inference", "friend_or_foe_q")
+class FriendOrFoeQ(StageGames):
+    """Friend-or-foe Q-learning: each opponent is declared to be a friend, who helps her, or a foe, who means ill.
+
+        V(s) = max_π min_o Σ_{a,f} π(a, f) Q(s, a, f, o);   Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
+
+    with f the actions of her friends and o those of her foes, b both.  She plays her share Σ_f π(a, f), but for ε of random
+    actions.  ``opponents`` is friend or foe for all of them, or a list, one for each.  With friends alone it is Q-learning
+    over joint actions, which reaches the best that they can do together where all of them get what she gets; with foes alone
+    it is ``minimax_q``.  Q [R, S, A, ∏ B_m].
+
+    Raises Misfit where the list has more or fewer than there are opponents.
+
+    Source: Littman (2001), friend-or-foe Q-learning."""
+
+    opponents: Side | Annotated[list[Side], Field(min_length=1)]
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Staged:
+        if isinstance(self.opponents, list) and len(self.opponents) != len(seat.others):
+            raise Misfit(f"inference.opponents: {len(self.opponents)} declared, here there are {len(seat.others)}")
+        return super().sit(values, seat, rng)
+
+    def arranged(self, q: Tensor, seat: Seat) -> Tensor:
+        sides = self.opponents if isinstance(self.opponents, list) else [self.opponents] * len(seat.others)
+        friends = [2 + m for m, side in enumerate(sides) if side == "friend"]
+        foes = [2 + m for m, side in enumerate(sides) if side == "foe"]
+        each = q.view(-1, seat.own, *seat.others).permute(0, 1, *friends, *foes)
+        return each.flatten(1, 1 + len(friends)).flatten(2) if foes else each.flatten(1).unsqueeze(2)

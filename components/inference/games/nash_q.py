@@ -1,0 +1,90 @@
+"""Q-learning towards an equilibrium of both players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.games.decision_maker import Mixer
+from components.inference.games.fictitious_play import expected_values
+from components.inference.games.solved import Solved
+from components.maths.stage_games.bimatrix import Selection, equilibrium, pairs
+from components.problems.game import Transition
+from components.registry import register
+from components.trouble import Misfit
+
+MOST = 60_000  # pairs of mixtures of a stage game, those of 5 × 5 actions
+
+
+@dataclass
+class BothSides:
+    """Action values of both, and what follows from them in equilibrium."""
+
+    hers: QFunction  # Q_A(s, a, b)
+    his: QFunction  # Q_B(s, b, a)
+    solved: Solved  # V_A, V_B, x and y [R, S, 2 + A + B]
+    seat: Seat = rebuilt()
+
+
+@register("inference", "nash_q")
+class NashQ(Mixer[BothSides]):
+    """Nash-Q: she keeps the values of both players, and expects both to play an equilibrium of them.
+
+        (x, y) an equilibrium of the bimatrix game Q_A(s, ·, ·), Q_B(s, ·, ·);   V_i(s) = Σ_{a,b} x(a) y(b) Q_i(s, a, b)
+        Q_i(s, a, b) := (1 − α) Q_i(s, a, b) + α (r_i + γ V_i(s′))   of both, from the rewards of both
+
+    She plays x but for ε of random actions, and forecasts y.  Of several equilibria ``selection`` takes the first (pure ones
+    before mixed ones), the best for her, or that of the highest welfare; an opponent who selects another, as a second
+    ``nash_q`` in chicken may, is not foreseen.  All extreme equilibria are looked at, in degenerate games too.  Q_A
+    [R, S, A, B] and Q_B [R, S, B, A]; each state's game is solved when a table of it has changed.
+
+    Raises Misfit against several opponents, and where both have so many actions that the pairs cannot all be looked at.
+
+    Source: Hu and Wellman (2003), the Nash Q-learning algorithm."""
+
+    selection: Selection
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> BothSides:
+        if len(seat.others) > 1:
+            raise Misfit(f"inference={self.name}: plays one opponent, here there are {len(seat.others)}; use minimax_q")
+        A, B = seat.own, seat.hers
+        if pairs(A, B) > MOST:
+            raise Misfit(
+                f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of mixtures to look at, more "
+                f"than {MOST:,}; use minimax_q"
+            )
+        return BothSides(values.fresh(A, B), values.fresh(B, A), Solved.none(seat, 2 * A * B, 2 + A + B), seat)
+
+    def _solution(self, mind: BothSides, s: Tensor) -> Tensor:
+        """V_A, V_B, x and y [R, 2 + A + B]."""
+        seat = mind.seat
+        both = torch.stack([mind.hers.q(s), mind.his.q(s).mT], 1)  # [R, 2, A, B]
+
+        def solve(games: Tensor) -> Tensor:
+            r_a, r_b = games.view(-1, *both.shape[1:]).unbind(1)
+            x, y = equilibrium(r_a, r_b, self.selection)
+            joint = x.unsqueeze(2) * y.unsqueeze(1)
+            return torch.cat([torch.stack([(joint * r).sum((1, 2)) for r in (r_a, r_b)], 1), x, y], 1)
+
+        return mind.solved.at(seat.rows(s), both.flatten(1), solve)
+
+    def mixture(self, mind: BothSides, s: Tensor) -> Tensor:
+        return self._solution(mind, s)[:, 2 : 2 + mind.seat.own]
+
+    def foresee(self, mind: BothSides, s: Tensor, episode: int) -> Tensor:
+        return self._solution(mind, s)[:, 2 + mind.seat.own :]
+
+    def think(self, mind: BothSides, s: Tensor, episode: int) -> Tensor:
+        return expected_values(mind.hers.q(s), self.foresee(mind, s, episode))
+
+    def learn(self, mind: BothSides, seen: Transition, episode: int) -> None:
+        value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
+        rate = seen.rate(self.alpha)
+        mind.hers.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), rate)
+        mind.his.learn(seen.s, seen.b, seen.a, seen.r_b.select(1, 0) + self.ahead(seen, his_value), rate)

@@ -1,0 +1,41 @@
+"""Stage games that have been solved: one that has not changed since is not solved again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+
+import torch
+from torch import Tensor
+
+from components.contracts.games import Seat
+
+
+@dataclass
+class Solved:
+    """Of each state the game that was last asked for, and its solution; states without numbers share one."""
+
+    asked: Tensor  # [R, S, n], NaN before
+    answers: Tensor  # [R, S, k]
+
+    @classmethod
+    def none(cls, seat: Seat, n: int, k: int) -> Solved:
+        """Before anything is asked."""
+        lead = (seat.replicates, seat.n_states or 1)
+        asked = torch.full((*lead, n), nan, device=seat.device, dtype=seat.dtype)
+        return cls(asked, torch.zeros(*lead, k, device=seat.device, dtype=seat.dtype))
+
+    def at(self, rows: Tensor, games: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
+        """The solutions [R, k] of ``games`` [R, n], of the state of number ``rows`` [R] each.
+
+        ``solve`` [N, n] -> [N, k] is told of those alone that have changed."""
+        R, S, n = self.asked.shape
+        asked, answers = self.asked.view(R * S, n), self.answers.view(R * S, -1)
+        at = rows + S * torch.arange(R, device=rows.device)
+        changed = (asked.index_select(0, at) != games).any(1)
+        if bool(changed.any()):
+            places, news = at[changed], games[changed]
+            asked[places] = news
+            answers[places] = solve(news)
+        return answers.index_select(0, at)

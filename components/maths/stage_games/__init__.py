@@ -1,0 +1,1 @@
+"""Matrix games solved exactly, many at once."""
