@@ -67,7 +67,7 @@ def test_the_step_climbs_the_welfare(baseline):
 
 
 def learnt(credit, every=6, slope=0.01):
-    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope`` d.  The steps of θ, lr = 1."""
+    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope`` d.  Steps of θ, lr = 1."""
     player = regulator(policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True)
     rng, welfare = Streams(4), torch.zeros(R, dtype=torch.float64)
     state, steps = player.reset(seat(), rng), []

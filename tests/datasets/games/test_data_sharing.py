@@ -113,7 +113,7 @@ def advantage_of_cooperation(gamma, forgives):
 
 
 def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
-    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96 at 0.792, γ = 0.7 at 0.714."""
+    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96 at 0.792."""
     for gamma in (0.15, 0.7, 0.8, 0.96):
         for p in (0.0, 0.3, 0.7, 0.74, 0.76, 0.8, 1.0):
             found = advantage_of_cooperation(gamma, p)
