@@ -194,6 +194,13 @@ class Opponent(Component, Generic[S]):
         raise TypeError(f"{type(self).__name__} has no observe")
 
 
+@runtime_checkable
+class TellsPolicy(Protocol):
+    """An opponent of whom can be asked how he will choose."""
+
+    def policy_in(self, state: Any, s: Tensor, episode: int) -> Tensor: ...  # probabilities of his actions in s [R, B]
+
+
 Attacker = Evasion | Contamination | Injection | Opponent
 
 

@@ -86,6 +86,7 @@ class TableOfRewards(NumberedStates, Protocol):
     reward_b: Tensor  # [S, A, B, M]
     transition: Tensor  # [S, A, B] long: s'
     ends: Tensor | None  # [S] bool; None: no state ends an episode
+    start: int  # where the first episode begins
 
     @property
     def n_threats(self) -> tuple[int, ...]: ...
@@ -121,6 +122,7 @@ class Seat:
     dtype: torch.dtype
     environment: Environment  # the rules, for those who know everything
     values: QFunction | None = None  # what action values are kept in, of which players who learn take fresh ones
+    number: int | None = None  # of an opponent, from 0; None: the decision maker
 
     @property
     def hers(self) -> int:
@@ -168,6 +170,9 @@ class Agent(Protocol):
     def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...  # probabilities of own actions [R, own]
 
     def learn(self, mind: Any, seen: Any, episode: int) -> None: ...  # ``components.problems.game.Transition``
+
+    # before a move, where the other's policy is known: s [R, …] -> probabilities of the other's actions [R, other]
+    def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
 
 
 class GameOnShow(Protocol):

@@ -53,6 +53,7 @@ _OF: dict[Kind, set[str]] = {
     | {"coverage95", "crps", "nelbo", "objective"}
     | {"beta_selected", "beta_of_replicate", "beta_most_often"},
     "game": {"reward", "recent_reward", "total_reward", "reward_opponents", "recent_reward_opponents", "social_utility"}
+    | {"equilibria"}
     | {"recent_social_utility", "belief", "exploitability", "reward_sd", "first_action", "first_action_opponents"},
 }
 _ATTACKED = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent
+from components.contracts.attackers import Opponent, TellsPolicy
 from components.contracts.capabilities import QFunction
 from components.contracts.games import (
     Changing,
@@ -225,7 +225,14 @@ class Game:
             own, others = (threats[player], (own,)) if player < len(threats) else (0, (own, *threats))
         numbered = self.n_states if self.numbered else None
         device, dtype = environment.device, environment.dtype
-        return Seat(self.replicates, own, others, targets, numbered, device, dtype, environment, values)
+        return Seat(self.replicates, own, others, targets, numbered, device, dtype, environment, values, player)
+
+    def told(self, standing: Standing, episode: int) -> Callable[[Tensor], Tensor] | None:
+        """How her first opponent will choose in an episode, s [R, …] -> probabilities [R, B]; None where he does not tell."""
+        player = self.opponents()[0]
+        if not isinstance(player, TellsPolicy):
+            return None
+        return lambda s: player.policy_in(standing.adversary, s, episode)
 
     def opening(self, rng: Rng, values: QFunction | None = None) -> Standing:
         """Where the game stands before the first episode; players who learn keep action values as ``values`` are kept."""

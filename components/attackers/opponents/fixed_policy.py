@@ -54,5 +54,8 @@ class FixedPolicy(Opponent[Tensor]):
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         return draw_action(state, rng.attack)
 
+    def policy_in(self, state: Tensor, s: Tensor, episode: int) -> Tensor:
+        return state
+
     def observe(self, state: Tensor, move: Move) -> Tensor:
         return state

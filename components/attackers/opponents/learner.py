@@ -61,7 +61,12 @@ class Learner(Opponent[Learning]):
 
     def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
         """b ~ his policy [R] long."""
-        return draw_action(self._agent.policy_at(state.mind, turn.s, turn.episode), rng.attack)
+        self._agent.look(state.mind, turn.policy)
+        return draw_action(self.policy_in(state, turn.s, turn.episode), rng.attack)
+
+    def policy_in(self, state: Learning, s: Tensor, episode: int) -> Tensor:
+        """Probabilities of his actions [R, B]."""
+        return self._agent.policy_at(state.mind, s, episode)
 
     def observe(self, state: Learning, move: Move) -> Learning:
         """He learns in place."""

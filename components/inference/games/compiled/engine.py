@@ -14,7 +14,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.compiled.table import CompiledTable, fitting
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.decision_maker import DecisionMaker, Playing
+from components.inference.games.decision_maker import DecisionMaker
+from components.inference.games.player import Playing
 from components.problems.game import Episode, Game
 from components.trouble import Misfit
 

@@ -1,0 +1,97 @@
+"""What all players share who can sit on either side: an episode a step, a policy, and what is learnt of each move."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.posteriors.play import Play
+from components.problems.game import Episode, Game, Standing, Transition
+
+K = TypeVar("K")  # what a player keeps in mind
+
+
+@dataclass
+class Playing(Generic[K]):
+    """What she keeps in mind, and where the game stands."""
+
+    mind: K
+    standing: Standing
+
+
+class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
+    """She herself plays episodes; ``attacker=learner`` seats any player on the other side, by ``sit``, ``policy_at`` and
+    ``learn``, and ``look`` before he acts."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    sees: ClassVar[Sees] = "episode"
+    needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    gives: ClassVar[frozenset[str]] = frozenset({"played"})
+    attacks: ClassVar[bool] = True
+
+    @abstractmethod
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:
+        """What is in mind before the first episode; action values are kept as ``values`` are."""
+
+    @abstractmethod
+    def think(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        """Expected value of each own action, ψ(s, ·) [R, A], or what stands for it."""
+
+    @abstractmethod
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        """Probabilities of own actions [R, A] in s [R, …]."""
+
+    @abstractmethod
+    def learn(self, mind: K, seen: Transition, episode: int) -> None:
+        """Takes a move in."""
+
+    def look(self, mind: K, policy: Callable[[Tensor], Tensor] | None) -> None:
+        """Is told the other's policy before a move, s [R, …] -> [R, other], where it is known; most do not ask."""
+
+    def foresee(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
+        """p(b|s) [R, B] of the others; None where nothing is forecast."""
+        return None
+
+    def beliefs(self, mind: K) -> dict[str, Tensor]:
+        """What is believed of the others, by the name of a score [R]; nothing where nothing is."""
+        return {}
+
+    # ---- as the inference of a run ------------------------------------------------------------------------------------
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
+        return Playing(self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model))
+
+    def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
+        episode = batch.index
+
+        def choose(s: Tensor) -> Tensor:
+            return self.policy_at(state.mind, s, episode)
+
+        def learn(seen: Transition) -> None:
+            self.learn(state.mind, seen, episode)
+
+        return state, batch.play(state.standing, rng, choose, learn)
+
+    def posterior(self, state: Playing[K]) -> Play:
+        """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B]."""
+        episode, s = max(0, state.standing.episodes - 1), state.standing.s
+
+        def think(s: Tensor) -> Tensor:
+            return self.think(state.mind, s, episode).clone()  # it may be the table itself
+
+        def policy(s: Tensor) -> Tensor:
+            return self.policy_at(state.mind, s, episode).clone()
+
+        standing = state.standing
+        forecast = self.foresee(state.mind, s, episode)
+        beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
+        beside, firsts = standing.earned_beside, standing.first_actions
+        return Play(standing.earned, beside, firsts, think(s), forecast, think, beliefs, policy, s)

@@ -1,0 +1,1 @@
+"""Players whose logits follow the gradient of what they get."""

@@ -1,0 +1,155 @@
+"""Learning with opponent-learning awareness: she ascends what she will get once he has learnt from her policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat, TableOfRewards
+from components.contracts.roles import Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.games.fictitious_play import count, prior_counts
+from components.inference.games.player import Player, Playing
+from components.inference.games.policy_gradients.repeated import Repeated
+from components.problems.game import Episode, Game, Transition
+from components.registry import register
+from components.trouble import Misfit
+
+LEAST = 1e-12  # the smallest probability that has a logit
+
+
+@dataclass
+class Shaping:
+    """Her logits, and what she takes his policy for."""
+
+    theta: Tensor  # θ_A [R, S, A]
+    theirs: Tensor  # π_B [R, S, B]
+    counts: Tensor  # of his moves [R, S, B]
+    rounds: int  # since her last step
+    game: Repeated = rebuilt()
+    seat: Seat = rebuilt()
+
+
+@register("inference", "opponent_shaping")
+class OpponentShaping(Player[Shaping]):
+    """LOLA on exact values of a repeated game: she ascends her value after a step that he is expected to take.
+
+        θ_A ← θ_A + lr ∇_{θ_A} V_A(θ_A, θ_B + η ∇_{θ_B} V_B(θ_A, θ_B)),   V = p₀ᵀ (I − γP)⁻¹ r
+
+    after every ``every`` rounds.  η is ``lookahead``, and 0 makes her a naive learner; the gradient goes through all of his
+    step (``form=full``), or as the paper has it: ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A (``form=taylor``).  A policy is
+    softmax(θ(s)), S logits for each action, S = A·B + 1 with the memory of a round; V is the discounted value from where the
+    first episode begins.  She knows his policy before each round (``opponent=known``, of one who tells it: learner,
+    fixed_policy), or counts his moves in each state, p_B = α/Σα with α := λα, α_b := α_b + 1 (estimated).  θ_A ~
+    N(0, ``init_sd``²), [R, S, A].  Values that are shown are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
+    (1 − γ) V_A.
+
+    Raises Misfit where the game is not one of tables, repeated without end, one move an episode, against one opponent, and
+    where his policy is to be known and is not told.
+
+    Source: Foerster, Chen, Al-Shedivat, Whiteson, Abbeel and Mordatch (2018), sections 4.1 and 4.2; Letcher, Foerster,
+    Balduzzi, Rocktäschel and Whiteson (2019) for the full form."""
+
+    lr: PositiveFloat
+    lookahead: NonNegativeFloat
+    every: PositiveInt
+    form: Literal["full", "taylor"]
+    gamma: Annotated[float, Field(ge=0, lt=1)]
+    init_sd: NonNegativeFloat
+    opponent: Literal["known", "estimated"]
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Shaping:
+        rules = seat.environment
+        single = rules.horizon == 1 and rules.continuing and len(rules.n_threats) == 1
+        if not (single and isinstance(rules, TableOfRewards)):
+            raise Misfit(
+                f"inference={self.name}: asks for a game in tables of two players, repeated without end, one move an episode, "
+                "as dataset=iterated_matrix is; this one is not"
+            )
+        game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
+        if seat.number is not None:  # he sees it from the other side
+            game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
+        shape = (seat.replicates, *game.own.shape[:2])
+        draws = torch.randn(shape, generator=rng.init, device=seat.device, dtype=seat.dtype)
+        counts = prior_counts(seat, game.own.shape[2], self.prior)
+        return Shaping(self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat)
+
+    # ---- his policy ----------------------------------------------------------------------------------------------------------
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[Shaping]:
+        playing = super().init(model, problem, rng)
+        self.look(playing.mind, problem.told(playing.standing, 0))
+        return playing
+
+    def step(self, state: Playing[Shaping], batch: Episode, rng: Rng) -> tuple[Playing[Shaping], Info]:
+        self.look(state.mind, batch.game.told(state.standing, batch.index))
+        return super().step(state, batch, rng)
+
+    def look(self, mind: Shaping, policy: Callable[[Tensor], Tensor] | None) -> None:
+        if self.opponent == "estimated":
+            return
+        if policy is None:
+            raise Misfit(f"inference.opponent=known ({self.name}): the other does not tell his policy; use estimated")
+        states = torch.arange(mind.seat.n_states or 1, device=mind.theta.device)
+        mind.theirs = torch.stack([policy(s.expand(mind.seat.replicates)) for s in states], 1)
+
+    def _count(self, mind: Shaping, seen: Transition) -> None:
+        did = one_hot(seen.b, mind.counts.shape[2]).to(mind.counts.dtype)
+        count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
+        mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
+
+    # ---- hers ----------------------------------------------------------------------------------------------------------------
+    def _worth(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
+        """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common []."""
+        own, other = game.values(mine.softmax(-1), theirs.softmax(-1), self.gamma)
+        return own[:, game.start].sum(), other[:, game.start].sum()
+
+    def gradient(self, game: Repeated, mine: Tensor, theirs: Tensor) -> Tensor:
+        """What she follows at logits mine [R, S, A] and theirs [R, S, B]: [R, S, A]."""
+        with torch.enable_grad():
+            mine, theirs = mine.detach().requires_grad_(), theirs.detach().requires_grad_()
+            own, other = self._worth(game, mine, theirs)
+            if self.lookahead > 0:
+                (step,) = torch.autograd.grad(other, theirs, create_graph=True)  # ∇_{θ_B} V_B, a function of θ_A
+                if self.form == "full":
+                    own, _ = self._worth(game, mine, theirs + self.lookahead * step)
+                else:
+                    (turned,) = torch.autograd.grad(own, theirs, retain_graph=True)
+                    own = own + self.lookahead * (turned * step).sum()
+            (gradient,) = torch.autograd.grad(own, mine)
+        return gradient
+
+    def learn(self, mind: Shaping, seen: Transition, episode: int) -> None:
+        if self.opponent == "estimated":
+            self._count(mind, seen)
+        mind.rounds += 1
+        if mind.rounds < self.every:
+            return
+        mind.rounds = 0
+        mind.theta += self.lr * self.gradient(mind.game, mind.theta, mind.theirs.clamp_min(LEAST).log())
+
+    def policy_at(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+        return mind.theta[torch.arange(len(s), device=s.device), mind.seat.rows(s)].softmax(-1)
+
+    def foresee(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+        return mind.theirs[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
+
+    def beliefs(self, mind: Shaping) -> dict[str, Tensor]:
+        own, _ = mind.game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
+        return {"belief/value": (1 - self.gamma) * own[:, mind.game.start]}
+
+    def think(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+        game = mind.game
+        ahead, _ = game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
+        q = game.own + self.gamma * ahead[:, game.onward]  # [R, S, A, B]
+        each = torch.arange(len(s), device=s.device)
+        return (q[each, mind.seat.rows(s)] * self.foresee(mind, s, episode).unsqueeze(1)).sum(-1)

@@ -1,0 +1,34 @@
+"""Games in tables, repeated without end by two players whose policies look at the state alone: their exact worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A game in tables as one of its two players sees it: own actions a, the other's b."""
+
+    own: Tensor  # own reward [S, A, B]
+    other: Tensor  # the other's reward [S, A, B]
+    onward: Tensor  # s' [S, A, B] long
+    start: int
+
+    def transitions(self, pair: Tensor) -> Tensor:
+        """P(s'|s) = Σ_ab p(a, b|s) 1[s' follows]: pair [..., S, A, B] -> [..., S, S]."""
+        states = self.own.shape[0]
+        flat = pair.flatten(-2)
+        onward = self.onward.flatten(1).expand(flat.shape)
+        return torch.zeros(*flat.shape[:-1], states, dtype=flat.dtype, device=flat.device).scatter_add(-1, onward, flat)
+
+    def values(self, mine: Tensor, theirs: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
+        """Of both players V(s) = Σ_t γ^t E[r_t | s_0 = s], which solve (I − γP) V = r: policies mine [..., S, A] and theirs
+        [..., S, B] -> [..., S] each."""
+        pair = mine.unsqueeze(-1) * theirs.unsqueeze(-2)
+        gains = torch.stack([(pair * self.own).sum((-2, -1)), (pair * self.other).sum((-2, -1))], -1)
+        system = torch.eye(self.own.shape[0], dtype=pair.dtype, device=pair.device) - gamma * self.transitions(pair)
+        own, other = torch.linalg.solve(system, gains).unbind(-1)
+        return own, other

@@ -1,0 +1,170 @@
+"""LOLA: the gradient against differences of what it is the gradient of, what she makes of him, and where she gets to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import play
+
+from components.contracts.roles import Setting
+from components.inference.games.policy_gradients.opponent_shaping import OpponentShaping
+from components.inference.games.policy_gradients.repeated import Repeated
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
+
+
+def shaping(**changes) -> OpponentShaping:
+    return component("inference", "opponent_shaping", **changes)
+
+
+def game_of(replicates: int, rounds: int, attacker, name: str = "iterated_matrix", **changes):
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    game = component("dataset", name, episodes=rounds, **changes).load(Streams(0), setting)
+    game.attacker = attacker
+    return game
+
+
+def in_self_play(replicates: int, rounds: int, payoffs: str = "prisoners_dilemma", **changes):
+    agent = shaping(opponent="known", **changes)
+    return play(game_of(replicates, rounds, component("attacker", "learner", agent=agent), payoffs=payoffs), agent)
+
+
+def a_game() -> tuple[Repeated, torch.Tensor, torch.Tensor]:
+    """Unlike rewards, 5 states; logits of 2 and of 3 actions [1, 5, ·]."""
+    g = torch.Generator().manual_seed(5)
+    own, other = torch.randn(2, 5, 2, 3, generator=g, dtype=torch.float64)
+    game = Repeated(own, other, torch.randint(0, 5, (5, 2, 3), generator=g), start=4)
+    mine, theirs = (torch.randn(1, 5, n, generator=g, dtype=torch.float64) for n in (2, 3))
+    return game, mine, theirs
+
+
+def slope(f, x: torch.Tensor, h: float = 1e-5) -> torch.Tensor:
+    """∇f by central differences, f a number or a tensor: [*x.shape, *f.shape]."""
+    found = []
+    for i in range(x.numel()):
+        e = torch.zeros(x.numel(), dtype=x.dtype)
+        e[i] = h
+        found.append((f(x + e.view_as(x)) - f(x - e.view_as(x))) / (2 * h))
+    return torch.stack(found).view(*x.shape, *found[0].shape)
+
+
+@pytest.mark.parametrize("lookahead", [0.0, 0.4])
+@pytest.mark.parametrize("form", ["full", "taylor"])
+def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
+    her, (game, mine, theirs) = shaping(form=form, lookahead=lookahead, gamma=0.8), a_game()
+
+    def V(which, x, y):
+        return game.values(x.softmax(-1), y.softmax(-1), 0.8)[which][0, game.start]
+
+    def his_step(x):
+        return slope(lambda y: V(1, x, y), theirs, 1e-4)  # ∇_{θ_B} V_B
+
+    if form == "full":
+        expected = slope(lambda x: V(0, x, theirs + lookahead * his_step(x)), mine, 1e-4)
+    else:
+        turned = slope(lambda y: V(0, mine, y), theirs)  # ∇_{θ_B} V_A
+        mixed = slope(his_step, mine, 1e-4)  # ∇_{θ_A} ∇_{θ_B} V_B
+        expected = slope(lambda x: V(0, x, theirs), mine) + lookahead * (mixed * turned).sum((-3, -2, -1))
+    torch.testing.assert_close(her.gradient(game, mine, theirs), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_both_look_before_either_learns():
+    """From equal logits in a game that is the same from both sides: whoever saw the other's step first would be ahead."""
+    state, _ = in_self_play(2, 6, init_sd=0.0)
+    hers, his = state.mind.theta, state.standing.adversary.mind.theta
+    assert float((hers - 0.0).abs().max()) > 0.1
+    torch.testing.assert_close(hers, his[:, SWAPPED])
+
+
+def test_he_sees_the_game_from_the_other_side():
+    rewards = [[[1.0, -2.0], [0.5, 3.0], [2.0, 0.0]], [[-1.0, 4.0], [0.0, 1.0], [3.0, -3.0]]]
+    agent = shaping(opponent="known")
+    state, posterior = play(game_of(3, 4, component("attacker", "learner", agent=agent), bimatrix=rewards), agent)
+    hers, his = state.mind, state.standing.adversary.mind
+    assert his.theta.shape == (3, 7, 3)
+    torch.testing.assert_close(his.game.own[0], torch.tensor(rewards)[..., 1].double().mT)
+    for mine, theirs in zip(
+        hers.game.values(hers.theta.softmax(-1), his.theta.softmax(-1), 0.9),
+        reversed(his.game.values(his.theta.softmax(-1), hers.theta.softmax(-1), 0.9)),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, theirs)
+    # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode began.
+    worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
+    s = posterior.s
+    for r in range(3):
+        for a in range(2):
+            q = sum(
+                float(hers.theirs[r, s[r], b]) * (rewards[a][b][0] + 0.96 * float(worth[r, a * 3 + b]))
+                for b in range(3)
+            )
+            assert float(posterior.values[r, a]) == pytest.approx(q)
+    torch.testing.assert_close(posterior.beliefs["belief/value"], 0.04 * worth[:, 6])
+
+
+def test_his_policy_is_counted():
+    noted = []
+
+    class Noted(OpponentShaping):
+        def learn(self, mind, seen, episode):
+            noted.append((seen.s, seen.b))
+            super().learn(mind, seen, episode)
+
+    her = shaping(forget=0.5, prior=2.0)
+    state, _ = play(game_of(2, 30, component("attacker", "tit_for_tat", errs=0.3)), Noted(**dict(her)))
+    for r in range(2):
+        counts = [[2.0, 2.0] for _ in range(5)]
+        for s, b in noted:
+            row = counts[int(s[r])]
+            row[:] = [0.5 * n for n in row]
+            row[int(b[r])] += 1
+        expected = torch.tensor([[n / sum(row) for n in row] for row in counts], dtype=torch.float64)
+        torch.testing.assert_close(state.mind.theirs[r], expected)
+
+
+def test_shapers_cooperate_and_naive_learners_defect():
+    """(1 − γ) V near R = 5, and near P = 1; tit for tat cooperates after (·, C) and defects after (·, D)."""
+    state, posterior = in_self_play(20, 150)
+    assert float((posterior.beliefs["belief/value"] > 4.5).double().mean()) >= 0.8
+    assert float((posterior.rewards[:, -50:].mean(1) > 4).double().mean()) >= 0.6
+    c = state.mind.theta.softmax(-1)[..., 0].mean(0)
+    assert c[0] > 0.9
+    assert c[2] > c[1]
+    _, posterior = in_self_play(20, 150, lookahead=0.0)
+    assert float((posterior.beliefs["belief/value"] < 2).double().mean()) >= 0.8
+
+
+def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
+    state, _ = in_self_play(10, 150, "matching_pennies")
+    assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().max()) < 0.01
+    state, _ = in_self_play(10, 150, "matching_pennies", lookahead=0.0)
+    assert float((state.mind.theta.softmax(-1)[:, :4, 0] - 0.5).abs().mean()) > 0.2
+
+
+@pytest.mark.slow
+def test_the_game_of_the_paper():
+    """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al., Table 3) for ours ± 4 SE."""
+    agent = shaping(opponent="known", form="taylor", lr=0.1, lookahead=1.0)
+    game = game_of(100, 300, component("attacker", "learner", agent=agent), T=0.0, R=-1.0, P=-2.0, S=-3.0)
+    _, posterior = play(game, agent)
+    worth = posterior.beliefs["belief/value"]
+    assert abs(float(worth.mean()) + 1.06) < 4 * float(worth.std()) / 10
+
+
+def test_games_that_she_cannot_solve_and_opponents_who_do_not_tell():
+    random = component("attacker", "fixed_policy", plays="random")
+    for name in ("friend_or_foe_grid", "coin_game", "blotto"):
+        with pytest.raises(Misfit, match="asks for a game in tables of two players"):
+            play(
+                game_of(2, 2, random, name),
+                shaping(),
+                model=component("model", "q_linear").build(game_of(2, 2, random, name), Streams(0)),
+            )
+    with pytest.raises(Misfit, match=r"inference.opponent=known .*does not tell his policy; use estimated"):
+        play(game_of(2, 2, component("attacker", "tit_for_tat")), shaping(opponent="known"))
+    play(game_of(2, 2, random), shaping(opponent="known"))

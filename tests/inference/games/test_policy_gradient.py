@@ -1,0 +1,146 @@
+"""REINFORCE: its estimate against the exact gradient, and literally, in games with and without an end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import mean_and_se, play
+from torch import Tensor
+
+from components.contracts.roles import Setting
+from components.inference.games.policy_gradients.policy_gradient import PolicyGradient
+from components.problems.game import Game
+from runner.run.rng import Streams
+
+HIS = [0.6, 0.4]
+
+
+def gradient(**changes) -> PolicyGradient:
+    return component("inference", "policy_gradient", **changes)
+
+
+def game_of(name: str, replicates: int, attacker, **changes) -> Game:
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    game = component("dataset", name, **changes).load(Streams(0), setting)
+    game.attacker = attacker
+    return game
+
+
+def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
+    """∇ E[Σ_t γ^t r_t] over so many rounds from the start, of logits θ [S, A], against HIS."""
+    rules = game.environment
+    theta = theta.clone().requires_grad_()
+    pair = theta.softmax(-1)[:, :, None] * torch.tensor(HIS, dtype=torch.float64)
+    reward = (pair * rules.reward_a).sum((1, 2))
+    moves = torch.zeros(5, 5, dtype=torch.float64).scatter_add(1, rules.transition.flatten(1), pair.flatten(1))
+    at, total = torch.eye(5, dtype=torch.float64)[rules.start], torch.zeros((), dtype=torch.float64)
+    for t in range(rounds):
+        total = total + gamma**t * (at @ reward)
+        at = at @ moves
+    return torch.autograd.grad(total, theta)[0]
+
+
+@pytest.mark.parametrize("baseline", ["none", "mean", "by_state"])
+def test_the_estimate_is_unbiased(baseline):
+    """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted reward is told apart."""
+    R, rounds, gamma = 40_000, 3, 0.7
+    game = game_of("iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds)
+    theta = 0.7 * torch.randn(5, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    her, rng = gradient(lr=1.0, gamma=gamma, rounds=rounds, baseline=baseline), Streams(4)
+    state = her.init(component("model", "q_table").build(game, rng), game, rng)
+    state.mind.theta += theta
+    if baseline == "mean":
+        state.mind.mean += 2.5
+    if baseline == "by_state":
+        state.mind.values.values += 3.0
+    for _, episode in game.batches("episode", rng, 0, rounds):
+        state, _ = her.step(state, episode, rng)
+    found = state.mind.theta - theta
+
+    def z(exactly: Tensor) -> Tensor:
+        return ((found.mean(0) - exactly) / (found.std(0) / R**0.5)).abs().max()
+
+    assert z(exact(game, theta, gamma, rounds)) < 4
+    assert z(exact(game, theta, 1.0, rounds)) > 8
+
+
+class Noted(PolicyGradient):
+    """Writes the moves down."""
+
+    def learn(self, mind, seen, episode):
+        NOTED.append((episode, seen))
+        super().learn(mind, seen, episode)
+
+
+NOTED: list = []
+
+
+def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
+    """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of every later reward."""
+    rules, A = game.environment, game.n_actions
+    features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
+    theta, mean = torch.zeros(features, A, dtype=torch.float64), 0.0
+    episodes: dict[int, list] = {}
+    for number, (episode, seen) in enumerate(NOTED):
+        if seen.live is None or seen.live[replicate]:
+            episodes.setdefault(number // her.rounds if rules.continuing else episode, []).append(seen)
+    for moves in episodes.values():
+        step, scores = torch.zeros_like(theta), []
+        for seen in moves:
+            phi = rules.features(seen.s)[replicate]
+            p = (phi @ theta).softmax(-1)
+            p[seen.a[replicate]] -= 1
+            scores.append(-torch.outer(phi, p))
+        for i, score in enumerate(scores):
+            for t in range(i, len(moves)):
+                step += her.gamma**t * (float(moves[t].r_a[replicate]) - mean) * score
+        theta = theta + her.lr * step
+        if her.baseline == "mean":
+            reward = sum(float(seen.r_a[replicate]) for seen in moves) / len(moves)
+            mean += her.baseline_rate * (reward - mean)
+    return theta
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("friend_or_foe_grid", {"episodes": 4, "horizon": 6}), ("coin_game", {"episodes": 3, "moves": 4, "size": 3})],
+)
+def test_whole_episodes_literally(name, changes):
+    """The grid ends in some replicates before others; the coin game has no numbers of states, and features."""
+    model = "q_table" if name == "friend_or_foe_grid" else "q_linear"
+    opponent = component("attacker", "fixed_policy", plays="random")
+    game, her = game_of(name, 3, opponent, **changes), gradient(baseline="mean", baseline_rate=0.5)
+    NOTED.clear()
+    state, _ = play(game, Noted(**dict(her)), model=component("model", model).build(game, Streams(0)))
+    for r in range(3):
+        torch.testing.assert_close(state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_rounds_without_end_literally(rounds):
+    """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing games."""
+    game = game_of("iterated_matrix", 3, component("attacker", "tit_for_tat", errs=0.2), episodes=12)
+    her = gradient(rounds=rounds, baseline="none", lr=0.1)
+    NOTED.clear()
+    state, _ = play(game, Noted(**dict(her)))
+    for r in range(3):
+        torch.testing.assert_close(state.mind.theta[r], literal(game, her, r), rtol=1e-9, atol=1e-12)
+    if rounds == 1:
+        theta = torch.zeros(5, 2, dtype=torch.float64)
+        for _, seen in NOTED:
+            s, a, p = int(seen.s[0]), int(seen.a[0]), theta[int(seen.s[0])].softmax(-1)
+            for other in range(2):
+                theta[s, other] += 0.1 * float(seen.r_a[0]) * ((other == a) - float(p[other]))
+        torch.testing.assert_close(state.mind.theta[0], theta)
+
+
+def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():
+    patient, myopic = gradient(rounds=20, lr=0.02), gradient(rounds=1, lr=0.1)
+    _, posterior = play(game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1500), patient)
+    assert mean_and_se(posterior.rewards[:, -200:].mean(1))[0] > 4
+    him = component("attacker", "learner", agent=myopic)
+    _, posterior = play(game_of("iterated_matrix", 20, him, memory=0, episodes=600), myopic)
+    assert mean_and_se(posterior.firsts[1, :, -100:].mean(1))[0] < 0.1
