@@ -29,6 +29,9 @@ class Regulation:
     scores: Tensor  # Σ ∇ log π
     welfare: Tensor  # Σ SU [R]
     baseline: Tensor  # mean SU of the steps before [R]
+    rate: Tensor  # τ of the last draw [R]
+    earlier: Tensor  # ∇ log π of the draw before, where each is kept [R, ·]
+    longer_ago: Tensor  # mean SU of the ``every`` turns before those of ``baseline`` [R]
     turns: int = 0
 
 
@@ -40,14 +43,21 @@ class Regulator(Opponent[Regulation]):
         constant:  τ = ``rate``;   none:  τ = 0
         every ``every`` turns:  θ ← θ + lr · n⁻¹ Σ_t (SU_t − c) ∇_θ log π(d_t),   c the mean SU of the ``every`` turns before
 
-    c is 0 where ``baseline`` is off.  ``regulates`` is the opponent beside him; among the members of ``together`` he brings
-    none.  The released code descends (a negative ``lr``), draws with sd 0.1 and has no ½ in log π: Figure 4.14.  State: θ
-    [R, ·] and sums over the turns since the last step.
+    c is 0 where ``baseline`` is off.  A turn's welfare is decided before its tax is known: a rate works through what players
+    learn from it, which this does not see.  ``credit`` change keeps each draw d_k for ``every`` turns, of mean welfare W_k, and
+    credits it with how much better those after it were than those before:
+
+        θ ← θ + lr (W_{k+1} − W_{k−1}) ∇_θ log π(d_k)
+
+    ``regulates`` is the opponent beside him; among the members of ``together`` he brings none.  The released code descends (a
+    negative ``lr``), draws with sd 0.1, has no ½ in log π and heeds the last draw of each ``every`` alone: Figure 4.14.  State:
+    θ [R, ·] and sums over the turns since the last step.
 
     Source: Gallego (2021), section 4.5.4; Williams (1992) for the gradient."""
 
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = True
+    before: ClassVar[dict[str, object]] = {"credit": "turn"}
 
     regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]
@@ -58,6 +68,7 @@ class Regulator(Opponent[Regulation]):
     every: PositiveInt
     lr: Annotated[float, Field(ge=-1e3, le=1e3)]
     baseline: bool
+    credit: Literal["turn", "change"]
 
     def seated(self, seats: int) -> list[Opponent[Any]]:
         """He alone, or whom he brings and he."""
@@ -68,7 +79,8 @@ class Regulator(Opponent[Regulation]):
         nothing = torch.zeros(seat.replicates, n, device=seat.device, dtype=seat.dtype)
         theta = torch.full_like(nothing, 0.0 if self.policy == "discrete" else self.start)
         none = nothing[:, 0].clone()
-        return Regulation(theta, nothing, nothing.clone(), nothing.clone(), none, none.clone())
+        sums = (nothing.clone(), nothing.clone(), none.clone(), none.clone())
+        return Regulation(theta, nothing, *sums, none.clone(), nothing.clone(), none.clone())
 
     def _draw(self, theta: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         """τ [R] and ∇_θ log π [R, ·]."""
@@ -84,10 +96,12 @@ class Regulator(Opponent[Regulation]):
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)
 
     def act(self, state: Regulation, turn: Turn, rng: Rng) -> Tensor:
-        """τ [R]; what it was drawn by is kept until the move is over."""
-        rate, score = self._draw(state.theta, rng)
-        state.score.copy_(score)
-        return rate
+        """τ [R]; what it was drawn by is kept until the move is over, or as long as the draw."""
+        if self.credit == "turn" or state.turns % self.every == 0:
+            rate, score = self._draw(state.theta, rng)
+            state.score.copy_(score)
+            state.rate.copy_(rate)
+        return state.rate.clone()
 
     def observe(self, state: Regulation, move: Move) -> Regulation:
         """Sums up, and steps where it is time; ``move.r`` is SU."""
@@ -101,11 +115,27 @@ class Regulator(Opponent[Regulation]):
         if state.turns % self.every or self.policy in ("constant", "none"):
             return state
         mean = state.welfare / self.every
+        climbed = self._by_change if self.credit == "change" else self._by_turn
+        zero = torch.zeros_like(state.theta)
+        return replace(
+            state,
+            theta=state.theta + self.lr * climbed(state, mean),
+            products=zero,
+            scores=zero.clone(),
+            welfare=torch.zeros_like(mean),
+            longer_ago=state.baseline,
+            baseline=mean,
+            earlier=state.score.clone(),
+        )
+
+    def _by_turn(self, state: Regulation, mean: Tensor) -> Tensor:
+        """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
         # Before the first step nothing is known of how they fare: its own mean stands in.
         known = mean if state.turns == self.every else state.baseline
-        centred = state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)
-        zero = torch.zeros_like(state.theta)
-        theta = state.theta + self.lr / self.every * centred
-        return replace(
-            state, theta=theta, products=zero, scores=zero.clone(), welfare=torch.zeros_like(mean), baseline=mean
-        )
+        return (state.products - (known.unsqueeze(1) * state.scores if self.baseline else 0.0)) / self.every
+
+    def _by_change(self, state: Regulation, mean: Tensor) -> Tensor:
+        """That of the draw before, from the turns before it was kept to those just over."""
+        if state.turns < 3 * self.every:
+            return torch.zeros_like(state.theta)
+        return (mean - state.longer_ago).unsqueeze(1) * state.earlier

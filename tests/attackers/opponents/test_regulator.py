@@ -66,6 +66,44 @@ def test_the_step_climbs_the_welfare(baseline):
     assert abs(float(moved.mean()) - 1) < 4 * float(moved.std()) / math.sqrt(R)
 
 
+def learnt(credit, every=6, slope=0.01):
+    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope`` d.  Steps of θ, lr = 1."""
+    player = regulator(policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True)
+    rng, welfare = Streams(4), torch.zeros(R, dtype=torch.float64)
+    state, steps = player.reset(seat(), rng), []
+    for t in range(4 * every):
+        d = torch.logit(player.act(state, TURN, rng) / 0.5)
+        before = state.theta
+        state = player.observe(state, told(welfare))  # what this turn's rate leads to comes later
+        welfare = welfare + slope * (d - 0.2)
+        if (t + 1) % every == 0:
+            steps.append((state.theta - before)[:, 0] / 1e-6)
+    return steps
+
+
+def test_by_its_turn_a_rate_that_is_learnt_from_is_credited_with_nothing():
+    """∇ E[SU_t] = 0 of the turn's own welfare, which was decided before; by change it is ``every`` times the slope, exactly."""
+    for step in learnt("turn")[1:]:  # the first takes its own mean off, which the draws have moved
+        assert abs(float(step.mean())) < 4 * float(step.std()) / math.sqrt(R)
+    first, second, *later = learnt("change")
+    assert not first.any()
+    assert not second.any()
+    for step in later:
+        assert abs(float(step.mean()) - 6 * 0.01) < 4 * float(step.std()) / math.sqrt(R)
+        assert float(step.mean()) > 8 * float(step.std()) / math.sqrt(R)
+
+
+def test_a_draw_is_kept_where_it_is_credited_with_the_change():
+    player, rng = regulator(policy="discrete", every=5, credit="change"), Streams(5)
+    state, rates = player.reset(seat(), rng), []
+    for _ in range(15):
+        rates.append(player.act(state, TURN, rng))
+        state = player.observe(state, told(torch.zeros(R, dtype=torch.float64)))
+    kept = torch.stack(rates).view(3, 5, R)
+    assert torch.equal(kept, kept[:, :1].expand_as(kept))
+    assert (kept[0, 0] != kept[1, 0]).any()
+
+
 def test_of_rates_the_best_for_all_is_found():
     player, rng = regulator(policy="discrete", every=10, lr=1.0), Streams(3)
     state = player.reset(seat(50), rng)
