@@ -97,6 +97,7 @@ class BinaryAutoEncoder(nn.Module):
         z: list[Tensor] = []
         guide: list[Factor] = []
         for network in self.down:
+            assert isinstance(network, Perceptron)
             alpha, given = network.run(z[-1] if z else x[None])
             p = alpha.sigmoid()
             z.append(coins(p.expand(n_samples, -1, -1), generator))

@@ -73,7 +73,7 @@ class Perceptron(nn.Module):
             rows = c.flatten(0, -2)
             if before is given[0]:
                 return [rows.T @ before.flatten(0, -2), rows.sum(0), *found]
-            h, pull = torch.func.vjp(self.activation, before)
+            h, pull, *_ = torch.func.vjp(self.activation, before)
             found = [rows.T @ h.flatten(0, -2), rows.sum(0), *found]
             (c,) = pull(c @ layer.weight.detach())
         return found
