@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -12,6 +12,9 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
+
+# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order; None: it matters to neither
+PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
 
 
 class Trainable(Protocol):
@@ -171,6 +174,16 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
     def sample_with_log_q(self, batch: Shown, n_samples: int, generator: torch.Generator) -> tuple[Any, Tensor]: ...
+
+
+@runtime_checkable
+class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
+    """A model that knows the derivative of both densities at draws of its own guide: nothing has to be recorded for it."""
+
+    # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the derivative of both
+    def draw_with_derivative(
+        self, batch: Shown, n_samples: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, PullBack]: ...
 
 
 @runtime_checkable

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils._pytree import tree_map
 
-from components.contracts.capabilities import DrawsWithDensity, LogRatio
+from components.contracts.capabilities import DrawsWithDensity, DrawsWithDerivative, LogRatio
+from components.contracts.capabilities.variational import PullBack
 from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Called
 from components.trouble import Misfit
@@ -71,12 +73,38 @@ def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> li
     return list(torch.autograd.grad(total, list(module.parameters()), allow_unused=True))
 
 
-def weighted(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn, weights: Tensor) -> list[Tensor | None]:
+@cache
+def _knows_derivative(kind: type) -> bool:
+    return issubclass(kind, DrawsWithDerivative)
+
+
+def knows_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDerivative[RowBatch]]:
+    """Asked at every step, hence of the class and once: an isinstance of so wide a protocol takes as long as Adam does."""
+    return _knows_derivative(type(module))
+
+
+def differentiable(
+    module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
+) -> tuple[Tensor, PullBack]:
+    """f_sb at S draws for each row [S, B], and the derivative of the two log densities there: the module's own if it knows
+    it, otherwise one backward pass, which can be had once."""
+    if knows_derivative(module):
+        log_q, log_joint, known = module.draw_with_derivative(batch, n_samples, generator)
+        return log_q - log_joint, known
+    draws = drawn(module, batch, n_samples, generator)
+
+    def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
+        pairs = [(draws.log_joint, by_joint), (draws.log_q, by_q)]
+        outputs, cotangents = zip(*[(value, by) for value, by in pairs if value.requires_grad], strict=True)
+        return list(torch.autograd.grad(outputs, list(module.parameters()), cotangents, allow_unused=True))
+
+    return draws.f, pull_back
+
+
+def weighted(batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor) -> list[Tensor | None]:
     """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the parameters; w [S, B], or [S, 1]."""
-    each = torch.full_like(draws.log_q, batch.scale / len(draws.log_q))
-    pairs = [(draws.log_joint, each), (draws.log_q, each * weights)]
-    outputs, cotangents = zip(*[(value, by) for value, by in pairs if value.requires_grad], strict=True)
-    return list(torch.autograd.grad(outputs, list(module.parameters()), cotangents, allow_unused=True))
+    each = torch.full_like(f, batch.scale / len(f))
+    return pull_back(each * weights, each)
 
 
 def elbo(batch: RowBatch, f: Tensor) -> dict[str, Tensor]:

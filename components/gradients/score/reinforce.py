@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, drawn, elbo, factors, weighted
+from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, weighted
 from components.registry import register
 
 
@@ -42,6 +42,5 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        draws = drawn(module, batch, self.n_samples, rng.noise)
-        f = draws.f
-        return weighted(module, batch, draws, -factors(f, self.product)), elbo(batch, f), None
+        f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
+        return weighted(batch, pull_back, f, -factors(f, self.product)), elbo(batch, f), None

@@ -11,7 +11,7 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Product, drawn, elbo, factors, two_or_more, weighted
+from components.gradients.score.log_ratio import Product, differentiable, elbo, factors, two_or_more, weighted
 from components.registry import register
 
 
@@ -50,9 +50,8 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        draws = drawn(module, batch, self.n_samples, rng.noise)
         # Of p only values take part in the variance: its parameters follow the mean of log p.
-        f = draws.f
+        f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)
         slope = (away - away.mean(0)) / (self.n_samples - 1)  # of half the variance by f [S, B] or [S, 1]
-        return weighted(module, batch, draws, -self.n_samples * slope), elbo(batch, f), None
+        return weighted(batch, pull_back, f, -self.n_samples * slope), elbo(batch, f), None

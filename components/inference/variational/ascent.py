@@ -34,7 +34,7 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the terms of the bound for the
     whole data set in nats and the norm of ĝ / N."""
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
-    norm = climb(state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer)
+    norm = climb(state.optimizer.parameters, gradients, batch.scale * batch.n_rows, state.optimizer)
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}
 
 

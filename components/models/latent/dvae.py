@@ -10,9 +10,11 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from components.contracts.capabilities.variational import PullBack
 from components.contracts.problems import Rows, Values
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.latent.factor import Factor
 from components.models.latent.generative import BernoulliModel, log_bernoulli
 from components.models.latent.perceptron import Perceptron
 from components.problems.unlabelled import Unlabelled
@@ -87,6 +89,36 @@ class BinaryAutoEncoder(nn.Module):
         parts = [log_bernoulli(layer, self.logits(batch, z[:at])) for at, layer in enumerate(z)]
         return torch.stack(parts).sum(0)  # [S, B]
 
+    @torch.no_grad()
+    def draw_with_derivative(
+        self, batch: Rows, n_samples: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, PullBack]:
+        x = batch.x.flatten(1)
+        z: list[Tensor] = []
+        guide: list[Factor] = []
+        for network in self.down:
+            assert isinstance(network, Perceptron)
+            alpha, given = network.run(z[-1] if z else x[None])
+            p = alpha.sigmoid()
+            z.append(coins(p.expand(n_samples, -1, -1), generator))
+            guide.append(Factor(log_bernoulli(z[-1], alpha), z[-1] - p, network, given))
+        networks = [self.visible.network, *self.up]
+        model = [Factor.at(*factor) for factor in zip([x, *z[:-1]], networks, z, strict=True)]
+        log_q = sum((factor.log_prob for factor in guide[1:]), guide[0].log_prob)
+        log_joint = sum((factor.log_prob for factor in model), log_bernoulli(z[-1], self.prior_logits))
+
+        def pull_back(by_q: Tensor, by_joint: Tensor) -> list[Tensor | None]:
+            found: list[Tensor | None] = []  # as ``parameters`` has them
+            if isinstance(self.prior_logits, nn.Parameter):
+                error = z[-1] - self.prior_logits.detach().sigmoid()
+                found.append((by_joint[..., None] * error).sum((0, 1)))
+            for factors, by in ((model, by_joint), (guide, by_q)):
+                for factor in factors:
+                    found += factor.pull_back(by)
+            return found
+
+        return log_q, log_joint, pull_back
+
     # ---- p ------------------------------------------------------------------------------------------------------------
     def log_joint(self, batch: Rows, z: Sequence[Tensor]) -> Tensor:
         total = log_bernoulli(z[-1], self.prior_logits) + self.visible.log_prob(batch.x.flatten(1), z[0])
@@ -122,7 +154,7 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[Values] | None] = frozenset({"binary"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_ratio", "draws_with_density", "row_guide", "bernoulli_layers", "decoder"}
+        {"log_ratio", "draws_with_density", "draws_with_derivative", "row_guide", "bernoulli_layers", "decoder"}
     )
 
     layers: Literal[1, 2]

@@ -44,18 +44,36 @@ class Perceptron(nn.Module):
     def __init__(self, sizes: Sequence[int], activation: Activation, rng: Rng, std: float | None = None):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.maps = nn.ModuleList(AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes))
+        # The affine maps in the order in which they act; a module's own list takes its time to look through.
+        self.layers = [AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes)]
+        self.maps = nn.ModuleList(self.layers)
         if std is not None:
             for layer in self.layers:
                 layer.bias.data.copy_(normal((len(layer.bias),), std, rng))
-
-    @property
-    def layers(self) -> list[AffineMap]:
-        """The affine maps, in the order in which they act."""
-        return [layer for layer in self.maps if isinstance(layer, AffineMap)]
 
     def forward(self, h: Tensor) -> Tensor:
         *hidden, last = self.layers
         for layer in hidden:
             h = self.activation(layer(h))
         return last(h)
+
+    # ---- the same with its derivative by the parameters, which spares what autograd records -------------------------------
+    def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What ``forward`` gives, and what each affine map was given, all but the first before the activation."""
+        given = []
+        for at, layer in enumerate(self.layers):
+            given.append(h)
+            h = F.linear(self.activation(h) if at else h, layer.weight, layer.bias)
+        return h, given
+
+    def pull_back(self, given: Sequence[Tensor], c: Tensor) -> list[Tensor]:
+        """Σ c · ∂output/∂φ for every parameter φ in order, of c [..., sizes[-1]] and what ``run`` gave beside that output."""
+        found: list[Tensor] = []
+        for layer, before in zip(reversed(self.layers), reversed(given), strict=True):
+            rows = c.flatten(0, -2)
+            if before is given[0]:
+                return [rows.T @ before.flatten(0, -2), rows.sum(0), *found]
+            h, pull, *_ = torch.func.vjp(self.activation, before)
+            found = [rows.T @ h.flatten(0, -2), rows.sum(0), *found]
+            (c,) = pull(c @ layer.weight.detach())
+        return found

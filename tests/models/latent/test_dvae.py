@@ -60,6 +60,27 @@ def test_draws_and_their_log_q_in_one_pass_are_those_of_two(layers):
 
 
 @LAYERS
+@ARCHITECTURES
+@pytest.mark.parametrize("prior", ["half", "learned"])
+@pytest.mark.parametrize("n_samples", [1, 5])
+def test_the_derivative_that_it_knows_is_that_of_autograd(layers, architecture, prior, n_samples):
+    """Σ_sb u_sb ∇log q + v_sb ∇log p at the draws of ``sample``; the densities to the bit."""
+    problem, u_v = binary_rows(n=4), torch.randn(2, n_samples, 4, generator=torch.Generator().manual_seed(0)).double()
+    module = small_dvae(problem, layers, architecture=architecture, prior=prior)
+    log_q, log_joint, pull_back = module.draw_with_derivative(problem.train, n_samples, Streams(0).noise)
+    z, expected = module.sample_with_log_q(problem.train, n_samples, Streams(0).noise)
+    joint = module.log_joint(problem.train, z)
+    assert torch.equal(log_q, expected)
+    assert torch.equal(log_joint, joint)
+    assert not log_q.requires_grad
+    found = pull_back(*u_v)
+    recorded = torch.autograd.grad((expected, joint), list(module.parameters()), list(u_v))
+    for g, other in zip(found, recorded, strict=True):
+        assert not g.requires_grad
+        torch.testing.assert_close(g, other, rtol=1e-10, atol=1e-12)
+
+
+@LAYERS
 def test_the_bound_of_draws_is_the_enumerated_one_and_below_the_likelihood(layers):
     problem = binary_rows(n=4)
     module = small_dvae(problem, layers)
