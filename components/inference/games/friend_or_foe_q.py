@@ -26,7 +26,8 @@ class FriendOrFoeQ(StageGames):
     with f the actions of her friends and o those of her foes, b both.  She plays her share Σ_f π(a, f), but for ε of random
     actions.  ``opponents`` is friend or foe for all of them, or a list, one for each.  With friends alone it is Q-learning
     over joint actions, which reaches the best that they can do together where all of them get what she gets; with foes alone
-    it is ``minimax_q``.  Q [R, S, A, ∏ B_m].
+    it is ``minimax_q``.  What is never done together keeps the value that the model begins with: a high ``initial`` makes
+    friends try it.  Q [R, S, A, ∏ B_m].
 
     Raises Misfit where the list has more or fewer than there are opponents.
 

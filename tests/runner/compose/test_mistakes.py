@@ -104,6 +104,8 @@ MISTAKES = [
     (["+experiment=digits_fgsm", "inference=adversarial_training", "inference.training_attacker=pgd", "seeed=1",
       "inference.training_attacker.steps=7"], "seeed: unknown key, did you mean seed?"),
     ([GAME, "inference.policy.steps=7"], "inference.policy.steps: unknown key"),
+    ([GAME, "inference=wolf_phc", "inference.delta_win=0.5"], "inference.delta_win: 0.5 must not exceed delta_lose, 0.01"),
+    ([GAME, "inference=friend_or_foe_q", "inference.opponents=enemy"], "inference.opponents=enemy: not one of friend | foe"),
     ([GAME, "gradient=reparam"], "gradient=reparam: a gradient is a part of another component; give it to one, such as "
      "inference.gradient=reparam"),
     ([GAME, "+gradient=reparam"], "gradient=reparam: a gradient is a part of another component; give it to one, such as "
