@@ -139,8 +139,8 @@ def test_rounds_without_end_literally(rounds):
 
 def test_she_learns_to_cooperate_with_tit_for_tat_and_he_on_the_other_side_to_defect():
     patient, myopic = gradient(rounds=20, lr=0.02), gradient(rounds=1, lr=0.1)
-    _, posterior = play(game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1500), patient)
+    _, posterior = play(game_of("iterated_matrix", 20, component("attacker", "tit_for_tat"), episodes=1200), patient)
     assert mean_and_se(posterior.rewards[:, -200:].mean(1))[0] > 4
     him = component("attacker", "learner", agent=myopic)
-    _, posterior = play(game_of("iterated_matrix", 20, him, memory=0, episodes=600), myopic)
+    _, posterior = play(game_of("iterated_matrix", 20, him, memory=0, episodes=400), myopic)
     assert mean_and_se(posterior.firsts[1, :, -100:].mean(1))[0] < 0.1

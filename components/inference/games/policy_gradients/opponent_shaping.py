@@ -45,9 +45,9 @@ class OpponentShaping(Player[Shaping]):
         θ_A ← θ_A + lr ∇_{θ_A} V_A(θ_A, θ_B + η ∇_{θ_B} V_B(θ_A, θ_B)),   V = p₀ᵀ (I − γP)⁻¹ r
 
     after every ``every`` rounds.  η is ``lookahead``, and 0 makes her a naive learner; the gradient goes through all of his
-    step (``form=full``), or as the paper has it: ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A (``form=taylor``).  A policy is
-    softmax(θ(s)), S logits for each action, S = A·B + 1 with the memory of a round; V is the discounted value from where the
-    first episode begins.  She knows his policy before each round (``opponent=known``, of one who tells it: learner,
+    step (``form=full``), or is as the paper has it (``form=taylor``): ∇_{θ_A} V_A + η (∇_{θ_A} ∇_{θ_B} V_B)ᵀ ∇_{θ_B} V_A.  A
+    policy is softmax(θ(s)), S logits for each action, S = A·B + 1 with the memory of a round; V is the discounted value from
+    where the first episode begins.  She knows his policy before each round (``opponent=known``, of one who tells it: learner,
     fixed_policy), or counts his moves in each state, p_B = α/Σα with α := λα, α_b := α_b + 1 (estimated).  θ_A ~
     N(0, ``init_sd``²), [R, S, A].  Values that are shown are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
     (1 − γ) V_A.
