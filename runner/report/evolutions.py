@@ -40,7 +40,10 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
     drawn = {}
     for spec in study.evolutions:
         lines: list[dict[str, Any]] = []
-        shown = {row.name for row in study.drawn(spec)} | {spec.less}
+        rows = study.drawn(spec)
+        alike = len({row.preset for row in rows}) == 1  # settings are named where they differ
+        names = {row.name: row.label if alike else row.name for row in rows}
+        shown = names.keys() | {spec.less}
         for run in snapshot.runs:
             facts = None if run.refused or run.row not in shown else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
@@ -56,7 +59,9 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
         if lines:
             table = pd.DataFrame(lines)
             band = spec.shows == "band"
-            caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"
+            sizes = sorted(set(table.groupby("method")["replicate"].nunique()))
+            settings = f", {rows[0].preset}" if alike and rows[0].preset else ""
+            caption = f"{spec.title}{settings}; {' or '.join(map(str, sizes))} runs of each"
             of_each = "mean and central 90 %" if band else "mean"
             if spec.less is not None:
                 table = differences(table, spec.less)
@@ -64,6 +69,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
                 caption += f", {of_each} of each less {spec.less}, replicate by replicate"
             elif band:
                 caption += f", {of_each}"
+            table["method"] = table["method"].map(names)
             label = spec.label or AXES[spec.against]
             figure = evolution(table, spec.exact, label, band=band, words=spec.words, known=spec.known)
             drawn[spec.name] = (figure, caption)

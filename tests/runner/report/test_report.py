@@ -483,6 +483,8 @@ def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
     drawn, caption = evolutions(definition, small)["way"]
     (ax,) = drawn.axes
     assert caption.endswith("mean and central 90 % of each less sMDGP, tuned, replicate by replicate")
+    assert caption.startswith("On the way, tuned; 2 runs of each")  # settings that all have are named once
+    assert [text.get_text() for text in drawn.legends[0].texts] == ["iGP"]
     assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections)) == ("episode", "loss", 1, 1)
     low, high = (
         ax.collections[0].get_paths()[0].vertices[:, 1].min(),
