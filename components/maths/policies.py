@@ -8,10 +8,14 @@ import torch
 from torch import Tensor
 
 PolicyName = Literal["epsilon_greedy", "softmax"]
+Ties = Literal["shared", "first"]
 
 
-def probabilities(values: Tensor, policy: PolicyName, epsilon: float, temperature: float) -> Tensor:
-    """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima.
+def probabilities(
+    values: Tensor, policy: PolicyName, epsilon: float, temperature: float, ties: Ties = "shared"
+) -> Tensor:
+    """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima, or gives it
+    to the first of them (``ties``).
 
     ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature).  Gallego writes "proportional
     to Q(s, a)", which negative values rule out and the name softmax contradicts; his code takes exp(Q), as we do.
@@ -19,7 +23,10 @@ def probabilities(values: Tensor, policy: PolicyName, epsilon: float, temperatur
     Source: Gallego (2021), sections 4.3, 4.4.1."""
     if policy == "softmax":
         return torch.softmax(values / temperature, -1)
-    best = (values == values.amax(-1, keepdim=True)).to(values.dtype)
+    highest = values == values.amax(-1, keepdim=True)
+    if ties == "first":
+        highest = highest & (highest.cumsum(-1) == 1)
+    best = highest.to(values.dtype)
     return best * ((1 - epsilon) / best.sum(-1, keepdim=True)) + epsilon / values.shape[-1]
 
 

@@ -138,7 +138,12 @@ class Episode:
                 gain, first = torch.where(live, gain, 0.0), torch.where(live, first, 0.0)
             firsts = first if firsts is None else firsts + first
             moves = moves + (1.0 if live is None else live.to(gain.dtype))
-            total = gain if total is None or self.game.counts == "last_move" else total + gain
+            if total is None:
+                total = gain
+            elif self.game.counts == "total":
+                total = total + gain
+            else:  # those who have come to their end keep what they got there
+                total = gain if live is None else torch.where(live, gain, total)
             s = seen.s_next
             if seen.done is not None:
                 live = ~seen.done if live is None else live & ~seen.done

@@ -1,4 +1,4 @@
-"""Figures of a report that show whole runs: how a metric went from evaluation to evaluation, replicate by replicate."""
+"""Figures of a report that show whole runs: how a metric went from evaluation to evaluation, in every replicate."""
 
 from __future__ import annotations
 
@@ -40,8 +40,12 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
     drawn = {}
     for spec in study.evolutions:
         lines: list[dict[str, Any]] = []
+        rows = study.drawn(spec)
+        alike = len({row.preset for row in rows}) == 1  # settings are named where they differ
+        names = {row.name: row.label if alike else row.name for row in rows}
+        shown = names.keys() | {spec.less}
         for run in snapshot.runs:
-            facts = None if run.refused else snapshot.facts(run)
+            facts = None if run.refused or run.row not in shown else snapshot.facts(run)
             if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
                 continue
             for line, seconds in trained(read_lines(snapshot.folder(run))):
@@ -54,19 +58,34 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
                         lines.append(one | {"metric": metric, "value": value})
         if lines:
             table = pd.DataFrame(lines)
-            caption = f"{spec.title}; {table['replicate'].nunique()} runs of each"
+            band = spec.shows == "band"
+            sizes = sorted(set(table.groupby("method")["replicate"].nunique()))
+            settings = f", {rows[0].preset}" if alike and rows[0].preset else ""
+            caption = f"{spec.title}{settings}; {' or '.join(map(str, sizes))} runs of each"
+            of_each = "mean and central 90 %" if band else "mean"
             if spec.less is not None:
                 table = differences(table, spec.less)
-                caption += f", mean of each less {spec.less}, replicate by replicate"
-            drawn[spec.name] = (evolution(table, spec.exact, AXES[spec.against]), caption)
+                table = table if band else means(table)
+                caption += f", {of_each} of each less {spec.less}, replicate by replicate"
+            elif band:
+                caption += f", {of_each}"
+            table["method"] = table["method"].map(names)
+            label = spec.label or AXES[spec.against]
+            figure = evolution(table, spec.exact, label, band=band, words=spec.words, known=spec.known)
+            drawn[spec.name] = (figure, caption)
     return drawn
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:
-    """Means over the replicates of each method's values less those of a row at the same step of the same replicate."""
+    """Each method's values less those of a row at the same step of the same replicate."""
     keys = ["replicate", "step", "metric"]
     table = table.drop_duplicates(["method", *keys], keep="last")  # the end of a replicate is an evaluation too
     of_row = table[table["method"] == row].drop(columns="method")
     both = table[table["method"] != row].merge(of_row, on=keys, suffixes=("", "_of_row"))
-    both["value"] -= both["value_of_row"]
-    return both.groupby(["method", "metric", "step"], sort=False)["value"].mean().reset_index().assign(replicate="mean")
+    return both.assign(value=both["value"] - both["value_of_row"])
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Over the replicates, which become one."""
+    mean = table.groupby(["method", "metric", "step"], sort=False)["value"].mean()
+    return mean.reset_index().assign(replicate="mean")

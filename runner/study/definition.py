@@ -4,7 +4,7 @@ rows     one per line of the table: a model under a preset, that is an experimen
 grid     keys and values whose every combination is run for each row (seed: pooled, others: columns)
 tables   what is laid out, beside which published table; columns are values of a grid key, or metrics by name
 figures  learning curves
-evolutions  metrics from evaluation to evaluation, a line for each replicate
+evolutions  metrics from evaluation to evaluation, a line for each replicate or a band of them all
 spreads  scores of every replicate, a violin or a box for each row
 """
 
@@ -120,7 +120,7 @@ class FigureSpec(_Strict):
 
 
 class EvolutionSpec(_Strict):
-    """Metrics of the runs of one cell from evaluation to evaluation, a line for each replicate."""
+    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or their mean in a band."""
 
     name: FileName
     title: str
@@ -128,19 +128,23 @@ class EvolutionSpec(_Strict):
     against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
-    less: str | None = (
-        None  # row that is taken from the others, replicate by replicate; means of the differences are drawn
-    )
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+    shows: Literal["replicates", "band"] = "replicates"  # a line each, or their mean and where the central 90 % lie
+    words: dict[str, str] = {}  # metric -> how its axis is called
+    label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
+    known: str = "exact"  # what the legend calls the values of ``exact``
+    less: str | None = None  # row that is taken from the others, replicate by replicate; without bands means are drawn
 
     @model_validator(mode="after")
     def _consistent(self) -> EvolutionSpec:
         if self.less is not None and self.against == "seconds":
             raise ValueError(f"figure {self.name}: less is taken step by step; leave out against: seconds")
-        for name in self.exact:
-            if name not in self.metrics:
-                raise ValueError(
-                    f"figure {self.name}: exact has {name}{nearest(name, self.metrics)}, which is not drawn"
-                )
+        for key, named in (("exact", self.exact), ("words", self.words)):
+            for name in named:
+                if name not in self.metrics:
+                    raise ValueError(
+                        f"figure {self.name}: {key} has {name}{nearest(name, self.metrics)}, which is not drawn"
+                    )
         return self
 
 
@@ -204,7 +208,7 @@ class StudyDefinition(_Strict):
             for name in [*spread.metrics, *spread.levels, *spread.words]:
                 if name not in shown:
                     raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
-        drawn: list[FigureSpec | SpreadSpec] = [*self.figures, *self.spreads]
+        drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [*self.figures, *self.evolutions, *self.spreads]
         for figure in drawn:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
@@ -217,7 +221,7 @@ class StudyDefinition(_Strict):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
-    def drawn(self, figure: FigureSpec | SpreadSpec) -> list[Row]:
+    def drawn(self, figure: FigureSpec | EvolutionSpec | SpreadSpec) -> list[Row]:
         """The rows that a figure shows."""
         return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
 

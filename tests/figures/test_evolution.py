@@ -39,6 +39,28 @@ def test_more_methods_than_colours_are_told_apart():
     assert figure.axes[0].get_xlabel() == "seconds of training"
 
 
+def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():
+    steps, values = (10, 20), np.linspace(-3, 7, 101)
+    many = pd.DataFrame(
+        [
+            {"method": m, "replicate": r, "step": t, "metric": "reward", "value": v * t + i}
+            for i, m in enumerate(("Q", "FPQ"))
+            for r, v in enumerate(values)
+            for t in (*steps, steps[-1])  # the last evaluation comes twice
+        ]
+    )
+    figure = evolution(many, {"reward": 2.0}, "episode", band=True, words={"reward": "mean reward"}, known="value")
+    (ax,) = figure.axes
+    np.testing.assert_allclose([line.get_xydata() for line in ax.lines[:2]], [
+        [[t, 2 * t + i] for t in steps] for i in range(2)
+    ])  # fmt: skip
+    corners = {(x, round(y, 9)) for x, y in ax.collections[0].get_paths()[0].vertices}
+    assert corners == {(t, round(v * t, 9)) for t in steps for v in (-2.5, 6.5)}
+    assert list(ax.lines[2].get_ydata()) == [2.0, 2.0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("episode", "mean reward")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Q", "FPQ", "value"]
+
+
 def test_a_lacking_column_is_named():
     with pytest.raises(ValueError, match="lacks value"):
         evolution(table().drop(columns="value"), {})

@@ -1,24 +1,34 @@
-"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5)."""
+"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5), or a band of them all (Fig 4.3)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from components.figures.style import PALETTE, line_look, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DARK = PALETTE[6]
 BESIDE = 6  # names that a legend beside the panels can have
 
 
-def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "iteration") -> Figure:
+def evolution(
+    table: pd.DataFrame,
+    exact: Mapping[str, float],
+    label: str = "iteration",
+    *,
+    band: bool = False,
+    words: Mapping[str, str] | None = None,
+    known: str = "exact",
+) -> Figure:
     """Estimates against iterations, or what ``label`` says, one panel per metric, one colour per method and one line per
-    replicate; the exact value, where ``exact`` has one, is a dark line.
+    replicate, or with ``band`` their mean and where the central 90 % of them lie; the exact value, where ``exact`` has one,
+    is a dark line, which the legend calls ``known``.  ``words``: how the axis of a metric is called.
 
     The table has the columns method, replicate, step, metric, value, one row for each recorded estimate.
 
@@ -35,17 +45,33 @@ def evolution(table: pd.DataFrame, exact: Mapping[str, float], label: str = "ite
     figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = table[table["metric"] == metric]
-        for (method, _), line in rows.groupby(["method", "replicate"], sort=False):
-            ax.plot(line["step"], line["value"], **looks[str(method)], lw=1.1, alpha=0.75)
+        for method, own in rows.groupby("method", sort=False):
+            if band:
+                _band(ax, own, looks[str(method)])
+                continue
+            for _, line in own.groupby("replicate", sort=False):
+                ax.plot(line["step"], line["value"], **looks[str(method)], lw=1.1, alpha=0.75)
         if metric in exact:
             ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
-        ax.set(xlabel=label, ylabel=f"estimated {metric.replace('_', ' ')}")
+        ax.set(xlabel=label, ylabel=(words or {}).get(metric, f"estimated {metric.replace('_', ' ')}"))
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
-        handles.append(Line2D([], [], color=DARK, lw=1.6, label="exact"))
+        handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
     if len(metrics) == 1 and len(handles) > BESIDE:  # beside a single panel they would leave it no room
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     else:
         figure.legend(handles=handles, loc="outside right center")
     return figure
+
+
+def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
+    """Mean over the replicates of one method, and their central 90 %, step by step."""
+    last = own.drop_duplicates(["replicate", "step"], keep="last")  # the end of a replicate is an evaluation too
+    of_step = last.groupby("step")["value"]
+    low, high = of_step.quantile(0.05), of_step.quantile(0.95)
+    ax.fill_between(
+        low.index.to_numpy(float), low.to_numpy(float), high.to_numpy(float), color=look["color"], alpha=0.2, lw=0
+    )
+    mean = of_step.mean()
+    ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=1.6)

@@ -17,7 +17,7 @@ from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
-from components.maths.policies import PolicyName, draw_action, probabilities
+from components.maths.policies import PolicyName, Ties, draw_action, probabilities
 from components.problems.game import Transition
 from components.registry import register
 
@@ -42,9 +42,10 @@ class LevelK(Compilable[Hierarchy]):
     E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from Q̂₁(s, ·, ·); it is needed, and
     taken here, at s', where Q₂ is maximised; ``forecast_at=current`` takes it at s, as the released code does.  With
     ``forecast=sampled`` players of levels j > 1 answer one draw of the other's action, as there: their targets are
-    max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  Where s' ends the
-    episode there is nothing to come.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is
-    modelled as if he faced her alone; the forecasts multiply.
+    max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first``
+    the first of equally good actions is taken, as there: in a room that is learnt of at its ends alone (Table 4.1) she walks
+    up, and else about.  Where s' ends the episode there is nothing to come.  k = 1 is FPQ-learning.  Tables
+    [R, S, own, other].  Each of several opponents is modelled as if he faced her alone; the forecasts multiply.
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
 
@@ -52,6 +53,7 @@ class LevelK(Compilable[Hierarchy]):
         "forecast": "expected",
         "forecast_at": "next",
         "temperature_opponent": None,
+        "ties": "shared",
     }
 
     level: PositiveInt
@@ -63,6 +65,7 @@ class LevelK(Compilable[Hierarchy]):
     temperature_opponent: PositiveFloat | None
     forecast: Literal["expected", "sampled"]
     forecast_at: Literal["next", "current"]
+    ties: Ties
 
     def _hers(self, j: int) -> bool:
         return (self.level - j) % 2 == 0
@@ -90,8 +93,8 @@ class LevelK(Compilable[Hierarchy]):
         self, level: int, q: Tensor, believed: Tensor, name: PolicyName, epsilon: float, temperature: float
     ) -> Tensor:
         if not self._drawn(level):
-            return probabilities(expected_values(q, believed), name, epsilon, temperature)
-        each = probabilities(q.transpose(1, 2), name, epsilon, temperature)  # [R, other, own]
+            return probabilities(expected_values(q, believed), name, epsilon, temperature, self.ties)
+        each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)  # [R, other, own]
         return (each * believed.unsqueeze(2)).sum(1)
 
     def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
@@ -120,8 +123,6 @@ class LevelK(Compilable[Hierarchy]):
         return expected_values(mind.q[-1].q(s), self.foresee(mind, s, episode))  # eq. (4.3)
 
     def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
-        if not self._drawn(self.level):
-            return super().policy_at(mind, s, episode)
         believed = self.foresee(mind, s, episode)
         epsilon = explored(self.epsilon, episode)
         return self._policy(self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature)
@@ -149,10 +150,14 @@ class LevelK(Compilable[Hierarchy]):
 
     # ---- compiled ----------------------------------------------------------------------------------------------------------
     def without_loop(self) -> str | None:
-        if self._drawn(self.level):
-            return "forecast=sampled"
+        if self._drawn(self.level) and self.policy != "epsilon_greedy":
+            return f"forecast=sampled and policy={self.policy}"
         modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
         return f"policy_opponent={self.policy_opponent}" if modelled else None
+
+    def few(self) -> int:
+        # Of five policies PyTorch may sum the first and the last before the others.
+        return min(4, super().few()) if self._drawn(self.level) else super().few()
 
     def tables(self, mind: Hierarchy) -> list[QFunction]:
         return mind.q
@@ -165,4 +170,5 @@ class LevelK(Compilable[Hierarchy]):
         alphas = (*(self.alpha_opponent for _ in below), self.alpha)
         epsilons = (*(explored(self.epsilon_opponent, episode, j) for j in below), explored(self.epsilon, episode))
         at_next = self.forecast_at == "next"
-        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end)
+        first, drawn = self.ties == "first", self.forecast == "sampled"
+        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end, first, drawn)

@@ -64,7 +64,7 @@ class ModelAveraging(Chooser[Averaging]):
     def _thinker(self, level: int) -> LevelK:
         """She herself, if she were sure of facing an opponent of a level."""
         shared = {name: value for name, value in self if name in LevelK.model_fields and name != "name"}
-        return LevelK(name="level_k", level=level + 1, engine="tensors", **shared)
+        return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
 
     def _thinkers(self) -> list[LevelK]:
         return [self._thinker(level) for level in self.levels]

@@ -23,13 +23,14 @@ DATASETS = {
     "friend_or_foe": {"targets": 2},
     "three targets": {"targets": 3},
     "friend_or_foe_grid": {"horizon": 20},
+    "ends of the room": {"horizon": 20, "counts": "last_move", "learns_from": "ends"},
     "matrix": {},
     "matrix with memory": {"memory": 1},
     "chicken": {"payoffs": "chicken", "T": 2.0, "R": 1.0, "S": -1.0, "P": -5.0},
     "data_sharing": {"memory": 1, "incentive": 1.5, "incentive_until": 30},
 }
-NAMES = {"three targets": "friend_or_foe", "matrix": "iterated_matrix", "matrix with memory": "iterated_matrix",
-         "chicken": "iterated_matrix"}  # fmt: skip
+NAMES = {"three targets": "friend_or_foe", "ends of the room": "friend_or_foe_grid", "matrix": "iterated_matrix",
+         "matrix with memory": "iterated_matrix", "chicken": "iterated_matrix"}  # fmt: skip
 OPPONENTS = {
     "smoother": ("exponential_smoother", {}),
     "mixed": ("fixed_policy", {"plays": "random"}),
@@ -51,6 +52,12 @@ MAKERS = {
         "level_k",
         {"level": 3, "alpha_opponent": 0.6, "forget": 0.9, "epsilon_opponent": {"mean": 0.1, "rise": 0.2}},
     ),
+    "level 2 draws": ("level_k", {"forecast": "sampled", "ties": "first"}),
+    "level 3 draws": (
+        "level_k",
+        {"level": 3, "forecast": "sampled", "forecast_at": "current", "epsilon_opponent": 0.4},
+    ),
+    "level 3 first": ("level_k", {"level": 3, "ties": "first", "epsilon": 0.0}),
     "level 4": ("level_k", {"level": 4, "forecast_at": "current", "alpha": 1.0}),
 }
 
@@ -81,7 +88,7 @@ PAIRS = [
     (dataset, opponent)
     for dataset in DATASETS
     for opponent in OPPONENTS
-    if not (opponent == "tit for tat" and dataset in ("three targets", "friend_or_foe_grid"))
+    if not (opponent == "tit for tat" and dataset in ("three targets", "friend_or_foe_grid", "ends of the room"))
 ]
 ALL = [(*PAIRS[(i + j) % len(PAIRS)], name, j) for i, name in enumerate(MAKERS) for j in range(0, len(PAIRS), 4)]
 ALL += [(*pair, "level 2", 1) for pair in PAIRS]
@@ -90,7 +97,7 @@ ALL += [(*pair, "level 2", 1) for pair in PAIRS]
 @needs_numba
 @pytest.mark.parametrize(("dataset", "opponent", "name", "seed"), ALL)
 def test_the_loops_give_the_tensors_numbers(dataset, opponent, name, seed):
-    few = {"replicates": 4, "episodes": 8} if dataset == "friend_or_foe_grid" else {}
+    few = {"replicates": 4, "episodes": 8} if dataset in ("friend_or_foe_grid", "ends of the room") else {}
     (one, _), (other, _) = (
         play(game(dataset, opponent, **few), maker(name, engine), seed) for engine in ("tensors", "compiled")
     )
@@ -182,7 +189,7 @@ def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"forecast": "sampled"}, "forecast=sampled"),
+        ({"forecast": "sampled", "policy": "softmax"}, "forecast=sampled and policy=softmax"),
         ({"policy_opponent": "softmax"}, "policy_opponent=softmax"),
         ({"name": "fpq_learning", "belief": BloomCounts(name="bloom", hashes=2, cells=11, bits=8)}, "belief=bloom"),
     ],

@@ -478,6 +478,22 @@ def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
     assert caption.endswith("2 runs of each, mean of each less sMDGP, tuned, replicate by replicate")
     found = scores(read(folder), folder, "late/nelbo")
     assert found == {(0, 0): pytest.approx(10.0), (0, 1): pytest.approx(25.0 + 20.0)}
+    banded = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec | banded]})
+    drawn, caption = evolutions(definition, small)["way"]
+    (ax,) = drawn.axes
+    assert caption.endswith("mean and central 90 % of each less sMDGP, tuned, replicate by replicate")
+    assert caption.startswith("On the way, tuned; 2 runs of each")  # settings that all have are named once
+    assert [text.get_text() for text in drawn.legends[0].texts] == ["iGP"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.lines), len(ax.collections)) == ("episode", "loss", 1, 1)
+    low, high = (
+        ax.collections[0].get_paths()[0].vertices[:, 1].min(),
+        ax.collections[0].get_paths()[0].vertices[:, 1].max(),
+    )
+    np.testing.assert_allclose([low, high], [10.5, 19.5])  # of the differences 10 and 20
+    for wrong, told in (({"rows": ["iGPP"]}, "iGPP is not a row"), ({"words": {"nlpp": "loss"}}, "words has nlpp")):
+        with pytest.raises(ValueError, match=f"figure way: {told}"):
+            StudyDefinition.model_validate(definition.model_dump() | {"evolutions": [spec | wrong]})
     wrong = definition.model_dump() | {"evolutions": [spec | {"less": "nobody"}]}
     with pytest.raises(ValueError, match="figure way: less is not a row"):
         StudyDefinition.model_validate(wrong)

@@ -12,6 +12,7 @@ from components.contracts.capabilities import QFunction
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.inference.games.compiled.arithmetic import FEW
 from components.inference.games.compiled.table import CompiledTable, fitting
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.decision_maker import Chooser
@@ -54,6 +55,10 @@ class Compilable(Chooser[K], Generic[K]):
     def levels(self, episode: int) -> Levels:
         """What is fixed while an episode lasts."""
 
+    def few(self) -> int:
+        """Actions of a player that the loops take at most."""
+        return FEW
+
     def without_loop(self) -> str | None:
         """The key, as it is set, that the loops do not serve."""
         return None
@@ -64,7 +69,7 @@ class Compilable(Chooser[K], Generic[K]):
             return playing
         if key := self.without_loop():
             raise Misfit(f"inference.engine=compiled ({self.name}): has no loop with {key}; use engine=tensors")
-        fitting(problem, self.name)
+        fitting(problem, self.name, self.few())
         return PlayingCompiled(playing.mind, playing.standing, CompiledTable(problem, self.tables(playing.mind)))
 
     def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:

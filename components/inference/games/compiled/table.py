@@ -26,8 +26,8 @@ from components.trouble import Misfit
 EXTRA = 'pip install "bayes-runner[fast]"'
 
 
-def fitting(game: Game, inference: str) -> None:
-    """Whether a game can be played so.
+def fitting(game: Game, inference: str, few: int = FEW) -> None:
+    """Whether a game of at most so many actions a player can be played so.
 
     Raises:
         Misfit: numba is not installed, the game or the opponent has no compiled twin, or PyTorch rounds otherwise here.
@@ -43,8 +43,8 @@ def fitting(game: Game, inference: str) -> None:
     if len(players) > 1 or not opponents.known(players[0]):
         told = ", ".join(player.name for player in players)
         raise Misfit(f"{where}: plays against one of {opponents.NAMES}, here attacker={told}; engine=tensors plays all")
-    if max(environment.n_actions, *environment.n_threats) > FEW:
-        raise Misfit(f"{where}: plays games of at most {FEW} actions a player; engine=tensors plays all")
+    if max(environment.n_actions, *environment.n_threats) > few:
+        raise Misfit(f"{where}: plays games of at most {few} actions a player; engine=tensors plays all")
     if environment.ends is not None and environment.continuing:
         raise Misfit(
             f"{where}: an episode that ends must begin anew, in dataset={game.name} it goes on; engine=tensors plays it"
@@ -74,7 +74,8 @@ class CompiledTable:
         self.v: Tensor | None = None
         self.policy = torch.zeros(replicates, environment.n_actions, dtype=environment.dtype)
         self.s, self.live = np.empty(replicates, np.int64), np.empty(replicates, np.bool_)
-        self.room = [np.empty(FEW, self.dtype) for _ in range(4)]
+        self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)  # one of level 1 draws nothing
+        self.room = [np.empty(FEW, self.dtype) for _ in range(5)]
         self.total, self.tally = np.empty((3, replicates), self.dtype), np.empty((3, replicates), self.dtype)
         self._rules: dict[int, tuple[object, Rules]] = {}
         self._known: tuple[Levels, tuple[Array, Array, Array]] | None = None
@@ -106,7 +107,7 @@ class CompiledTable:
             self.v = opponents.uniforms(self.opponent, standing.adversary)
         chances, steps, forget_gamma = self._numbers(known)
         her = self.q, self.begins, (self.ones if counts is None else counts).view(-1).numpy(), chances
-        told, u, v = self._rules_of(episode.index), self.u.numpy(), self.v.numpy()
+        told, u, v, w = self._rules_of(episode.index), self.u.numpy(), self.v.numpy(), self.w.numpy()
         s[:] = standing.s.numpy()
         live.fill(True)
         self.tally.fill(0)
@@ -115,13 +116,15 @@ class CompiledTable:
         for left in reversed(range(environment.horizon)):
             self.u.uniform_(generator=rng.noise)
             self.v.uniform_(generator=rng.attack)
+            for draws in self.w[1:] if known.drawn else ():
+                draws.uniform_(generator=rng.noise)
             if temperature is not None:
-                self.weigh(*her, len(told.ends), s, live, self.policy.numpy(), *self.room[1:])
+                self.weigh(*her, len(told.ends), s, live, self.policy.numpy(), known.first, known.drawn, *self.room[1:])
                 policy = torch.softmax(self.policy / temperature, -1).numpy()
             self.move(
-                *her, steps, forget_gamma, *he, *told, s, live, self.total, self.tally, u, v, policy, *self.room, given,
-                known.at_next, known.bootstraps_ends, bootstraps_horizon or left > 0 or environment.continuing,
-                self.game.counts == "last_move", ends_alone,
+                *her, steps, forget_gamma, *he, *told, s, live, self.total, self.tally, u, v, w, policy, *self.room,
+                known.first, known.drawn, given, known.at_next, known.bootstraps_ends,
+                bootstraps_horizon or left > 0 or environment.continuing, self.game.counts == "last_move", ends_alone,
             )  # fmt: skip
             if left and not live.any():
                 break

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.inference.games.compiled.arithmetic import FEW, fused, moved, summed, weight
+from components.inference.games.compiled.arithmetic import FEW, fused, inverted, moved, summed, weight
 from components.maths.compiled.loops import Array
 from components.models.games.q_table import Table
 from components.trouble import Misfit
@@ -49,6 +49,8 @@ class Levels:
     gamma: float
     at_next: bool  # whether targets forecast at s', or at s
     bootstraps_ends: bool
+    first: bool = False  # whether the first of equally good actions is taken, or they share
+    drawn: bool = False  # whether players above level 1 answer one draw of what they forecast, or all of it
 
     def chances(self, own: Array, dtype: type[np.floating]) -> Array:
         """Of the ε-greedy policies: what exploring gives every action, then what each of n equally good ones has beyond that
@@ -88,24 +90,48 @@ def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array,
         psi[a] = summed(terms, 0, other)
 
 
-def greedy(psi: Array, n: int, chances: Array, level: int, answer: Array) -> None:
+def greedy(psi: Array, n: int, chances: Array, level: int, first: bool, answer: Array) -> None:
     """Twin: ``probabilities`` of components.maths.policies, ε-greedy."""
-    highest, equals = psi[0], 1
+    highest, equals, place = psi[0], 1, 0
     for a in range(1, n):
         if psi[a] > highest:
-            highest, equals = psi[a], 1
-        elif psi[a] == highest:
+            highest, equals, place = psi[a], 1, a
+        elif psi[a] == highest and not first:
             equals += 1
     rest, best = chances[level, 0], chances[level, 0] + chances[level, equals]
     for a in range(n):
-        answer[a] = best if psi[a] == highest else rest
+        answer[a] = best if (a == place if first else psi[a] == highest) else rest
 
 
-def think(
-    q: Array, begins: Array, counts: Array, chances: Array, row: int, own: int, other: int, believed: Array, psi: Array,
-    terms: Array,
+def reply(
+    q: Array, at: int, own: int, other: int, believed: Array, chances: Array, level: int, first: bool, drawn: bool,
+    answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
-    """ψ(s, ·) of a row, i·S + s, of her ``own`` actions against ``other`` ones.  Twin: ``LevelK.think``."""
+    """The policy of a player of ``own`` actions, who answers the forecast or draws of it; ``answer`` may be ``believed``.
+
+    Twin: ``LevelK._policy``."""
+    if not (drawn and level > 0):  # one of level 1 has counts, and expects
+        expect(q, at, own, other, believed, psi, terms)
+        greedy(psi, own, chances, level, first, answer)
+        return
+    for a in range(own):
+        mixed[a] = 0
+    for b in range(other):
+        for a in range(own):
+            psi[a] = q[at + a * other + b]
+        greedy(psi, own, chances, level, first, terms)
+        for a in range(own):
+            terms[a] = terms[a] * believed[b]
+            mixed[a] += terms[a]
+    for a in range(own):
+        answer[a] = mixed[a]
+
+
+def foresee(
+    q: Array, begins: Array, counts: Array, chances: Array, row: int, own: int, other: int, first: bool, drawn: bool,
+    believed: Array, psi: Array, terms: Array, mixed: Array,
+) -> None:  # fmt: skip
+    """p(b|s) of a row, i·S + s, for her ``own`` actions against ``other`` ones.  Twin: ``LevelK.foresee``."""
     k, cells = len(begins), own * other
     if k % 2 == 1:
         forecast(counts, row * other, other, believed)
@@ -113,20 +139,29 @@ def think(
         forecast(counts, row * own, own, believed)
     for j in range(k - 1):
         if (k - 1 - j) % 2 == 0:  # she, as he would model her
-            expect(q, begins[j] + row * cells, own, other, believed, psi, terms)
-            greedy(psi, own, chances, j, believed)
+            reply(
+                q, begins[j] + row * cells, own, other, believed, chances, j, first, drawn, believed, psi, terms, mixed
+            )
         else:
-            expect(q, begins[j] + row * cells, other, own, believed, psi, terms)
-            greedy(psi, other, chances, j, believed)
-    expect(q, begins[k - 1] + row * cells, own, other, believed, psi, terms)
+            reply(
+                q, begins[j] + row * cells, other, own, believed, chances, j, first, drawn, believed, psi, terms, mixed
+            )
 
 
 def update(
     q: Array, begin: int, row: int, after: int, own: int, other: int, a: int, b: int, r: float, gamma: float, on: bool,
-    step: float, believed: Array, psi: Array, terms: Array,
+    step: float, drawn: bool, w: float, believed: Array, psi: Array, terms: Array,
 ) -> None:  # fmt: skip
-    """One table of a player with ``own`` actions.  Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``."""
-    expect(q, begin + after * own * other, own, other, believed, psi, terms)
+    """One table of a player with ``own`` actions, whose target takes the forecast or a draw of it, by the uniform number w.
+
+    Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``."""
+    then = begin + after * own * other
+    if drawn:
+        o = inverted(believed, 0, other, w, terms)
+        for c in range(own):
+            psi[c] = q[then + c * other + o]
+    else:
+        expect(q, then, own, other, believed, psi, terms)
     value = psi[0]
     for c in range(1, own):
         value = max(value, psi[c])
@@ -136,11 +171,13 @@ def update(
 
 def learn(
     q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget: float, gamma: float, row: int, after: int,
-    at: int, own: int, other: int, a: int, b: int, r_a: float, r_b: float, on: bool, believed: Array, answer: Array, psi: Array,
-    terms: Array,
+    at: int, own: int, other: int, a: int, b: int, r_a: float, r_b: float, on: bool, first: bool, drawn: bool, w: Array, i: int,
+    believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """A move of hers and of his from a row to the one ``after``, from which there is something to come (``on``) or nothing;
-    forecasts are made ``at`` one of them.  Twin: ``LevelK.learn``."""
+    forecasts are made ``at`` one of them; ``w`` [k, R] are uniform numbers for the draws of each level, of replicate i.
+
+    Twin: ``LevelK.learn``."""
     k, cells = len(begins), own * other
     if k % 2 == 1:
         count(counts, row * other, other, b, forget, terms)
@@ -154,18 +191,25 @@ def learn(
         k - 1
     ):  # Algorithm 4.1, line 2, and line 3: what the next level expects, from the table just updated
         if (k - 1 - j) % 2 == 0:
-            update(q, begins[j], row, after, own, other, a, b, r_a, gamma, on, steps[j], believed, psi, terms)
-            expect(q, begins[j] + at * cells, own, other, answer, psi, terms)
-            greedy(psi, own, chances, j, answer)
+            update(
+                q, begins[j], row, after, own, other, a, b, r_a, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
+                terms,
+            )  # fmt: skip
+            reply(q, begins[j] + at * cells, own, other, answer, chances, j, first, drawn, answer, psi, terms, mixed)
             for c in range(own):
                 believed[c] = answer[c]
         else:
-            update(q, begins[j], row, after, other, own, b, a, r_b, gamma, on, steps[j], believed, psi, terms)
-            expect(q, begins[j] + at * cells, other, own, answer, psi, terms)
-            greedy(psi, other, chances, j, answer)
+            update(
+                q, begins[j], row, after, other, own, b, a, r_b, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
+                terms,
+            )  # fmt: skip
+            reply(q, begins[j] + at * cells, other, own, answer, chances, j, first, drawn, answer, psi, terms, mixed)
             for c in range(other):
                 believed[c] = answer[c]
-    update(q, begins[k - 1], row, after, own, other, a, b, r_a, gamma, on, steps[k - 1], believed, psi, terms)  # line 4
+    update(  # line 4
+        q, begins[k - 1], row, after, own, other, a, b, r_a, gamma, on, steps[k - 1], drawn and k > 1, w[k - 1, i], believed,
+        psi, terms,
+    )  # fmt: skip
 
 
-parts = (forecast, count, expect, greedy, think, update, learn)
+parts = (forecast, count, expect, greedy, reply, foresee, update, learn)

@@ -1,0 +1,42 @@
+"""Gallego's Table 4.1 as it was made: what its keys add up to."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import play
+
+from components.contracts.roles import Setting
+from components.maths.compiled import loops
+
+
+def played(epsilon, episodes, replicates, **keys):
+    """α₂ = 0.5, α₁ = 0.25: rewards [R, t]."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    game = component(
+        "dataset", "friend_or_foe_grid", episodes=episodes, horizon=100, counts="last_move", learns_from="ends"
+    ).load(None, setting)
+    game.attacker = component("attacker", "exponential_smoother", beta=0.75)
+    method = component(
+        "inference", "level_k", alpha=0.5, alpha_opponent=0.25, forecast="sampled", ties="first", epsilon_opponent=epsilon,
+        epsilon={"start": epsilon, "factor": 0.995, "every": 10}, **keys,
+    )  # fmt: skip
+    return play(game, method)[1].rewards
+
+
+def test_an_episode_is_worth_its_last_move():
+    rewards = played(0.5, 30, 10)
+    assert {float(r) for r in rewards.unique()} <= {49.0, -51.0, -1.0}
+    assert bool((rewards.std(1) > 0).all())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'")
+@pytest.mark.parametrize(("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)])
+def test_the_printed_means_and_spreads_come_out(epsilon, printed, sd):
+    rewards = played(epsilon, 15_000, 20, engine="compiled")[:, -3000:]
+    of_print = sd / 15_000**0.5  # 3,000 episodes of five seeds
+    ours = float(rewards.mean(1).std() / 20**0.5)
+    assert abs(float(rewards.mean()) - printed) < 3 * (of_print**2 + ours**2) ** 0.5
+    assert float(rewards.std()) == pytest.approx(sd, rel=0.1)
