@@ -40,6 +40,7 @@ from components.contracts.capabilities.sequences import (
 from components.contracts.capabilities.variational import (
     ArdWeights,
     BernoulliLayers,
+    ClassConditional,
     Decoder,
     DrawsWithDensity,
     Elbo,
@@ -85,6 +86,7 @@ CAPABILITIES: dict[str, type] = {
     "draws_with_density": DrawsWithDensity,
     "row_guide": RowGuide,
     "latent_variable": LatentVariable,
+    "class_conditional": ClassConditional,
     "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,
     "network": Network,
