@@ -16,7 +16,7 @@ def as_set(value: Any) -> set[str]:
 def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
     """Whether a model with these capabilities has what an inference method asks of it for a kind of problem."""
     first, instead = (own.facts.get(fact) or {} for fact in ("needs_by_kind", "instead_by_kind"))
-    ways = [as_set(first.get(kind))] + [as_set(instead[kind])] * (kind in instead)
+    ways = [as_set(first.get(kind)), *([as_set(instead[kind])] if kind in instead else [])]
     return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
 
 

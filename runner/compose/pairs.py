@@ -48,7 +48,7 @@ def _a(kind: str) -> str:
 
 def _serves(cls: type[Inference], kind: str, offered: frozenset[str]) -> bool:
     """Whether a model with these capabilities has what a class needs, whatever its configuration."""
-    ways = [cls.needs_by_kind.get(kind, frozenset())] + [own for k, own in cls.instead_by_kind.items() if k == kind]
+    ways = [cls.needs_by_kind.get(kind, frozenset()), *(own for k, own in cls.instead_by_kind.items() if k == kind)]
     return cls.needs <= offered and any(way <= offered for way in ways)
 
 

@@ -190,7 +190,7 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class ClassConditional(LatentVariable[Batch], Protocol):
-    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y that each has, which guides and densities are given."""
+    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and densities are given."""
 
     @property
     def log_share(self) -> Tensor: ...  # log p(y) [C]

@@ -86,8 +86,8 @@ def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
 
 
 def proposed(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S, B]; m, s [B, D] of the guide,
-    noise [S, B, D] ~ N(0, I).  No gradient.
+    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S, B]; m, s [B, D] of the
+    guide, noise [S, B, D] ~ N(0, I).  No gradient.
 
     α_k = S_k / S, the shares drawn exactly.
 
