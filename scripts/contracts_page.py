@@ -79,9 +79,10 @@ def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for base in reversed(cls.__mro__):
         found |= {k: v for k, v in vars(base).items() if isinstance(v, frozenset)}
-        by_kind = vars(base).get("needs_by_kind") or {}
-        if by_kind:
-            found["needs_by_kind"] = frozenset().union(*by_kind.values())
+        for fact in ("needs_by_kind", "instead_by_kind"):
+            by_kind = vars(base).get(fact) or {}
+            if by_kind:
+                found[fact] = frozenset().union(*by_kind.values())
     return found
 
 
@@ -111,7 +112,13 @@ def page() -> str:
         for node, source in classes(path):
             word = words.get(node.name)
             needing = (
-                sorted({n for fact in ("needs", "needs_by_kind") for n in users(fact, "inference", word)})
+                sorted(
+                    {
+                        n
+                        for fact in ("needs", "needs_by_kind", "instead_by_kind")
+                        for n in users(fact, "inference", word)
+                    }
+                )
                 if word
                 else []
             )

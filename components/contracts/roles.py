@@ -160,6 +160,7 @@ class Inference(Component, Generic[M, P, B, S]):
     sees: ClassVar[Sees] = "minibatch"  # what a step is shown
     needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # or, in their place, these, of a model that has them
     gives: ClassVar[frozenset[str]]  # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that it keeps of one kind of problem besides
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})  # kinds of problems all of whose
@@ -178,9 +179,11 @@ class Inference(Component, Generic[M, P, B, S]):
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
         return {}
 
-    def needed(self, kind: Kind) -> frozenset[str]:
-        """Capabilities that the model must offer for a problem of a kind, as this method is configured."""
-        return self.needs | self.needs_by_kind.get(kind, frozenset()) | self.asked_by_keys().keys()
+    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Capabilities that the model, which offers these, must offer for a problem of a kind, as this method is configured."""
+        instead = self.instead_by_kind.get(kind)
+        of_kind = self.needs_by_kind.get(kind, frozenset()) if instead is None or not instead <= offered else instead
+        return self.needs | of_kind | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")

@@ -13,9 +13,11 @@ def as_set(value: Any) -> set[str]:
     return set(value) if isinstance(value, set | list | tuple | frozenset) else {value} if value else set()
 
 
-def _asked(own: Declared, kind: str) -> set[str]:
-    """The capabilities that an inference method asks of a model for a kind of problem."""
-    return as_set(own.facts.get("needs")) | as_set((own.facts.get("needs_by_kind") or {}).get(kind))
+def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
+    """Whether a model with these capabilities has what an inference method asks of it for a kind of problem."""
+    first, instead = (own.facts.get(fact) or {} for fact in ("needs_by_kind", "instead_by_kind"))
+    ways = [as_set(first.get(kind)), *([as_set(instead[kind])] if kind in instead else [])]
+    return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
 
 
 def _fits(parts: dict[str, Declared]) -> bool:
@@ -38,7 +40,7 @@ def _fits(parts: dict[str, Declared]) -> bool:
         return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(dataset.facts.get("simulates"))
     if model and inference:
         offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_asked(inference, kind) <= offered for kind in shared)
+        return any(_serves(inference, kind, offered) for kind in shared)
     return bool(shared) and (attacker is None or dataset is not None)
 
 

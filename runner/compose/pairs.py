@@ -46,9 +46,10 @@ def _a(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _needed(cls: type[Inference], kind: str) -> frozenset[str]:
-    """What a class needs of a model, whatever its configuration."""
-    return cls.needs | cls.needs_by_kind.get(kind, frozenset())
+def _serves(cls: type[Inference], kind: str, offered: frozenset[str]) -> bool:
+    """Whether a model with these capabilities has what a class needs, whatever its configuration."""
+    ways = [cls.needs_by_kind.get(kind, frozenset()), *(own for k, own in cls.instead_by_kind.items() if k == kind)]
+    return cls.needs <= offered and any(way <= offered for way in ways)
 
 
 def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
@@ -118,12 +119,12 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     kind, offered = dataset.kind, model.offered()
 
     def fitting() -> str:  # a list that imports every method: for a complaint alone
-        names = _fitting(Inference, lambda i: kind in i.kinds and _needed(i, kind) <= offered)
+        names = _fitting(Inference, lambda i: kind in i.kinds and _serves(i, kind, offered))
         return f"inference that fits model={model.name}: {_listed(names)}"
 
     if kind not in inference.kinds:
         raise ConfigError(f"inference={inference.name} has no use for {_a(kind)} problem; {fitting()}")
-    lacks = inference.needs - offered or inference.needed(kind) - offered
+    lacks = inference.needs - offered or inference.needed(kind, offered) - offered
     if not lacks:
         return
     where = {capability: model.offers_where[capability] for capability in lacks if capability in model.offers_where}
@@ -136,7 +137,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         values = dict(inference)
         told = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
         who = " and ".join(f"inference.{key}={value}" for key, value in told.items())
-        names = _listed(_models_with(inference.needed(kind), dataset))
+        names = _listed(_models_with(inference.needed(kind, offered), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
     raise ConfigError(f"inference={inference.name} needs {lacked}; {fitting()}")
 

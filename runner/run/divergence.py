@@ -14,7 +14,7 @@ from components.trouble import NumericalTrouble
 from runner.record.checks import combined
 from runner.run.scores import Scores
 
-WATCHED = ("elbo", "loss", "log_likelihood", "log_joint")  # information that must stay finite
+WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")  # information that must stay finite
 
 
 @contextmanager

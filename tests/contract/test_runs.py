@@ -44,7 +44,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     assert problem.kind == job.dataset.kind
     built = job.model.build(problem, rng)
     assert missing(built, job.model.offered()) == [], "a model does not offer what it says"
-    assert missing(built, inference.needed(problem.kind)) == []
+    assert missing(built, inference.needed(problem.kind, job.model.offered())) == []
 
     state = inference.init(built, problem, rng)
     seen = list(problem.batches(inference.sees, rng, 0, STEPS))

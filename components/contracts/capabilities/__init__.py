@@ -40,6 +40,7 @@ from components.contracts.capabilities.sequences import (
 from components.contracts.capabilities.variational import (
     ArdWeights,
     BernoulliLayers,
+    ClassConditional,
     Decoder,
     DrawsWithDensity,
     DrawsWithDerivative,
@@ -87,6 +88,7 @@ CAPABILITIES: dict[str, type] = {
     "draws_with_derivative": DrawsWithDerivative,
     "row_guide": RowGuide,
     "latent_variable": LatentVariable,
+    "class_conditional": ClassConditional,
     "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,
     "network": Network,

@@ -202,6 +202,14 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
+class ClassConditional(LatentVariable[Batch], Protocol):
+    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and densities are given."""
+
+    @property
+    def log_share(self) -> Tensor: ...  # log p(y) [C]
+
+
+@runtime_checkable
 class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
     """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l], of which the guide draws each given the one
     below: q(z|x) = Π_l Π_d Bernoulli(z_ld | sigmoid(α_ld)), α_1 a function of x, α_l of z_{l−1}.

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import Pathwise
+from components.contracts.capabilities import ClassConditional, Pathwise
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import OF_DRAWS, Sampled, started, training_data
 from components.inference.point.descent import Descent, optimizer_of
+from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters
 from components.inference.refined.kernels import Kernel, KernelStep
 from components.inference.refined.path import Entropy, Refinement
@@ -27,6 +28,7 @@ from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.maths.optimizers import Optimizer
+from components.metrics.evidence.held_out import Proposal
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import RefinedPosterior
 from components.problems.unlabelled import Unlabelled
@@ -56,7 +58,8 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     Of parameters θ q_0 is N(m, L Lᵀ), or a point; z [S, 1, P].  The posterior is draws of θ_T, always of the same noise.  Of
     rows q_0 is the encoder of the model, z [S, B, D]; decoder and encoder learn from one objective, and held-out rows are
     weighed by N(m_T(x), diag s(x)²), whose mean is that of q_0 after the steps without noise: a density, so that weights are
-    honest.
+    honest.  Of rows given their class the same with q_0(z|x, y); classes are predicted by p(y) p(x|y), ``draws`` importance
+    samples of each, from that density or, blind to the training, from a ``proposal`` around a Laplace fit.
     Info: the objective for the whole data set in nats, its two terms, η, the norm of ∇/N.
 
     Raises:
@@ -73,10 +76,11 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         "sequence": frozenset({"log_joint", "forecasts_series"}),
         "unlabelled": frozenset({"latent_variable"}),
     }
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"class_conditional"})}
     gives: ClassVar[frozenset[str]] = frozenset()
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": OF_DRAWS | {"analyses"},
-        "supervised": OF_DRAWS | {"analyses"},
+        "supervised": OF_DRAWS | {"analyses"},  # of parameters; classes by latent variables are predicted alone
         "sequence": OF_DRAWS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
@@ -102,6 +106,9 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
+    proposal: Proposal
+
+    before: ClassVar[dict[str, Any]] = {"proposal": "laplace"}  # of labelled rows, which had no vis
 
     @model_validator(mode="after")
     def _fit(self) -> VIS:
@@ -138,7 +145,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
 
     # ---- training ----------------------------------------------------------------------------------------------------
     def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
-        if isinstance(problem, Unlabelled):
+        if isinstance(problem, Unlabelled) or isinstance(model, ClassConditional):
             sampler = StepSize(self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim))
             return RefiningRows(module=model, sampler=sampler, optimizer=self._optimizer(model, sampler))
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
@@ -193,11 +200,14 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         return state, info | {"grad_norm": norm}
 
     # ---- inference ---------------------------------------------------------------------------------------------------
-    def posterior(self, state: Refining) -> RefinedPosterior | LatentPosterior:
+    def posterior(self, state: Refining) -> RefinedPosterior | LatentPosterior | ClassPosterior:
         with torch.no_grad():
             eta = state.sampler.eta.clone()
             if isinstance(state, RefiningRows):
-                return LatentPosterior(refined_guide(state.module, eta, self._last))
+                guide = refined_guide(state.module, eta, self._last)
+                if isinstance(state.module, ClassConditional):
+                    return ClassPosterior(guide, state.module.log_share, self.proposal, self.draws)
+                return LatentPosterior(guide)
             assert isinstance(state, RefiningParameters)
             return self._draws(state, eta)
 

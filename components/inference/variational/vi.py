@@ -78,8 +78,8 @@ class VI(Inference[LogRatio[RowBatch] | Elbo, Unlabelled | Supervised, RowBatch,
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
-    def needed(self, kind: Kind) -> frozenset[str]:
-        return super().needed(kind) | self.gradient.needs
+    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
+        return super().needed(kind, offered) | self.gradient.needs
 
     def init(
         self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng

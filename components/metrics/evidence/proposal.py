@@ -85,21 +85,30 @@ def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
     ]
 
 
-def log_weights(target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator) -> Tensor:
-    """log p(x, z_s) − log Σ_k α_k q_k(z_s) of z from a mixture with so many samples of each part, [S, B]; m, s [B, D] of the
-    guide.
+def proposed(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S, B]; m, s [B, D] of the
+    guide, noise [S, B, D] ~ N(0, I).  No gradient.
 
-    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by
-    sup p(x|z) / α_3 where there is one.  α_k = S_k / S, the shares drawn exactly.
+    α_k = S_k / S, the shares drawn exactly.
 
     Source: Hesterberg (1995), section 4 (defensive mixtures); Owen and Zhou (2000), section 4 (shares drawn exactly)."""
-    counts = [0, round(GUIDE * n_samples), math.ceil(PRIOR * n_samples)]
-    counts[0] = n_samples - sum(counts)
+    S = len(noise)
+    counts = [0, round(GUIDE * S), math.ceil(PRIOR * S)]
+    counts[0] = S - sum(counts)
     parts = [(part, n) for part, n in zip(components(target, m, s), counts, strict=True) if n > 0]
     with torch.no_grad():
-        noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
         draws = noise.split([n for _, n in parts])
         z = torch.cat([part.moved(own) for (part, _), own in zip(parts, draws, strict=True)])
-        each = [part.log_prob(z) + math.log(n / n_samples) for part, n in parts]
-        joint = torch.cat([target(some) for some in z.split(AT_ONCE)])
-        return joint - torch.stack(each).logsumexp(0)
+        each = [part.log_prob(z) + math.log(n / S) for part, n in parts]
+        return z, torch.stack(each).logsumexp(0)
+
+
+def log_weights(target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator) -> Tensor:
+    """log p(x, z_s) − log q(z_s) of z that are ``proposed``, [S, B]; m, s [B, D] of the guide.
+
+    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by
+    sup p(x|z) / α_3 where there is one."""
+    noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
+    z, log_q = proposed(target, m, s, noise)
+    with torch.no_grad():
+        return torch.cat([target(some) for some in z.split(AT_ONCE)]) - log_q

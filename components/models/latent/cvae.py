@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -15,6 +16,8 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.metrics.evidence.held_out import Proposal
+from components.metrics.evidence.proposal import proposed
 from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel
 from components.models.latent.perceptron import Perceptron
@@ -25,13 +28,19 @@ from components.trouble import Misfit
 
 
 def class_evidence(
-    guide: LatentVariable[Batch], x: Tensor, n_classes: int, n_samples: int, generator: torch.Generator
+    guide: LatentVariable[Batch],
+    x: Tensor,
+    n_classes: int,
+    n_samples: int,
+    generator: torch.Generator,
+    proposal: Proposal = "guide",
 ) -> Tensor:
-    """log p(x_b | y = c) by S importance samples z ~ q(z|x_b, c) of each class, [B, C].
+    """log p(x_b | y = c) by S importance samples z ~ q of each class, [B, C].
 
-        p̂(x|y) = S⁻¹ Σ_s p(x|y, z_s) p(z_s) / q(z_s|x, y)
+        p̂(x|y) = S⁻¹ Σ_s p(x|y, z_s) p(z_s) / q(z_s)
 
-    The same noise for all classes.
+    q is the guide's q(z|x_b, c), or a mixture around a Laplace fit to p(z|x_b, c), which knows no training.  The same noise for
+    all classes.  Differentiable in x; of what is fitted z stands still, and the gradient is Σ_s w̃_s ∇_x log p(x|y, z_s).
 
     Source: Gallego (2021), eq. (2.15), which lacks p(z)/q(z|x, y)."""
     found = []
@@ -41,8 +50,14 @@ def class_evidence(
         m, s = guide.encode(batch)
         if c == 0:
             noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device)
-        z = m + s * noise.to(m.device)
-        found.append((guide.log_joint(batch, z) - guide.log_q(batch, z)).logsumexp(0) - math.log(n_samples))
+            noise = noise.to(m.device)
+        if proposal == "laplace":
+            fixed = Batch(x.detach(), y, batch.mask, 1.0)
+            z, log_q = proposed(partial(guide.log_joint, fixed), m.detach(), s.detach(), noise)
+        else:
+            z = m + s * noise
+            log_q = guide.log_q(batch, z)
+        found.append((guide.log_joint(batch, z) - log_q).logsumexp(0) - math.log(n_samples))
     return torch.stack(found, -1)
 
 
@@ -103,7 +118,7 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "latent_variable", "pathwise", "normal_noise", "location_scale"}
+        {"class_conditional", "elbo", "latent_variable", "pathwise", "normal_noise", "location_scale"}
     )
 
     latent_dim: PositiveInt

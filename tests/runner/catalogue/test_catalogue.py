@@ -160,7 +160,18 @@ def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)
     assert set(own.fields) == cls.yaml_keys() - {"name"}
     assert own.holds == held_roles(cls)
-    for fact in ("kind", "target", "kinds", "targets", "needs", "needs_by_kind", "offers", "shares", "action"):
+    for fact in (
+        "kind",
+        "target",
+        "kinds",
+        "targets",
+        "needs",
+        "needs_by_kind",
+        "instead_by_kind",
+        "offers",
+        "shares",
+        "action",
+    ):
         if own.facts.get(fact) is not None:
             assert own.facts[fact] == getattr(cls, fact), fact
 
@@ -249,7 +260,9 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
         return dataset.kind in model.kinds and target and values and model.assumes <= dataset.simulates
     offered = model.offers | model.offers_where.keys()
     shared = model.kinds & inference.kinds
-    return any(inference.needs | inference.needs_by_kind.get(kind, frozenset()) <= offered for kind in shared)
+    ways = [inference.needs_by_kind.get(kind, frozenset()) for kind in shared]
+    ways += [way for kind, way in inference.instead_by_kind.items() if kind in shared]
+    return any(inference.needs | way <= offered for way in ways)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,9 @@ MISTAKES = [
     ([*UIVI, "inference.target_acceptance=1"], "inference.target_acceptance=1: out of range, must be < 1"),
     (["+experiment=digits_fgsm", "model=irf", "inference=sivi"], "inference=sivi needs log_joint, which model=irf lacks; "
      "inference that fits model=irf: fit"),
+    (["+experiment=cvae_vis", "inference=hmc"], "inference=hmc needs log_joint, which model=cvae lacks; inference that fits "
+     "model=cvae: dsvi, gradient_variance, lbfgs, vi, vis"),
+    (["+experiment=cvae_vis", "inference.proposal=prior"], "inference.proposal=prior: not one of guide | laplace"),
     (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
      "that fits model=dvae: gradient_variance, vi"),
     (["+experiment=dvae_digits", "dataset.proposal=laplace"], "dataset.proposal=laplace needs latent_variable, which "

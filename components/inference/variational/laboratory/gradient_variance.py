@@ -105,9 +105,9 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
                 raise ValueError(f"{key}: {values} must increase")
         return self
 
-    def needed(self, kind: Kind) -> frozenset[str]:
+    def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
         own = frozenset() if self.train.made() else frozenset().union(*(g.needs for g in self.gradients))
-        return super().needed(kind) | self.train.needed(kind) | own
+        return super().needed(kind, offered) | self.train.needed(kind, offered) | own
 
     def made(self) -> frozenset[str]:
         return self.train.made()

@@ -1,0 +1,38 @@
+"""Classes of rows by Bayes' rule, through latent variables that were refined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.metrics.evidence.held_out import Proposal
+from components.models.latent.cvae import class_evidence
+from components.posteriors.draws import hold
+
+
+@dataclass(frozen=True)
+class ClassPosterior:
+    """p(y|x) ∝ p(y) p̂(x|y), p̂ by importance samples of each class from a proposal whose density is known.
+
+    Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes classifier)."""
+
+    guide: LatentVariable[Batch]  # q(z|x, y), refined or not
+    log_share: Tensor  # log p(y) [C]
+    proposal: Proposal
+    n_predict: int
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
+        """p(y*|x*) at x [B, …]; one draw of importance samples, so that S = 1."""
+        C = len(self.log_share)
+        evidence = class_evidence(self.guide, x, C, self.n_predict, generator, self.proposal)
+        return Categorical((evidence + self.log_share)[None, :, None])
+
+    def some(self, n: int, generator: torch.Generator | None) -> Predicts:
+        """n importance samples of each class: new ones, or always the same without a generator."""
+        return hold(replace(self, n_predict=n), generator)

@@ -1,0 +1,109 @@
+"""Variationally inferred sampling of latent variables of labelled rows: training as a literal sum, classes by Bayes' rule."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from class_rows import C, N, built, by_quadrature, problem
+from configured import component
+from contract.only import only
+from refined_targets import F64, composed, vis
+
+from components.contracts.capabilities import CAPABILITIES
+from components.inference.refined.by_class import ClassPosterior
+from runner.run.rng import Streams
+
+KEYS = {"kernel": "sgd", "entropy": "initial", "refine_steps": 2, "eta": 0.1}
+
+
+def shares() -> torch.Tensor:
+    """p(y) [C]."""
+    return (torch.bincount(problem().train.y[:, 0], minlength=C) + 1).double() / (N + C)
+
+
+def after(inference, module, steps):
+    """State and last info of an inference of this module."""
+    rng, info = Streams(0), {}
+    state = inference.init(module, problem(), rng)
+    for _, batch in problem().batches(inference.sees, rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+    return state, info
+
+
+def test_without_steps_it_is_the_conditional_auto_encoder_draw_for_draw():
+    (known, of_vi), (state, info) = (
+        after(composed(name, n_samples=3, lr=0.01, **keys), built(), 5)
+        for name, keys in (("vi", {}), ("vis", {"refine_steps": 0}))
+    )
+    assert {key: info[key] for key in ("elbo", "grad_norm")} == {key: of_vi[key] for key in ("elbo", "grad_norm")}
+    assert all(torch.equal(a, b) for a, b in zip(known.module.parameters(), state.module.parameters(), strict=True))
+
+
+def test_the_objective_of_refined_draws_is_a_literal_sum():
+    module, batch, S = built(2), problem().train, 4
+    _, info = after(vis(**KEYS, n_samples=S, lr=1e-30, optimizer="sgd"), module, 1)
+    y = torch.nn.functional.one_hot(batch.y[:, 0], C).double()
+
+    def log_joint(z: torch.Tensor) -> torch.Tensor:  # log p(x|z, y) + log p(z) [S, N]
+        logits = module.generative.network(torch.cat([z, y.expand(S, -1, -1)], -1))
+        normal = torch.distributions.Normal(torch.zeros(2, dtype=F64), 1.0).log_prob(z)
+        return torch.distributions.Bernoulli(logits=logits).log_prob(batch.x).sum(-1) + normal.sum(-1)
+
+    m, s = (value.detach() for value in module.guide(torch.cat([batch.x, y], 1)))
+    z = m + s * torch.randn(S, N, 2, generator=Streams(0).noise, dtype=F64)
+    for _ in range(2):
+        z = z.detach().requires_grad_()
+        z = z + 0.1 * torch.autograd.grad(log_joint(z).sum(), z)[0]
+    entropy = (0.5 * (2 * math.pi * math.e * s.square()).log()).sum()
+    torch.testing.assert_close(info["log_joint"], log_joint(z).mean(0).sum().detach())
+    torch.testing.assert_close(info["entropy"], entropy)
+
+
+@pytest.mark.parametrize("proposal", ["guide", "laplace"])
+def test_classes_follow_from_evidence_however_far_the_guide_was_refined(proposal):
+    """T changes where draws are made, never what they are weighed for."""
+    module, x = built(), problem().test.x
+    joint = by_quadrature(module).exp() * shares()
+    for infer_steps in (0, 3):
+        inference = vis(**KEYS, infer_steps=infer_steps, draws=4_000, proposal=proposal)
+        state, _ = after(inference, module, 0)
+        posterior = inference.posterior(state)
+        assert isinstance(posterior, ClassPosterior)
+        with torch.no_grad():
+            probs = posterior.predict(x, Streams(0).noise).probs[:, 0]
+        torch.testing.assert_close(probs, joint / joint.sum(1, keepdim=True), rtol=0, atol=0.05)
+
+
+def test_what_an_attack_follows_is_the_gradient_of_the_evidence():
+    module = built()
+    inference = vis(**KEYS, draws=4_000)
+    x = problem().test.x.clone().requires_grad_()
+    state, _ = after(inference, module, 0)
+    log_probs = inference.posterior(state).predict(x, Streams(0).noise).log_probs[:, 0]  # [N, C]
+    (found,) = torch.autograd.grad(log_probs[:, 0].sum(), x)
+    z = torch.linspace(-9, 9, 2_001, dtype=F64)[:, None, None].expand(-1, N, 1)
+    moved = problem().test.x.clone().requires_grad_()
+    evidence = []
+    for y in torch.eye(C, dtype=F64):
+        logits = module.generative.network(torch.cat([z, y.expand(*z.shape[:2], C)], -1))
+        likelihood = (moved * logits - torch.nn.functional.softplus(logits)).sum(-1)
+        evidence.append((likelihood - 0.5 * z[..., 0].square()).logsumexp(0))
+    exact = (torch.stack(evidence, -1) + shares().log()).log_softmax(-1)
+    (wanted,) = torch.autograd.grad(exact[:, 0].sum(), moved)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0.1)
+    assert float(wanted.abs().max()) > 0.5
+
+
+def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
+    model = component("model", "cvae", latent_dim=2, widths=[16])
+    inference = vis(refine_steps=2, eta=0.01, lr=0.02, entropy="joint", learn_eta=True, draws=50)
+    assert inference.needed("supervised", model.offered()) == {"class_conditional"}
+    assert inference.needed("supervised") == {"log_joint", "theta_predictive"}
+    of_many, rng = problem(120), Streams(0)
+    stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
+    state = inference.init(stub, of_many, rng)
+    for _, batch in of_many.batches(inference.sees, rng, 0, 150):
+        state, _ = inference.step(state, batch, rng)
+    assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75
