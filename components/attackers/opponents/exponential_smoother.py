@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -19,16 +19,19 @@ from components.trouble import Misfit
 class ExponentialSmoother(Opponent[Tensor]):
     """An adversary who smooths her past choices and puts the positive reward where she is least expected.
 
-    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, ties broken at random.  He
-    sees only which of the K targets she takes; a move that takes none tells him nothing.  State: p [R, K].
+    p := βp + (1 − β)a with a one-hot, p = (1/K, …, 1/K) at the start; b = argmin_i p_i, ties broken at random, or the
+    first of them taken (the released code; of two smoothers both then do the same, as Gallego 4.4.2 has it).  He sees
+    only which of the K targets she takes; a move that takes none tells him nothing.  State: p [R, K].
 
     Raises Misfit where his actions are not the targets.
 
     Source: Gallego (2021), section 4.4.1."""
 
     knowledge: ClassVar[Knowledge] = "black box"
+    before: ClassVar[dict[str, object]] = {"ties": "random"}
 
     beta: Annotated[float, Field(gt=0, lt=1)]
+    ties: Literal["random", "first"]
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         """p [R, K] before the first episode."""
@@ -44,7 +47,7 @@ class ExponentialSmoother(Opponent[Tensor]):
         least = state == state.amin(-1, keepdim=True)
         # Equal estimates get different uniform numbers; all the others are out of the draw.
         u = torch.rand(state.shape, generator=rng.attack, device=state.device, dtype=state.dtype)
-        return torch.where(least, u, 2.0).argmin(-1)
+        return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:
         """p after what she took; what he did himself and what he got do not matter to him."""

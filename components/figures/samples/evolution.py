@@ -57,7 +57,7 @@ def evolution(
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
-    if len(metrics) == 1 and len(handles) > BESIDE:  # beside a single panel they would leave it no room
+    if len(metrics) == 1 and (band or len(handles) > BESIDE):  # beside a single panel they would leave it no room
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     else:

@@ -54,6 +54,12 @@ def test_ties_are_broken_evenly():
     assert abs(share - 0.5) < 4 * (0.25 / n) ** 0.5
 
 
+def test_the_first_of_equal_estimates_is_taken_on_request():
+    state = torch.tensor([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]], dtype=torch.float64)
+    for seed in range(5):
+        assert smoother(ties="first").act(state, None, Streams(seed)).tolist() == [1, 0]
+
+
 def test_he_draws_from_the_attack_stream_alone():
     rng, untouched = Streams(0), Streams(0)
     smoother().act(torch.full((4, 2), 0.5), None, rng)

@@ -33,6 +33,7 @@ NAMES = {"three targets": "friend_or_foe", "ends of the room": "friend_or_foe_gr
          "matrix with memory": "iterated_matrix", "chicken": "iterated_matrix"}  # fmt: skip
 OPPONENTS = {
     "smoother": ("exponential_smoother", {}),
+    "first": ("exponential_smoother", {"ties": "first"}),
     "mixed": ("fixed_policy", {"plays": "random"}),
     "tit for tat": ("tit_for_tat", {"forgives": 0.1, "errs": 0.05}),
 }

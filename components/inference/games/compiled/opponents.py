@@ -27,13 +27,14 @@ class Adversary(NamedTuple):
     p: Array  # [R·B] of a smoother his estimates, of a fixed policy its probabilities
     means: Array  # [R] long: what tit for tat means to do
     smooths: Array  # [2] β and 1 − β, in the type of the estimates
-    odds: Array  # [2] that tit for tat forgives, and that he errs
+    odds: Array  # [2] that tit for tat forgives, and that he errs; of a smoother, 1 where the first of equal estimates is taken
 
 
 def _of_smoother(opponent: ExponentialSmoother, state: Tensor) -> Adversary:
     p = state.view(-1).numpy()
     smooths = np.array([opponent.beta, 1 - opponent.beta]).astype(p.dtype)
-    return Adversary(SMOOTHER, p, np.empty(0, np.int64), smooths, np.zeros(2))
+    odds = np.array([float(opponent.ties == "first"), 0.0])
+    return Adversary(SMOOTHER, p, np.empty(0, np.int64), smooths, odds)
 
 
 def _of_fixed(opponent: FixedPolicy, state: Tensor) -> Adversary:
@@ -78,8 +79,9 @@ def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Ar
         meant = 0 if u[i] < odds[0] else means[i]
         return 1 - meant if u[len(means) + i] < odds[1] else meant
     at, place = i * n, 0
-    for b in range(1, n):  # of equal estimates the one with the least number drawn
-        if p[at + b] < p[at + place] or (p[at + b] == p[at + place] and u[at + b] < u[at + place]):
+    for b in range(1, n):  # of equal estimates the first, or the one with the least number drawn
+        equal = p[at + b] == p[at + place] and odds[0] == 0
+        if p[at + b] < p[at + place] or (equal and u[at + b] < u[at + place]):
             place = b
     return place
 
