@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 PolicyName = Literal["epsilon_greedy", "softmax"]
-Ties = Literal["shared", "first"]
+Ties = Literal["shared", "first", "last"]
 
 
 def probabilities(
     values: Tensor, policy: PolicyName, epsilon: float, temperature: float, ties: Ties = "shared"
 ) -> Tensor:
     """Probability of each action given its expected value ψ [..., A]; ε-greedy shares 1 − ε among equal maxima, or gives it
-    to the first of them (``ties``).
+    to the first or the last of them (``ties``).
 
     ε-greedy: p = (1 − ε) 1[ψ = max ψ] / #maxima + ε/A;  softmax: p ∝ exp(ψ / temperature).  Gallego writes "proportional
     to Q(s, a)", which negative values rule out and the name softmax contradicts; his code takes exp(Q), as we do.
@@ -26,6 +26,8 @@ def probabilities(
     highest = values == values.amax(-1, keepdim=True)
     if ties == "first":
         highest = highest & (highest.cumsum(-1) == 1)
+    if ties == "last":
+        highest = highest & (highest.cumsum(-1) == highest.sum(-1, keepdim=True))
     best = highest.to(values.dtype)
     return best * ((1 - epsilon) / best.sum(-1, keepdim=True)) + epsilon / values.shape[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -43,8 +43,9 @@ class LevelK(Compilable[Hierarchy]):
     taken here, at s', where Q₂ is maximised; ``forecast_at=current`` takes it at s, as the released code does.  With
     ``forecast=sampled`` players of levels j > 1 answer one draw of the other's action, as there: their targets are
     max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first``
-    the first of equally good actions is taken, as there: in a room that is learnt of at its ends alone (Table 4.1) she walks
-    up, and else about.  Where s' ends the episode there is nothing to come.  k = 1 is FPQ-learning.  Tables
+    the first of equally good actions is taken, as there (``last`` where that code numbers them the other way round): in a room
+    that is learnt of at its ends alone (Table 4.1) she walks up, and else about.  Where s' ends the episode there is nothing to
+    come.  k = 1 is FPQ-learning.  Tables
     [R, S, own, other].  Each of several opponents is modelled as if he faced her alone; the forecasts multiply.
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
@@ -170,5 +171,5 @@ class LevelK(Compilable[Hierarchy]):
         alphas = (*(self.alpha_opponent for _ in below), self.alpha)
         epsilons = (*(explored(self.epsilon_opponent, episode, j) for j in below), explored(self.epsilon, episode))
         at_next = self.forecast_at == "next"
-        first, drawn = self.ties == "first", self.forecast == "sampled"
-        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end, first, drawn)
+        ties, drawn = get_args(Ties).index(self.ties), self.forecast == "sampled"
+        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end, ties, drawn)

@@ -59,6 +59,7 @@ MAKERS = {
         {"level": 3, "forecast": "sampled", "forecast_at": "current", "epsilon_opponent": 0.4},
     ),
     "level 3 first": ("level_k", {"level": 3, "ties": "first", "epsilon": 0.0}),
+    "level 1 last": ("level_k", {"level": 1, "ties": "last", "epsilon": 0.0}),
     "level 4": ("level_k", {"level": 4, "forecast_at": "current", "alpha": 1.0}),
 }
 

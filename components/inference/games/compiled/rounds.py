@@ -19,13 +19,13 @@ def weighing(actions: int, noticed: int) -> Callable[..., Any]:
 
     def weigh(
         q: Array, begins: Array, counts: Array, chances: Array, states: int, s: Array, live: Array, policy: Array,
-        first: bool, drawn: bool, believed: Array, psi: Array, terms: Array, mixed: Array,
+        ties: int, drawn: bool, believed: Array, psi: Array, terms: Array, mixed: Array,
     ) -> None:  # fmt: skip
         top = begins[len(begins) - 1]
         for i in range(len(s)):
             if live[i]:
                 row = i * states + s[i]
-                foresee(q, begins, counts, chances, row, actions, noticed, first, drawn, believed, psi, terms, mixed)
+                foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
                 expect(q, top + row * actions * noticed, actions, noticed, believed, psi, terms)
                 for a in range(actions):
                     policy[i, a] = psi[a]
@@ -47,7 +47,7 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
         s: Array, live: Array, total: Array, tally: Array,  # where the episode stands
         u: Array, v: Array, w: Array, policy: Array,  # uniforms of hers, of his and of draws; her policy where it is given
         believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,  # room
-        first_tie: bool, drawn: bool, given: bool, at_next: bool, bootstraps_ends: bool, goes_on: bool, last_alone: bool,
+        ties: int, drawn: bool, given: bool, at_next: bool, bootstraps_ends: bool, goes_on: bool, last_alone: bool,
         ends_alone: bool,
     ) -> None:  # fmt: skip
         k, states, forget, gamma = len(begins), len(ends), forget_gamma[0], forget_gamma[1]
@@ -60,11 +60,9 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                 for c in range(actions):
                     answer[c] = policy[i, c]
             else:
-                foresee(
-                    q, begins, counts, chances, row, actions, noticed, first_tie, drawn, believed, psi, terms, mixed
-                )
+                foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
                 top = begins[k - 1] + row * actions * noticed
-                reply(q, top, actions, noticed, believed, chances, k - 1, first_tie, drawn, answer, psi, terms, mixed)
+                reply(q, top, actions, noticed, believed, chances, k - 1, ties, drawn, answer, psi, terms, mixed)
             a = inverted(answer, 0, actions, u[i], terms)
             b = chooses(who, p, threats, means, odds, i, v, terms)
             looked = s[i] * actions + a
@@ -77,7 +75,7 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                 at, on = (then if at_next else row), goes_on and (bootstraps_ends or not done)
                 learn(
                     q, begins, counts, chances, steps, forget, gamma, row, then, at, actions, noticed, a,
-                    b if noticed > 1 else 0, r_a, r_b, on, first_tie, drawn, w, i, believed, answer, psi, terms, mixed,
+                    b if noticed > 1 else 0, r_a, r_b, on, ties, drawn, w, i, believed, answer, psi, terms, mixed,
                 )  # fmt: skip
             first = last_alone or tally[2, i] == 0
             for m in range(3):

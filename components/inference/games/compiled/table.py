@@ -119,11 +119,11 @@ class CompiledTable:
             for draws in self.w[1:] if known.drawn else ():
                 draws.uniform_(generator=rng.noise)
             if temperature is not None:
-                self.weigh(*her, len(told.ends), s, live, self.policy.numpy(), known.first, known.drawn, *self.room[1:])
+                self.weigh(*her, len(told.ends), s, live, self.policy.numpy(), known.ties, known.drawn, *self.room[1:])
                 policy = torch.softmax(self.policy / temperature, -1).numpy()
             self.move(
                 *her, steps, forget_gamma, *he, *told, s, live, self.total, self.tally, u, v, w, policy, *self.room,
-                known.first, known.drawn, given, known.at_next, known.bootstraps_ends,
+                known.ties, known.drawn, given, known.at_next, known.bootstraps_ends,
                 bootstraps_horizon or left > 0 or environment.continuing, self.game.counts == "last_move", ends_alone,
             )  # fmt: skip
             if left and not live.any():

@@ -39,6 +39,9 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
     return whole, np.array(places)
 
 
+SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of components.maths.policies
+
+
 @dataclass(frozen=True)
 class Levels:
     """What is fixed of the thinkers while an episode lasts, an entry for each level."""
@@ -49,7 +52,7 @@ class Levels:
     gamma: float
     at_next: bool  # whether targets forecast at s', or at s
     bootstraps_ends: bool
-    first: bool = False  # whether the first of equally good actions is taken, or they share
+    ties: int = SHARED  # whether equally good actions share, or the first or the last of them is taken
     drawn: bool = False  # whether players above level 1 answer one draw of what they forecast, or all of it
 
     def chances(self, own: Array, dtype: type[np.floating]) -> Array:
@@ -90,21 +93,23 @@ def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array,
         psi[a] = summed(terms, 0, other)
 
 
-def greedy(psi: Array, n: int, chances: Array, level: int, first: bool, answer: Array) -> None:
+def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Array) -> None:
     """Twin: ``probabilities`` of components.maths.policies, ε-greedy."""
     highest, equals, place = psi[0], 1, 0
     for a in range(1, n):
         if psi[a] > highest:
             highest, equals, place = psi[a], 1, a
-        elif psi[a] == highest and not first:
+        elif psi[a] == highest and ties == SHARED:
             equals += 1
+        elif psi[a] == highest and ties == LAST:
+            place = a
     rest, best = chances[level, 0], chances[level, 0] + chances[level, equals]
     for a in range(n):
-        answer[a] = best if (a == place if first else psi[a] == highest) else rest
+        answer[a] = best if (psi[a] == highest if ties == SHARED else a == place) else rest
 
 
 def reply(
-    q: Array, at: int, own: int, other: int, believed: Array, chances: Array, level: int, first: bool, drawn: bool,
+    q: Array, at: int, own: int, other: int, believed: Array, chances: Array, level: int, ties: int, drawn: bool,
     answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """The policy of a player of ``own`` actions, who answers the forecast or draws of it; ``answer`` may be ``believed``.
@@ -112,14 +117,14 @@ def reply(
     Twin: ``LevelK._policy``."""
     if not (drawn and level > 0):  # one of level 1 has counts, and expects
         expect(q, at, own, other, believed, psi, terms)
-        greedy(psi, own, chances, level, first, answer)
+        greedy(psi, own, chances, level, ties, answer)
         return
     for a in range(own):
         mixed[a] = 0
     for b in range(other):
         for a in range(own):
             psi[a] = q[at + a * other + b]
-        greedy(psi, own, chances, level, first, terms)
+        greedy(psi, own, chances, level, ties, terms)
         for a in range(own):
             terms[a] = terms[a] * believed[b]
             mixed[a] += terms[a]
@@ -128,7 +133,7 @@ def reply(
 
 
 def foresee(
-    q: Array, begins: Array, counts: Array, chances: Array, row: int, own: int, other: int, first: bool, drawn: bool,
+    q: Array, begins: Array, counts: Array, chances: Array, row: int, own: int, other: int, ties: int, drawn: bool,
     believed: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """p(b|s) of a row, i·S + s, for her ``own`` actions against ``other`` ones.  Twin: ``LevelK.foresee``."""
@@ -140,11 +145,11 @@ def foresee(
     for j in range(k - 1):
         if (k - 1 - j) % 2 == 0:  # she, as he would model her
             reply(
-                q, begins[j] + row * cells, own, other, believed, chances, j, first, drawn, believed, psi, terms, mixed
+                q, begins[j] + row * cells, own, other, believed, chances, j, ties, drawn, believed, psi, terms, mixed
             )
         else:
             reply(
-                q, begins[j] + row * cells, other, own, believed, chances, j, first, drawn, believed, psi, terms, mixed
+                q, begins[j] + row * cells, other, own, believed, chances, j, ties, drawn, believed, psi, terms, mixed
             )
 
 
@@ -171,7 +176,7 @@ def update(
 
 def learn(
     q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget: float, gamma: float, row: int, after: int,
-    at: int, own: int, other: int, a: int, b: int, r_a: float, r_b: float, on: bool, first: bool, drawn: bool, w: Array, i: int,
+    at: int, own: int, other: int, a: int, b: int, r_a: float, r_b: float, on: bool, ties: int, drawn: bool, w: Array, i: int,
     believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """A move of hers and of his from a row to the one ``after``, from which there is something to come (``on``) or nothing;
@@ -195,7 +200,7 @@ def learn(
                 q, begins[j], row, after, own, other, a, b, r_a, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
                 terms,
             )  # fmt: skip
-            reply(q, begins[j] + at * cells, own, other, answer, chances, j, first, drawn, answer, psi, terms, mixed)
+            reply(q, begins[j] + at * cells, own, other, answer, chances, j, ties, drawn, answer, psi, terms, mixed)
             for c in range(own):
                 believed[c] = answer[c]
         else:
@@ -203,7 +208,7 @@ def learn(
                 q, begins[j], row, after, other, own, b, a, r_b, gamma, on, steps[j], drawn and j > 0, w[j, i], believed, psi,
                 terms,
             )  # fmt: skip
-            reply(q, begins[j] + at * cells, other, own, answer, chances, j, first, drawn, answer, psi, terms, mixed)
+            reply(q, begins[j] + at * cells, other, own, answer, chances, j, ties, drawn, answer, psi, terms, mixed)
             for c in range(other):
                 believed[c] = answer[c]
     update(  # line 4
