@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DARK = PALETTE[6]
 BESIDE = 6  # names that a legend beside the panels can have
+SHORT = 16  # characters of the longest of them
 
 
 def evolution(
@@ -57,7 +58,8 @@ def evolution(
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
-    if len(metrics) == 1 and (band or len(handles) > BESIDE):  # beside a single panel they would leave it no room
+    wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT  # beside a single panel they would leave it no room
+    if len(metrics) == 1 and (band or wide):
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     else:
