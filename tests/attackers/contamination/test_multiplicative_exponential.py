@@ -97,7 +97,7 @@ def test_its_law_adds_up_to_one_and_is_that_of_what_it_does():
 
 
 def test_an_oracle_filters_with_it():
-    clean, rng = load("wiener_velocity", replicates=10, n_steps=60)
+    clean, rng = load("wiener_velocity", replicates=5, n_steps=40)
     hit = clean.attacked(component("attacker", "multiplicative_exponential", probability=0.3, scale=50.0), rng)
     model = component("model", "linear_gaussian_ssm").build(hit, rng)
     oracle, plain = (

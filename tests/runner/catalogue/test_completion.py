@@ -35,7 +35,11 @@ def test_the_first_word_is_a_command_or_an_override():
 
 
 def test_groups_complete_to_their_names():
-    assert words("runner +experiment=friend") == ["+experiment=friend_or_foe", "+experiment=friend_or_foe_grid"]
+    assert words("runner +experiment=friend") == [
+        "+experiment=friend_or_foe",
+        "+experiment=friend_or_foe_grid",
+        "+experiment=friend_or_foe_grid_as_published",
+    ]
     assert words("runner inference=") == [f"inference={name}" for name in options("inference")]
     assert words("runner hydra/sweeper=") == ["hydra/sweeper=basic", "hydra/sweeper=optuna"]
     assert "hydra/launcher=joblib" in words("runner hydra/launcher=")
@@ -167,7 +171,10 @@ def shell(name: str, script: str, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "replies"),
     [
-        ("runner +experiment=friend", ["friend_or_foe", "friend_or_foe_grid"]),  # bash replaces what follows "="
+        (
+            "runner +experiment=friend_or_foe_g",
+            ["friend_or_foe_grid", "friend_or_foe_grid_as_published"],
+        ),  # bash replaces what follows "="
         ("runner inference=q_learning,fpq", ["q_learning,fpq_learning"]),
         ("runner show inference/level", ["inference/level_k"]),
         ("runner compl", ["completion"]),
