@@ -179,11 +179,18 @@ class Inference(Component, Generic[M, P, B, S]):
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
         return {}
 
+    @classmethod
+    def ways(cls, kind: Kind) -> list[frozenset[str]]:
+        """Sets of capabilities, whatever the configuration, of which a model must offer one whole for a problem of a kind."""
+        instead = cls.instead_by_kind.get(kind)
+        first = cls.needs | cls.needs_by_kind.get(kind, frozenset())
+        return [first] if instead is None else [first, cls.needs | instead]
+
     def needed(self, kind: Kind, offered: frozenset[str] = frozenset()) -> frozenset[str]:
         """Capabilities that the model, which offers these, must offer for a problem of a kind, as this method is configured."""
-        instead = self.instead_by_kind.get(kind)
-        of_kind = self.needs_by_kind.get(kind, frozenset()) if instead is None or not instead <= offered else instead
-        return self.needs | of_kind | self.asked_by_keys().keys()
+        first, *instead = self.ways(kind)
+        way = next((way for way in instead if way <= offered), first)
+        return way | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")

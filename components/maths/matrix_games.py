@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from components.maths.stage_games import simplex
-
-TIE = 1e-9  # in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
+from components.maths.stage_games.bimatrix import TIE
 
 
 class Maximin(NamedTuple):
@@ -39,7 +38,7 @@ def maximin(payoff: Tensor) -> Maximin:
         value, mixture = _two_by_two(payoff)
         return Maximin(torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture))
     mixed = ~saddle.flatten()
-    left = payoff.flatten(0, -3)[mixed].double() if payoff.ndim > 2 else payoff.unsqueeze(0).double()
+    left = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
     found = simplex.safest(left)
     least = (found.unsqueeze(-2) @ left).squeeze(-2).amin(-1)
     value, strategy = sure.flatten().clone(), pure.view(-1, pure.shape[-1]).clone()

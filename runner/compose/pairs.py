@@ -46,12 +46,6 @@ def _a(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _serves(cls: type[Inference], kind: str, offered: frozenset[str]) -> bool:
-    """Whether a model with these capabilities has what a class needs, whatever its configuration."""
-    ways = [cls.needs_by_kind.get(kind, frozenset()), *(own for k, own in cls.instead_by_kind.items() if k == kind)]
-    return cls.needs <= offered and any(way <= offered for way in ways)
-
-
 def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
     """Refuses parts that do not fit as they are configured, with the names that would work.
 
@@ -119,7 +113,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     kind, offered = dataset.kind, model.offered()
 
     def fitting() -> str:  # a list that imports every method: for a complaint alone
-        names = _fitting(Inference, lambda i: kind in i.kinds and _serves(i, kind, offered))
+        names = _fitting(Inference, lambda i: kind in i.kinds and any(way <= offered for way in i.ways(kind)))
         return f"inference that fits model={model.name}: {_listed(names)}"
 
     if kind not in inference.kinds:

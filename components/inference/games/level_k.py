@@ -18,7 +18,7 @@ from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
 from components.maths.policies import PolicyName, Ties, draw_action, probabilities
-from components.problems.game import Transition
+from components.problems.transition import Transition
 from components.registry import register
 
 
@@ -44,9 +44,9 @@ class LevelK(Compilable[Hierarchy]):
     ``forecast=sampled`` players of levels j > 1 answer one draw of the other's action, as there: their targets are
     max_own' Q_j(s', own', o), o ~ p_j, and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first``
     the first of equally good actions is taken, as there (``last`` where that code numbers them the other way round): in a room
-    that is learnt of at its ends alone (Table 4.1) she walks up, and else about.  Where s' ends the episode there is nothing to
-    come.  k = 1 is FPQ-learning.  Tables
-    [R, S, own, other].  Each of several opponents is modelled as if he faced her alone; the forecasts multiply.
+    that is learnt of at its ends alone (Table 4.1) she walks up, and else about.  Where s' ends the episode there is nothing
+    to come.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is modelled as if he faced her
+    alone; the forecasts multiply.
 
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5."""
 

@@ -12,7 +12,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.metrics.evidence.held_out import Proposal
-from components.models.latent.cvae import class_evidence
+from components.models.latent.cvae import class_predictive
 from components.posteriors.draws import hold
 
 
@@ -29,9 +29,7 @@ class ClassPosterior:
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y*|x*) at x [B, …]; one draw of importance samples, so that S = 1."""
-        C = len(self.log_share)
-        evidence = class_evidence(self.guide, x, C, self.n_predict, generator, self.proposal)
-        return Categorical((evidence + self.log_share)[None, :, None])
+        return class_predictive(self.guide, self.log_share, x, self.n_predict, generator, self.proposal)
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n importance samples of each class: new ones, or always the same without a generator."""

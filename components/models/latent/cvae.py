@@ -61,6 +61,19 @@ def class_evidence(
     return torch.stack(found, -1)
 
 
+def class_predictive(
+    guide: LatentVariable[Batch],
+    log_share: Tensor,
+    x: Tensor,
+    n_samples: int,
+    generator: torch.Generator,
+    proposal: Proposal = "guide",
+) -> Categorical:
+    """p(y|x) ∝ p(y) p̂(x|y), log p(y) [C], at x [B, …]; one draw of the importance samples, so that S = 1."""
+    evidence = class_evidence(guide, x, len(log_share), n_samples, generator, proposal)
+    return Categorical((evidence + log_share)[None, :, None])
+
+
 class ConditionalAutoEncoder(Amortised[Batch]):
     """p(y) p(z) p(x|z, y) and q(z|x, y), y one class of C: networks are given y beside z, and beside x."""
 
@@ -96,8 +109,7 @@ class ConditionalAutoEncoder(Amortised[Batch]):
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Categorical:
         """p(y|x) ∝ p(y) p̂(x|y) by n importance samples of each class."""
-        evidence = class_evidence(self, x, self.n_classes, n, generator)
-        return Categorical((evidence + self.log_share)[None, :, None])
+        return class_predictive(self, self.log_share, x, n, generator)
 
 
 @register("model", "cvae")
