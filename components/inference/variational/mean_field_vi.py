@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -83,10 +83,11 @@ class MeanField(nn.Module):
 
 @dataclass(frozen=True)
 class MeanFieldState:
-    """q(θ), and its optimizer."""
+    """q(θ), its optimizer, and the number of steps done."""
 
     q: MeanField
     optimizer: Adam
+    t: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,16 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     """Mean-field variational inference of a network's weights: independent Gaussians, by stochastic gradients (Adam).
 
     L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q reparameterised; the observation noise
-    σ² is a point estimate.  κ = ``kl_scale`` = 1 makes L a lower bound on log p(y).
+    σ² is a point estimate.  κ = ``kl_scale`` = 1 makes L a lower bound on log p(y).  In the first ``warmup`` steps the KL of
+    what is climbed has the weight β κ, β rising from 0 to 1; ``elbo`` has κ throughout.
 
     Raises:
         Misfit: noise on pre-activations (``estimator`` local) is asked of convolutions, whose pixels share their weights.
 
-    Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6)."""
+    Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6); Rodríguez Santana and
+    Hernández-Lobato (2020), section 6.2, for the warm-up."""
 
+    before: ClassVar[dict[str, Any]] = {"warmup": 0}
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
@@ -128,6 +132,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     n_predict: PositiveInt
     kl_scale: PositiveFloat
     initial_std: PositiveFloat
+    warmup: NonNegativeInt
 
     def asked_by_keys(self) -> dict[str, str]:
         return {"affine_layers": "estimator"} if self.estimator == "local" else {}
@@ -153,7 +158,13 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         return {"elbo": elbo, "log_likelihood": log_likelihood, "kl": kl}
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        return state, climb_term(state.optimizer, self.elbo(state.q, batch, rng.noise), "elbo", batch)
+        terms = self.elbo(state.q, batch, rng.noise)
+        if state.t < self.warmup:
+            waived = (1 - state.t / self.warmup) * self.kl_scale * terms["kl"]
+            info = climb_term(state.optimizer, terms | {"objective": terms["elbo"] + waived}, "objective", batch)
+        else:
+            info = climb_term(state.optimizer, terms, "elbo", batch)
+        return replace(state, t=state.t + 1), info
 
     def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)

@@ -1,4 +1,6 @@
+import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -156,6 +158,24 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
     terms = component("inference", "mean_field_vi", kl_scale=0.25).elbo(q, problem.train, rng.noise)
     prior = torch.distributions.Normal(math.log(0.1), 0.5).log_prob(q.network.log_noise).sum()
     torch.testing.assert_close(terms["elbo"], terms["log_likelihood"] - 0.25 * terms["kl"] + prior)
+
+
+@pytest.mark.parametrize("t", [0, 3, 10, 25])
+def test_warmup_climbs_with_the_weight_t_of_warmup(t):
+    """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the bound itself."""
+    problem, rng, again = real(), Streams(0), Streams(0)
+    inference = component("inference", "mean_field_vi", kl_scale=0.5, warmup=10)
+    state = replace(inference.init(component("model", "mlp").build(problem, rng), problem, rng), t=t)
+    component("model", "mlp").build(problem, again)  # draws what the first has drawn
+    q = copy.deepcopy(state.q)
+    terms = inference.elbo(q, problem.train, again.noise)
+    after, info = inference.step(state, problem.train, rng)
+    (terms["log_likelihood"] - 0.5 * min(1.0, t / 10) * terms["kl"] + q.network.hyperprior()).backward()
+    for mine, literal in zip(state.q.parameters(), q.parameters(), strict=True):
+        if literal.grad is not None:
+            torch.testing.assert_close(mine.grad, -literal.grad / (problem.train.scale * problem.train.n_rows))
+    assert after.t == t + 1
+    torch.testing.assert_close(info["elbo"], terms["elbo"].detach())
 
 
 def test_prediction_draws_whole_networks():
