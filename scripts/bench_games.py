@@ -116,7 +116,7 @@ def ours(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> f
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)
         spent += time.process_time() - start
-        rounds += int(state.table.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
+        rounds += int(state.plays.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
     return spent / rounds
 
 

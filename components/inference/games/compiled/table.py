@@ -13,28 +13,22 @@ from components.contracts.games import Changing
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.games.compiled import opponents
-from components.inference.games.compiled.arithmetic import FEW, rounds_alike
+from components.inference.games.compiled.arithmetic import FEW
 from components.inference.games.compiled.rounds import moving, weighing
 from components.inference.games.compiled.rules import Rules, rules
 from components.inference.games.compiled.thinkers import Levels, behind_each_other
-from components.maths.compiled import loops
 from components.maths.compiled.loops import Array
 from components.problems.game import Episode, Game, Standing
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
 
-EXTRA = 'pip install "bayes-runner[fast]"'
 
-
-def fitting(game: Game, inference: str, few: int = FEW) -> None:
+def fitting(game: Game, where: str, few: int = FEW) -> None:
     """Whether a game of at most so many actions a player can be played so.
 
     Raises:
-        Misfit: numba is not installed, the game or the opponent has no compiled twin, or PyTorch rounds otherwise here.
+        Misfit: the game or the opponent has no compiled twin.
     """
-    where = f"inference.engine=compiled ({inference})"
-    if not loops.available():
-        raise Misfit(f"{where}: needs numba; {EXTRA}, or inference.engine=tensors")
     environment, players = game.environment, game.opponents()
     if not isinstance(environment, TableEnvironment) or len(environment.n_threats) > 1:
         raise Misfit(
@@ -49,8 +43,6 @@ def fitting(game: Game, inference: str, few: int = FEW) -> None:
         raise Misfit(
             f"{where}: an episode that ends must begin anew, in dataset={game.name} it goes on; engine=tensors plays it"
         )
-    if environment.device.type != "cpu" or not rounds_alike(environment.dtype):
-        raise Misfit(f"{where}: PyTorch rounds otherwise on this device than the compiled loops; use engine=tensors")
 
 
 @dataclass
@@ -96,10 +88,15 @@ class CompiledTable:
         return self._known[1]
 
     def play(
-        self, episode: Episode, standing: Standing, rng: Rng, counts: Tensor | None, known: Levels, temperature: float | None,
-        bootstraps_horizon: bool,
-    ) -> Info:  # fmt: skip
-        """The twin of ``Episode.play``; ``temperature`` is that of a softmax, None where her policy is ε-greedy."""
+        self,
+        episode: Episode,
+        standing: Standing,
+        rng: Rng,
+        values: list[QFunction],
+        counts: Tensor | None,
+        known: Levels,
+    ) -> Info:
+        """The twin of ``Episode.play``; ``values`` are ``tables``."""
         environment, s, live, policy = self.game.environment, self.s, self.live, self.policy.numpy()
         assert isinstance(standing.adversary, Tensor), "so are the memories of all opponents who have a twin"
         he = opponents.adversary(self.opponent, standing.adversary)
@@ -111,6 +108,7 @@ class CompiledTable:
         s[:] = standing.s.numpy()
         live.fill(True)
         self.tally.fill(0)
+        temperature = known.temperatures[-1]
         given = temperature is not None
         ends_alone = self.game.learns_from == "ends"
         for left in reversed(range(environment.horizon)):
@@ -124,7 +122,7 @@ class CompiledTable:
             self.move(
                 *her, steps, forget_gamma, *he, *told, s, live, self.total, self.tally, u, v, w, policy, *self.room,
                 known.ties, known.drawn, given, known.at_next, known.bootstraps_ends,
-                bootstraps_horizon or left > 0 or environment.continuing, self.game.counts == "last_move", ends_alone,
+                known.bootstraps_horizon or left > 0 or environment.continuing, self.game.counts == "last_move", ends_alone,
             )  # fmt: skip
             if left and not live.any():
                 break

@@ -6,6 +6,7 @@ Tables lie behind each other in one array: arrays in tuples would be counted at 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,7 +28,8 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
     tables = [q for q in values if isinstance(q, Table)]
     if len(tables) < len(values):
         raise Misfit(
-            "inference.engine=compiled: asks for action values in tables, model=q_table; engine=tensors takes all"
+            "inference.engine=compiled: asks for action values in tables, model=q_table, or for model=q_linear; "
+            "engine=tensors takes all"
         )
     whole = torch.cat([table.values.flatten() for table in tables])
     places, begin = [], 0
@@ -48,10 +50,12 @@ class Levels:
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
+    temperatures: tuple[float | None, ...]  # None where a policy is ε-greedy
     forget: float
     gamma: float
     at_next: bool  # whether targets forecast at s', or at s
     bootstraps_ends: bool
+    bootstraps_horizon: bool
     ties: int = SHARED  # whether equally good actions share, or the first or the last of them is taken
     drawn: bool = False  # whether players above level 1 answer one draw of what they forecast, or all of it
 
@@ -69,6 +73,23 @@ class Levels:
     def steps(self, dtype: type[np.floating]) -> Array:
         """Of ``moved``, by the learning rates [k]."""
         return np.array([weight(alpha, dtype) for alpha in self.alphas])
+
+
+@runtime_checkable
+class Thinking(Protocol):
+    """A player whose episodes may be played by compiled loops, on either side."""
+
+    def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
+
+    def counted(
+        self, mind: Any
+    ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there is nothing to count
+
+    def levels(self, episode: int) -> Levels: ...  # what is fixed while an episode lasts
+
+    def without_loop(
+        self, linear: bool
+    ) -> str | None: ...  # the key, as it is set, that no loop serves; None: there is none
 
 
 def forecast(counts: Array, at: int, n: int, believed: Array) -> None:
