@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from configured import component
-from small_games import play
+from small_games import play, same, stepped
 
 from components.contracts.roles import Setting
 from components.inference.games.beliefs.bloom_counts import BloomCounts
@@ -78,14 +78,6 @@ def maker(name, engine):
     return component("inference", named, engine=engine, **keys)
 
 
-def same(one, other):
-    """Whether two states hold the same numbers."""
-    first, second = {}, {}
-    assert pack(one, first) == pack(other, second)
-    rows = [{k: v.rows if hasattr(v, "rows") else v for k, v in held.items()} for held in (first, second)]
-    return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
-
-
 PAIRS = [
     (dataset, opponent)
     for dataset in DATASETS
@@ -124,12 +116,6 @@ def test_they_do_so_for_many_seeds_and_episodes():
     assert torch.equal(p.rewards, q.rewards)
     assert torch.equal(p.values, q.values)
     assert torch.equal(p.forecast, q.forecast)
-
-
-def stepped(inference, problem, rng, state, start, stop):
-    for _, episode in problem.batches("episode", rng, start, stop):
-        state, _ = inference.step(state, episode, rng)
-    return state
 
 
 @needs_numba
