@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from configured import component
@@ -9,7 +10,7 @@ from small_games import play, same, stepped
 
 from components.contracts.roles import Setting
 from components.inference.games.beliefs.bloom_counts import BloomCounts
-from components.inference.games.compiled import arithmetic
+from components.inference.games.compiled import arithmetic, table, uniforms
 from components.maths.compiled import loops
 from components.trouble import Misfit
 from runner.run.checkpoint import pack, unpack
@@ -152,6 +153,26 @@ def test_the_streams_stand_where_the_tensors_left_them():
         stepped(inference, problem, rng, state, 0, 8)
         ends.append(rng.state())
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+@needs_numba
+def test_streams_are_pytorchs_own_where_few_numbers_are_looked_at(monkeypatch):
+    """Those looked at, of rows of numbers that cross the twister's blocks, and where the stream then stands."""
+    assert uniforms.streams_known()
+    generator, twin = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    room, order = torch.empty(2 * 300 * 2, dtype=torch.float64), np.zeros(300, np.int64)
+    stream = uniforms.Stream(generator, True)
+    for n in (300, 40, 1, 0, 7):
+        order[:n] = np.sort(np.random.default_rng(n).permutation(300)[:n])
+        drawn = stream.fill(room, 2, order, np.array([n])).reshape(2, 300, 2)[:, order[:n]]
+        expected = torch.empty_like(room).uniform_(generator=twin).view(2, 300, 2)[:, order[:n]]
+        assert torch.equal(torch.from_numpy(drawn), expected)
+    stream.close()
+    assert torch.equal(generator.get_state(), twin.get_state())
+    played = [play(game("friend_or_foe_grid", episodes=8), maker("level 2", "compiled"))[0]]
+    monkeypatch.setattr(table, "streams_known", lambda: False)
+    played.append(play(game("friend_or_foe_grid", episodes=8), maker("level 2", "compiled"))[0])
+    assert same(*played)
 
 
 @needs_numba

@@ -5,8 +5,7 @@ Tables lie behind each other in one array: arrays in tuples would be counted at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -44,8 +43,7 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
 SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of components.maths.policies
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(NamedTuple):
     """What is fixed of the thinkers while an episode lasts, an entry for each level."""
 
     alphas: tuple[float, ...]
@@ -201,18 +199,27 @@ def learn(
     believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """A move of hers and of his from a row to the one ``after``, from which there is something to come (``on``) or nothing;
-    forecasts are made ``at`` one of them; ``w`` [k, R] are uniform numbers for the draws of each level, of replicate i.
+    forecasts are made ``at`` one of them, the last of which is left in ``believed``; ``w`` [k, R] are uniform numbers for the
+    draws of each level, of replicate i.
 
     Twin: ``LevelK.learn``."""
     k, cells = len(begins), own * other
     if k % 2 == 1:
         count(counts, row * other, other, b, forget, terms)
         forecast(counts, after * other, other, believed)
-        forecast(counts, at * other, other, answer)
+        if at != after:
+            forecast(counts, at * other, other, answer)
+        else:
+            for c in range(other):
+                answer[c] = believed[c]
     else:
         count(counts, row * own, own, a, forget, terms)
         forecast(counts, after * own, own, believed)
-        forecast(counts, at * own, own, answer)
+        if at != after:
+            forecast(counts, at * own, own, answer)
+        else:
+            for c in range(own):
+                answer[c] = believed[c]
     for j in range(
         k - 1
     ):  # Algorithm 4.1, line 2, and line 3: what the next level expects, from the table just updated
