@@ -62,6 +62,7 @@ MAKERS = {
     "level 3 first": ("level_k", {"level": 3, "ties": "first", "epsilon": 0.0}),
     "level 1 last": ("level_k", {"level": 1, "ties": "last", "epsilon": 0.0}),
     "level 4": ("level_k", {"level": 4, "forecast_at": "current", "alpha": 1.0}),
+    "level 2 decays": ("level_k", {"epsilon_opponent": {"start": 0.9, "factor": 0.5, "every": 4}}),
 }
 
 
