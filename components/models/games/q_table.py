@@ -85,7 +85,7 @@ class QTable(Model[Game, Table]):
         if room is not None and size > room:
             told = " × ".join(f"{n:,}" for n in shape)
             raise Misfit(
-                f"model={self.name}: a table of {told} values takes {size / 2**30:,.1f} GiB, this machine has {room / 2**30:,.1f}; "
-                "fewer replicates, or model=q_network, whose size the states do not set"
+                f"model={self.name}: a table of {told} values takes {size / 2**30:,.1f} GiB, this machine has "
+                f"{room / 2**30:,.1f}; fewer replicates, or model=q_network, whose size the states do not set"
             )
         return Table(torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype), self.initial)
