@@ -1,4 +1,5 @@
-"""Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables, one for each seed.
+"""Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables, one for each seed, and the
+seconds of the coin game.
 
     python scripts/bench_games.py                      # one JSON line
     python scripts/bench_games.py --aramarl FOLDER     # the peer is the released code, a checkout of ARAMARL
@@ -35,6 +36,7 @@ from components.problems.game import Game
 from runner.run.rng import Streams
 
 GOALS = {"stateless, 1,000 seeds": 300.0, "grid, 1,000 seeds": 100.0, "stateless, tensors, 100 seeds": 1.0}
+COINS = 15.0  # seconds of 10,000 episodes of the coin game, 5 seeds
 NAMES = {"stateless": "friend_or_foe", "grid": "friend_or_foe_grid"}
 
 
@@ -116,7 +118,7 @@ def ours(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> f
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)
         spent += time.process_time() - start
-        rounds += int(state.table.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
+        rounds += int(state.plays.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
     return spent / rounds
 
 
@@ -131,6 +133,21 @@ def equal(name: str) -> None:
             state, _ = inference.step(state, episode, rng)
         earned.append(inference.posterior(state).rewards)
     assert torch.equal(*earned), f"{name}: the engines disagree"
+
+
+def coins(episodes: int, engine: str) -> tuple[float, torch.Tensor]:
+    """Seconds of a level-2 thinker against a Q-learner for 10,000 episodes of 5 seeds, from those of fewer, and her rewards."""
+    setting, rng = Setting(Path(), torch.device("cpu"), torch.float64, 5), Streams(0)
+    problem: Game = component("dataset", "coin_game", episodes=episodes, start="random").load(Streams(0), setting)
+    keys = {"alpha": 0.01, "gamma": 0.99, "policy": "softmax", "temperature": 0.3}
+    problem.attacker = component("attacker", "learner", agent=component("inference", "q_learning", **keys))
+    keys |= {"alpha_opponent": 0.01, "policy_opponent": "softmax", "engine": engine}
+    inference = component("inference", "level_k", **keys)
+    state = inference.init(component("model", "q_linear").build(problem, rng), problem, rng)
+    start = time.process_time()
+    for _, episode in problem.batches("episode", rng, 0, episodes):
+        state, _ = inference.step(state, episode, rng)
+    return (time.process_time() - start) * 10_000 / episodes, inference.posterior(state).rewards
 
 
 def ratio(theirs: Callable[[], float], mine: Callable[[], float], repeats: int) -> list[float]:
@@ -164,10 +181,22 @@ def main() -> None:
         lambda: ours("stateless", 100, 300, "tensors"),
         arguments.repeats,
     )
+    spent, earned = {}, {}
+    for engine, episodes in (("compiled", 1000), ("tensors", 50)):
+        coins(20, engine)  # warms up
+        spent[engine], earned[engine] = coins(episodes, engine)
+    assert torch.equal(earned["compiled"][:, :50], earned["tensors"]), "coin game: the engines disagree"
+    print(
+        f"coin game, 10,000 episodes of 5 seeds: {spent['compiled']:.1f} s compiled, {spent['tensors']:.0f} s by tensors"
+    )
     for level in range(1, 6):
         print(f"level {level}: {ours('stateless', 1000, 1000, 'compiled', level) * 1e9:.1f} ns a round")
     name = "ARAMARL" if arguments.aramarl else "agent objects"
-    print(json.dumps({"benchmark": "games", "peer": name, "ratios": ratios, "goals": GOALS}))
+    print(
+        json.dumps(
+            {"benchmark": "games", "peer": name, "ratios": ratios, "goals": GOALS, "coins": spent, "at most": COINS}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment, repeated
+from runner.run.checkpoint import pack
 from runner.run.rng import Streams
 
 
@@ -111,6 +112,21 @@ def play(game: Game, inference, seed: int = 0, model=None):
         state, _ = inference.step(state, episode, rng)
     posterior: Play = inference.posterior(state)
     return state, posterior
+
+
+def stepped(inference, problem, rng, state, start, stop):
+    """The state after the episodes from one to another."""
+    for _, episode in problem.batches("episode", rng, start, stop):
+        state, _ = inference.step(state, episode, rng)
+    return state
+
+
+def same(one, other):
+    """Whether two states hold the same numbers."""
+    first, second = {}, {}
+    assert pack(one, first) == pack(other, second)
+    rows = [{k: v.rows if hasattr(v, "rows") else v for k, v in held.items()} for held in (first, second)]
+    return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
 
 
 def mean_and_se(x: torch.Tensor) -> tuple[float, float]:

@@ -79,6 +79,13 @@ class NumberedStates(Protocol):
 
 
 @runtime_checkable
+class Marked(Protocol):
+    """An environment whose features are ones at a few places and zeros elsewhere."""
+
+    def marks(self, s: Tensor) -> Tensor: ...  # where among the F features the ones are [R, n] long; F: nowhere
+
+
+@runtime_checkable
 class TableOfRewards(NumberedStates, Protocol):
     """A game with its rewards and transitions in tables, which can be solved."""
 

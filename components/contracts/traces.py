@@ -10,12 +10,14 @@ class Trace:
     """Rows of one shape and type, added at the end, one at a time, and never changed or taken away.
 
     N rows lie in one tensor, where the first of them lay, which doubles when it is full: N additions copy O(N), and take
-    room for at most 2 N rows (3 N while it grows).  A checkpoint counts on rows that never change: those that it has
-    written once, in blocks, it does not write again.  A state therefore keeps the traces that it began with."""
+    room for at most 2 N rows (3 N while it grows), or from the first for as many as are ``expected``.  A checkpoint counts
+    on rows that never change: those that it has written once, in blocks, it does not write again.  A state therefore keeps
+    the traces that it began with."""
 
-    def __init__(self, rows: Tensor | None = None) -> None:
+    def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
         self._room = None if rows is None else rows.contiguous()  # [room, …], of which the first N are rows
         self._n = 0 if rows is None else len(rows)
+        self._expected = expected  # memory that nothing was written to costs nothing
 
     def __len__(self) -> int:
         return self._n
@@ -28,12 +30,12 @@ class Trace:
         """
         room, n = self._room, self._n
         if room is None:
-            room = self._room = row.new_empty(1, *row.shape)
+            room = self._room = row.new_empty(self._expected, *row.shape)
         if row.shape != room.shape[1:] or row.dtype != room.dtype:
             raise ValueError(
                 f"a row {list(row.shape)} of {row.dtype} after rows {list(room.shape[1:])} of {room.dtype}"
             )
-        if n == len(room) or room.device != row.device:  # a checkpoint brings rows of an accelerator to the CPU
+        if n == room.shape[0] or room.device != row.device:  # a checkpoint brings rows of an accelerator to the CPU
             grown = row.new_empty(max(2 * n, 1), *row.shape)
             grown[:n] = room[:n]
             room = self._room = grown

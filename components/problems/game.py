@@ -218,7 +218,8 @@ class Game:
         s = environment.reset(r, rng.batches)
         targets = environment.shown(s, torch.zeros(r, dtype=torch.long, device=environment.device)).targets.shape[1]
         first, *others = [player.reset(self.seat(m, values, targets), rng) for m, player in enumerate(self.opponents())]
-        return Standing(game=self, s=s, adversary=first, others=others)
+        rewards, beside, firsts = (Trace(expected=self.episodes) for _ in range(3))
+        return Standing(game=self, s=s, adversary=first, others=others, rewards=rewards, beside=beside, firsts=firsts)
 
     def move(
         self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False

@@ -33,6 +33,16 @@ def test_memory_is_of_the_order_of_the_rows():
     assert largest <= 2
 
 
+def test_room_for_rows_that_are_expected_is_taken_once():
+    trace = Trace(expected=5)
+    trace.append(torch.zeros(2))
+    first = trace.rows.data_ptr()
+    for _ in range(5):
+        assert trace.rows.data_ptr() == first
+        trace.append(torch.ones(2))
+    assert trace.rows.sum() == 10  # more than were expected
+
+
 def test_rows_seen_stay_what_they_were():
     trace = Trace()
     trace.append(torch.zeros(2))

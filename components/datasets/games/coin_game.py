@@ -40,6 +40,11 @@ class CoinEnvironment:
     def horizon(self) -> int:
         return self.moves
 
+    @property
+    def share(self) -> tuple[float, float]:
+        """What a shared coin is worth to her and to him."""
+        return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
+
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """Players in the left corners and coins in the right ones, or all four in different cells drawn at random."""
         n = self.size
@@ -61,7 +66,7 @@ class CoinEnvironment:
         hers, his, coins = self.moved(s[:, 0], a), self.moved(s[:, 1], b[:, 0]), s[:, 2:]
         she, he = (coins == hers.unsqueeze(1)), (coins == his.unsqueeze(1))  # [R, 2]
         both = she & he
-        share = {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
+        share = self.share
         r_a = (she & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
         r_b = (he & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
         left = torch.where(she | he, self.size**2, coins)
@@ -69,6 +74,11 @@ class CoinEnvironment:
 
     def shown(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
+
+    def marks(self, s: Tensor) -> Tensor:
+        """The four ones among the features, 4 N² of a coin that is gone [R, 4]."""
+        n = self.size**2
+        return torch.where(s < n, s + torch.arange(0, 4 * n, n, device=s.device), 4 * n)
 
     def features(self, s: Tensor) -> Tensor:
         """Where the players and the coins are, one-hot [R, 4 N²]; nothing of a coin that is gone."""

@@ -90,7 +90,7 @@ class FPQLearning(Compilable[Counted]):
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
 
     # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
-    def without_loop(self) -> str | None:
+    def without_loop(self, linear: bool) -> str | None:
         return None if self.belief == "by_state" else f"belief={self.belief.name}"
 
     def tables(self, mind: Counted) -> list[QFunction]:
@@ -102,4 +102,4 @@ class FPQLearning(Compilable[Counted]):
 
     def levels(self, episode: int) -> Levels:
         epsilon = explored(self.epsilon, episode)
-        return Levels((self.alpha,), (epsilon,), self.forget, self.gamma, True, self.bootstrap_at_end)
+        return self.told((self.alpha,), (epsilon,), (self.own_temperature,), self.forget)

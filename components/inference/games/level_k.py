@@ -84,11 +84,15 @@ class LevelK(Compilable[Hierarchy]):
         """Whether a player of a level answers draws of the other's action: one of level 1 has counts, and expects."""
         return level > 1 and self.forecast == "sampled"
 
+    @property
+    def _temperature(self) -> float:
+        """That of the modelled players."""
+        return self.temperature if self.temperature_opponent is None else self.temperature_opponent
+
     def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
         """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R, own]."""
         epsilon = explored(self.epsilon_opponent, episode, level)
-        temperature = self.temperature if self.temperature_opponent is None else self.temperature_opponent
-        return self._policy(level, q, believed, self.policy_opponent, epsilon, temperature)
+        return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
 
     def _policy(
         self, level: int, q: Tensor, believed: Tensor, name: PolicyName, epsilon: float, temperature: float
@@ -150,7 +154,9 @@ class LevelK(Compilable[Hierarchy]):
         top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))  # line 4
 
     # ---- compiled ----------------------------------------------------------------------------------------------------------
-    def without_loop(self) -> str | None:
+    def without_loop(self, linear: bool) -> str | None:
+        if linear:
+            return "forecast=sampled" if self._drawn(self.level) else None
         if self._drawn(self.level) and self.policy != "epsilon_greedy":
             return f"forecast=sampled and policy={self.policy}"
         modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
@@ -170,6 +176,7 @@ class LevelK(Compilable[Hierarchy]):
         below = range(1, self.level)
         alphas = (*(self.alpha_opponent for _ in below), self.alpha)
         epsilons = (*(explored(self.epsilon_opponent, episode, j) for j in below), explored(self.epsilon, episode))
-        at_next = self.forecast_at == "next"
-        ties, drawn = get_args(Ties).index(self.ties), self.forecast == "sampled"
-        return Levels(alphas, epsilons, self.forget, self.gamma, at_next, self.bootstrap_at_end, ties, drawn)
+        modelled = self._temperature if self.policy_opponent == "softmax" else None
+        temperatures = (*(modelled for _ in below), self.own_temperature)
+        at_next, drawn = self.forecast_at == "next", self.forecast == "sampled"
+        return self.told(alphas, epsilons, temperatures, self.forget, at_next, get_args(Ties).index(self.ties), drawn)

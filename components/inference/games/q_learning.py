@@ -53,4 +53,4 @@ class QLearning(Compilable[Values]):
 
     def levels(self, episode: int) -> Levels:
         epsilon = explored(self.epsilon, episode)
-        return Levels((self.alpha,), (epsilon,), 1.0, self.gamma, True, self.bootstrap_at_end)
+        return self.told((self.alpha,), (epsilon,), (self.own_temperature,), 1.0)

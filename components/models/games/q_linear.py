@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.games import Environment
+from components.contracts.games import Environment, Marked
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.game import Game
@@ -15,13 +15,16 @@ from components.registry import register
 
 
 class LinearValues(nn.Module):
-    """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b, features φ [R, F]."""
+    """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b, features φ [R, F].
+
+    Of features that are a few ones (``Marked``) the weights there are added up, in their order."""
 
     weights: Tensor  # [R, A·B, F]
 
     def __init__(self, environment: Environment, weights: Tensor, own: int, other: int):
         super().__init__()
         self.environment, self.own, self.other = environment, own, other
+        self._marked = environment if isinstance(environment, Marked) else None
         self.register_buffer("weights", weights)
 
     def fresh(self, own: int, other: int) -> LinearValues:
@@ -31,13 +34,29 @@ class LinearValues(nn.Module):
 
     def q(self, s: Tensor) -> Tensor:
         """s [R, …] -> Q(s, ·, ·) [R, A, B]."""
+        if self._marked is not None:
+            places, there = self._places(self._marked.marks(s))
+            held = self.weights.gather(2, places.unsqueeze(1).expand(-1, self.weights.shape[1], -1))
+            return (held * there.unsqueeze(1)).sum(-1).unflatten(1, (self.own, self.other))
         values = (self.weights @ self.environment.features(s).unsqueeze(-1)).squeeze(-1)
         return values.unflatten(1, (self.own, self.other))
 
+    def _places(self, marks: Tensor) -> tuple[Tensor, Tensor]:
+        """Marks [R, n] as places of weights, any place for those that are nowhere, and 1 or 0: whether there is one."""
+        features = self.weights.shape[2]
+        return marks.clamp(max=features - 1), (marks < features).to(self.weights.dtype)
+
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
         """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a tensor are [R]."""
+        replicate, cell = torch.arange(len(a), device=a.device), a * self.other + b
+        if self._marked is not None:
+            places, there = self._places(self._marked.marks(s))
+            at = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[2] + places
+            flat = self.weights.view(-1)
+            error = target - (flat.take(at) * there).sum(1)
+            flat.index_add_(0, at.view(-1), ((rate * error).unsqueeze(1) * there).view(-1))
+            return
         phi = self.environment.features(s)
-        replicate, cell = torch.arange(len(phi), device=phi.device), a * self.other + b
         before = self.weights[replicate, cell]  # [R, F]
         error = target - (before * phi).sum(1)
         self.weights[replicate, cell] = before + (rate * error).unsqueeze(1) * phi

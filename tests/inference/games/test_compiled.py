@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from configured import component
-from small_games import play
+from small_games import play, same, stepped
 
 from components.contracts.roles import Setting
 from components.inference.games.beliefs.bloom_counts import BloomCounts
-from components.inference.games.compiled import arithmetic
+from components.inference.games.compiled import arithmetic, table, uniforms
 from components.maths.compiled import loops
 from components.trouble import Misfit
 from runner.run.checkpoint import pack, unpack
@@ -61,6 +62,7 @@ MAKERS = {
     "level 3 first": ("level_k", {"level": 3, "ties": "first", "epsilon": 0.0}),
     "level 1 last": ("level_k", {"level": 1, "ties": "last", "epsilon": 0.0}),
     "level 4": ("level_k", {"level": 4, "forecast_at": "current", "alpha": 1.0}),
+    "level 2 decays": ("level_k", {"epsilon_opponent": {"start": 0.9, "factor": 0.5, "every": 4}}),
 }
 
 
@@ -76,14 +78,6 @@ def game(dataset="friend_or_foe", opponent="smoother", replicates=6, episodes=60
 def maker(name, engine):
     named, keys = MAKERS[name]
     return component("inference", named, engine=engine, **keys)
-
-
-def same(one, other):
-    """Whether two states hold the same numbers."""
-    first, second = {}, {}
-    assert pack(one, first) == pack(other, second)
-    rows = [{k: v.rows if hasattr(v, "rows") else v for k, v in held.items()} for held in (first, second)]
-    return all(torch.equal(rows[0][name], rows[1][name]) for name in first)
 
 
 PAIRS = [
@@ -126,12 +120,6 @@ def test_they_do_so_for_many_seeds_and_episodes():
     assert torch.equal(p.forecast, q.forecast)
 
 
-def stepped(inference, problem, rng, state, start, stop):
-    for _, episode in problem.batches("episode", rng, start, stop):
-        state, _ = inference.step(state, episode, rng)
-    return state
-
-
 @needs_numba
 @pytest.mark.parametrize("dataset", ["friend_or_foe", "friend_or_foe_grid"])
 @pytest.mark.parametrize("opponent", ["smoother", "mixed"])
@@ -166,6 +154,26 @@ def test_the_streams_stand_where_the_tensors_left_them():
         stepped(inference, problem, rng, state, 0, 8)
         ends.append(rng.state())
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+@needs_numba
+def test_streams_are_pytorchs_own_where_few_numbers_are_looked_at(monkeypatch):
+    """Those looked at, of rows of numbers that cross the twister's blocks, and where the stream then stands."""
+    assert uniforms.streams_known()
+    generator, twin = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    room, order = torch.empty(2 * 300 * 2, dtype=torch.float64), np.zeros(300, np.int64)
+    stream = uniforms.Stream(generator, True)
+    for n in (300, 40, 1, 0, 7):
+        order[:n] = np.sort(np.random.default_rng(n).permutation(300)[:n])
+        drawn = stream.fill(room, 2, order, np.array([n])).reshape(2, 300, 2)[:, order[:n]]
+        expected = torch.empty_like(room).uniform_(generator=twin).view(2, 300, 2)[:, order[:n]]
+        assert torch.equal(torch.from_numpy(drawn), expected)
+    stream.close()
+    assert torch.equal(generator.get_state(), twin.get_state())
+    played = [play(game("friend_or_foe_grid", episodes=8), maker("level 2", "compiled"))[0]]
+    monkeypatch.setattr(table, "streams_known", lambda: False)
+    played.append(play(game("friend_or_foe_grid", episodes=8), maker("level 2", "compiled"))[0])
+    assert same(*played)
 
 
 @needs_numba

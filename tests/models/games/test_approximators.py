@@ -10,6 +10,7 @@ from configured import component
 from small_games import play, three_states
 
 from components.contracts.roles import Setting
+from components.trouble import Misfit
 from runner.run.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)
@@ -27,6 +28,13 @@ def moved(values, world, rate=0.1):
     before = values.q(s).clone()
     values.learn(s, a, b, target, rate)
     return s, a, b, target, before
+
+
+def test_a_table_that_does_not_fit_names_the_approximator_that_does():
+    game = three_states(3, 60)
+    game.replicates = 10**12
+    with pytest.raises(Misfit, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"):
+        component("model", "q_table").build(game, Streams(0))
 
 
 def test_one_hot_features_make_a_table():

@@ -34,6 +34,31 @@ def _one_rounding() -> None:
         return lambda a, b, c: known(a, b, c)  # type: ignore[call-arg]
 
 
+@cache
+def room():  # type: ignore[no-untyped-def]
+    """A function of loops: room for a few numbers of the type of another array, on the stack, whence they go to registers."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def few(typing, like):  # type: ignore[no-untyped-def]
+        kind = types.Array(like.dtype, 1, "C")
+
+        def written(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            number = context.get_data_type(like.dtype)
+            lies = cgutils.alloca_once(builder, ir.ArrayType(number, FEW))
+            size = context.get_constant(types.intp, context.get_abi_sizeof(number))
+            made, shape = context.make_array(kind)(context, builder), [context.get_constant(types.intp, FEW)]
+            start = builder.bitcast(lies, number.as_pointer())
+            context.populate_array(made, data=start, shape=shape, strides=[size], itemsize=size, meminfo=None)
+            return made._getvalue()
+
+        return kind(like), written
+
+    return intrinsic(few)
+
+
 def weight(alpha: float, dtype: type[np.floating]) -> np.floating:
     """w, or w − 1 where ``torch.lerp`` steps back from the end."""
     w = dtype(alpha)

@@ -12,22 +12,27 @@ from components.contracts.capabilities import QFunction
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.compiled.arithmetic import FEW
-from components.inference.games.compiled.table import CompiledTable, fitting
-from components.inference.games.compiled.thinkers import Levels
+from components.inference.games.compiled import linear, table
+from components.inference.games.compiled.arithmetic import FEW, rounds_alike
+from components.inference.games.compiled.linear import CompiledMarks
+from components.inference.games.compiled.table import CompiledTable
+from components.inference.games.compiled.thinkers import SHARED, Levels
 from components.inference.games.decision_maker import Chooser
 from components.inference.games.player import Playing
+from components.maths.compiled import loops
+from components.models.games.q_linear import LinearValues
 from components.problems.game import Episode, Game
 from components.trouble import Misfit
 
 K = TypeVar("K")
+EXTRA = 'pip install "bayes-runner[fast]"'
 
 
 @dataclass
 class PlayingCompiled(Playing[K]):
     """The same state, and what the loops have prepared."""
 
-    table: CompiledTable = rebuilt()
+    plays: CompiledTable | CompiledMarks = rebuilt()
 
 
 class Compilable(Chooser[K], Generic[K]):
@@ -35,7 +40,8 @@ class Compilable(Chooser[K], Generic[K]):
 
     The loops draw the same uniforms from the same streams and give the same numbers bit by bit, on the tensors of the same
     state: a checkpoint of one engine is one of the other.  They play games in tables, of at most five actions a player,
-    against one opponent of few; her policy may be either, those that she models ε-greedy.
+    against one opponent of few, where her policy may be either, and those that she models are ε-greedy; and with linear
+    action values the coin game, against one who learns so too, where all policies may be either.
 
     Raises Misfit where they do not, or numba is not installed."""
 
@@ -59,23 +65,47 @@ class Compilable(Chooser[K], Generic[K]):
         """Actions of a player that the loops take at most."""
         return FEW
 
-    def without_loop(self) -> str | None:
-        """The key, as it is set, that the loops do not serve."""
+    def without_loop(self, linear: bool) -> str | None:
+        """The key, as it is set, that the loops of tables, or of linear action values, do not serve."""
         return None
+
+    @property
+    def own_temperature(self) -> float | None:
+        """That of her own policy; None where it is ε-greedy."""
+        return self.temperature if self.policy == "softmax" else None
+
+    def told(
+        self, alphas: tuple[float, ...], epsilons: tuple[float, ...], temperatures: tuple[float | None, ...], forget: float,
+        at_next: bool = True, ties: int = SHARED, drawn: bool = False,
+    ) -> Levels:  # fmt: skip
+        """``Levels`` with what every decision maker has."""
+        ends, horizon = self.bootstrap_at_end, self.bootstrap_at_horizon
+        return Levels(alphas, epsilons, temperatures, forget, self.gamma, at_next, ends, horizon, ties, drawn)
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
         playing = super().init(model, problem, rng)
         if self.engine == "tensors":
             return playing
-        if key := self.without_loop():
-            raise Misfit(f"inference.engine=compiled ({self.name}): has no loop with {key}; use engine=tensors")
-        fitting(problem, self.name, self.few())
-        return PlayingCompiled(playing.mind, playing.standing, CompiledTable(problem, self.tables(playing.mind)))
+        where, values = f"inference.engine=compiled ({self.name})", self.tables(playing.mind)
+        if not loops.available():
+            raise Misfit(f"{where}: needs numba; {EXTRA}, or inference.engine=tensors")
+        by_marks = all(isinstance(q, LinearValues) for q in values)
+        if key := self.without_loop(by_marks):
+            raise Misfit(f"{where}: has no loop with {key}; use engine=tensors")
+        if by_marks:
+            linear.fitting(problem, where)
+        else:
+            table.fitting(problem, where, self.few())
+        environment = problem.environment
+        if environment.device.type != "cpu" or not rounds_alike(environment.dtype):
+            raise Misfit(
+                f"{where}: PyTorch rounds otherwise on this device than the compiled loops; use engine=tensors"
+            )
+        plays = CompiledMarks(problem) if by_marks else CompiledTable(problem, values)
+        return PlayingCompiled(playing.mind, playing.standing, plays)
 
     def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
         if not isinstance(state, PlayingCompiled):
             return super().step(state, batch, rng)
-        counts, known = self.counted(state.mind), self.levels(batch.index)
-        temperature = self.temperature if self.policy == "softmax" else None
-        info = state.table.play(batch, state.standing, rng, counts, known, temperature, self.bootstrap_at_horizon)
-        return state, info
+        values, counts, known = self.tables(state.mind), self.counted(state.mind), self.levels(batch.index)
+        return state, state.plays.play(batch, state.standing, rng, values, counts, known)

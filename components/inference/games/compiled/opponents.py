@@ -71,6 +71,11 @@ def uniforms(opponent: Opponent[Any], state: Tensor) -> Tensor:
     return torch.empty(state.numel() if isinstance(opponent, ExponentialSmoother) else len(state), dtype=state.dtype)
 
 
+def parts_drawn(opponent: Opponent[Any]) -> int:
+    """Of how many rows of numbers, each of all replicates, those are made."""
+    return 2 if isinstance(opponent, TitForTat) else 1
+
+
 def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Array, edge: Array) -> int:
     """Twins: ``act`` of each of them."""
     if who == FIXED:

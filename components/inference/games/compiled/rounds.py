@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from components.inference.games.compiled import opponents, thinkers
-from components.inference.games.compiled.arithmetic import inverted, loop
+from components.inference.games.compiled.arithmetic import inverted, loop, room
 from components.inference.games.compiled.opponents import chooses, observes
 from components.inference.games.compiled.thinkers import expect, foresee, learn, reply
 from components.maths.compiled.loops import Array
@@ -15,20 +15,22 @@ from components.maths.compiled.loops import Array
 
 @cache
 def weighing(actions: int, noticed: int) -> Callable[..., Any]:
-    """Expected values ψ(s, ·) [R, A] of those who play, into ``policy``."""
+    """Expected values ψ(s, ·) [R, A] of those who play, the first ``left`` [1] of ``order`` [R], into ``policy``."""
+    few = room()
 
     def weigh(
-        q: Array, begins: Array, counts: Array, chances: Array, states: int, s: Array, live: Array, policy: Array,
-        ties: int, drawn: bool, believed: Array, psi: Array, terms: Array, mixed: Array,
+        q: Array, begins: Array, counts: Array, chances: Array, states: int, s: Array, order: Array, left: Array, policy: Array,
+        ties: int, drawn: bool,
     ) -> None:  # fmt: skip
+        believed, psi, terms, mixed = few(q), few(q), few(q), few(q)
         top = begins[len(begins) - 1]
-        for i in range(len(s)):
-            if live[i]:
-                row = i * states + s[i]
-                foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
-                expect(q, top + row * actions * noticed, actions, noticed, believed, psi, terms)
-                for a in range(actions):
-                    policy[i, a] = psi[a]
+        for place in range(left[0]):
+            i = order[place]
+            row = i * states + s[i]
+            foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+            expect(q, top + row * actions * noticed, actions, noticed, believed, psi, terms)
+            for a in range(actions):
+                policy[i, a] = psi[a]
 
     return loop(weigh, thinkers.parts)
 
@@ -37,30 +39,39 @@ def weighing(actions: int, noticed: int) -> Callable[..., Any]:
 def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
     """One move, of games of so many actions and threats, of which she tells ``noticed`` apart: numbers that the compiler knows.
 
+    The replicates that still play are the first ``left`` [1] of ``order`` [R].  ``foreseen`` [R, noticed] is what she forecasts
+    in s, where it is ``ready``: what she has forecast of s' when she learnt, as long as nothing else is told of the thinkers.
+
     ``total`` [3, R] is hers, his, and welfare; ``tally`` [3, R] how often her action was 0, and his, and how many moves there
     were; ``goes_on``: there is something to come unless it ends the episode.  Twins: ``Episode.play``, ``Game.move``."""
+
+    few = room()
 
     def move(
         q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget_gamma: Array,  # her
         who: int, p: Array, means: Array, smooths: Array, odds: Array,  # him
         pays: Array, after: Array, ends: Array, shown: Array, seen: Array,  # the rules
-        s: Array, live: Array, total: Array, tally: Array,  # where the episode stands
+        s: Array, order: Array, left: Array, foreseen: Array, total: Array, tally: Array,  # where the episode stands
         u: Array, v: Array, w: Array, policy: Array,  # uniforms of hers, of his and of draws; her policy where it is given
-        believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,  # room
         ties: int, drawn: bool, given: bool, at_next: bool, bootstraps_ends: bool, goes_on: bool, last_alone: bool,
-        ends_alone: bool,
+        ends_alone: bool, ready: bool,
     ) -> None:  # fmt: skip
         k, states, forget, gamma = len(begins), len(ends), forget_gamma[0], forget_gamma[1]
         targets = len(shown) // (states * actions)
-        for i in range(len(s)):
-            if not live[i]:
-                continue
+        believed, answer, psi, terms, mixed = few(q), few(q), few(q), few(q), few(q)
+        going = 0
+        for place in range(left[0]):
+            i = order[place]
             row = i * states + s[i]
             if given:
                 for c in range(actions):
                     answer[c] = policy[i, c]
             else:
-                foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+                if ready:
+                    for c in range(noticed):
+                        believed[c] = foreseen[i, c]
+                else:
+                    foresee(q, begins, counts, chances, row, actions, noticed, ties, drawn, believed, psi, terms, mixed)
                 top = begins[k - 1] + row * actions * noticed
                 reply(q, top, actions, noticed, believed, chances, k - 1, ties, drawn, answer, psi, terms, mixed)
             a = inverted(answer, 0, actions, u[i], terms)
@@ -70,13 +81,17 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
             s_next, r_a, r_b = after[cell], pays[0, cell], pays[1, cell]
             done = ends[s_next]
             observes(who, p, threats, means, smooths, i, a, shown, looked * targets, seen[looked])
+            then = i * states + s_next
             if done or not ends_alone:
-                then = i * states + s_next
                 at, on = (then if at_next else row), goes_on and (bootstraps_ends or not done)
                 learn(
                     q, begins, counts, chances, steps, forget, gamma, row, then, at, actions, noticed, a,
                     b if noticed > 1 else 0, r_a, r_b, on, ties, drawn, w, i, believed, answer, psi, terms, mixed,
                 )  # fmt: skip
+            elif not given:
+                foresee(q, begins, counts, chances, then, actions, noticed, ties, drawn, believed, psi, terms, mixed)
+            for c in range(noticed):
+                foreseen[i, c] = believed[c]
             first = last_alone or tally[2, i] == 0
             for m in range(3):
                 total[m, i] = pays[m, cell] if first else total[m, i] + pays[m, cell]
@@ -84,6 +99,9 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
             tally[1, i] += b == 0
             tally[2, i] += 1
             s[i] = s_next
-            live[i] = not done
+            if not done:
+                order[going] = i
+                going += 1
+        left[0] = going
 
     return loop(move, [*thinkers.parts, *opponents.parts])

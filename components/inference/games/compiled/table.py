@@ -13,28 +13,24 @@ from components.contracts.games import Changing
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.games.compiled import opponents
-from components.inference.games.compiled.arithmetic import FEW, rounds_alike
+from components.inference.games.compiled.arithmetic import FEW
+from components.inference.games.compiled.opponents import Adversary
 from components.inference.games.compiled.rounds import moving, weighing
 from components.inference.games.compiled.rules import Rules, rules
 from components.inference.games.compiled.thinkers import Levels, behind_each_other
-from components.maths.compiled import loops
+from components.inference.games.compiled.uniforms import Stream, streams_known
 from components.maths.compiled.loops import Array
 from components.problems.game import Episode, Game, Standing
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
 
-EXTRA = 'pip install "bayes-runner[fast]"'
 
-
-def fitting(game: Game, inference: str, few: int = FEW) -> None:
+def fitting(game: Game, where: str, few: int = FEW) -> None:
     """Whether a game of at most so many actions a player can be played so.
 
     Raises:
-        Misfit: numba is not installed, the game or the opponent has no compiled twin, or PyTorch rounds otherwise here.
+        Misfit: the game or the opponent has no compiled twin.
     """
-    where = f"inference.engine=compiled ({inference})"
-    if not loops.available():
-        raise Misfit(f"{where}: needs numba; {EXTRA}, or inference.engine=tensors")
     environment, players = game.environment, game.opponents()
     if not isinstance(environment, TableEnvironment) or len(environment.n_threats) > 1:
         raise Misfit(
@@ -49,8 +45,6 @@ def fitting(game: Game, inference: str, few: int = FEW) -> None:
         raise Misfit(
             f"{where}: an episode that ends must begin anew, in dataset={game.name} it goes on; engine=tensors plays it"
         )
-    if environment.device.type != "cpu" or not rounds_alike(environment.dtype):
-        raise Misfit(f"{where}: PyTorch rounds otherwise on this device than the compiled loops; use engine=tensors")
 
 
 @dataclass
@@ -63,26 +57,31 @@ class CompiledTable:
     def __post_init__(self) -> None:
         environment, replicates = self.game.environment, self.game.replicates
         self.opponent = self.game.opponents()[0]
+        self.parts = opponents.parts_drawn(self.opponent)
         self.whole, places = behind_each_other(self.tables)
         self.begins, self.own, noticed = places[:, 0].copy(), places[:, 1], int(places[-1, 2])
         self.move = moving(environment.n_actions, environment.n_threats[0], noticed)
         self.weigh = weighing(environment.n_actions, noticed)
         self.q = self.whole.numpy()
         self.dtype: type[np.floating] = self.q.dtype.type
-        self.ones = torch.ones(replicates * self.game.n_states, dtype=environment.dtype)
+        self.ones = torch.ones(replicates * self.game.n_states, dtype=environment.dtype).numpy()
         self.u = torch.empty(replicates, dtype=environment.dtype)
-        self.v: Tensor | None = None
         self.policy = torch.zeros(replicates, environment.n_actions, dtype=environment.dtype)
-        self.s, self.live = np.empty(replicates, np.int64), np.empty(replicates, np.bool_)
+        self.s, self.left = np.empty(replicates, np.int64), np.empty(1, np.int64)
+        self.order, self.all = np.empty(replicates, np.int64), np.arange(replicates)
+        self.foreseen = np.empty((replicates, noticed), self.dtype)
         self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)  # one of level 1 draws nothing
-        self.room = [np.empty(FEW, self.dtype) for _ in range(5)]
-        self.total, self.tally = np.empty((3, replicates), self.dtype), np.empty((3, replicates), self.dtype)
+        self.tally = np.empty((3, replicates), self.dtype)
+        self.drawn = self.w.numpy(), self.policy.numpy()
+        self.sparse = environment.ends is not None and environment.dtype == torch.float64 and streams_known()
+        self.changing = environment if isinstance(environment, Changing) else None
         self._rules: dict[int, tuple[object, Rules]] = {}
         self._known: tuple[Levels, tuple[Array, Array, Array]] | None = None
+        self._seen: tuple[Tensor, Adversary, Tensor] | None = None
+        self._stood: Standing | None = None  # where ``foreseen`` is of
 
     def _rules_of(self, episode: int) -> Rules:
-        rules_now = self.game.environment
-        environment = rules_now.at(episode) if isinstance(rules_now, Changing) else rules_now
+        environment = self.game.environment if self.changing is None else self.changing.at(episode)
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         if id(environment) not in self._rules:
             self._rules[id(environment)] = environment, rules(environment)  # held, so that its number stays its own
@@ -93,51 +92,61 @@ class CompiledTable:
         if self._known is None or self._known[0] != known:
             numbers = known.chances(self.own, self.dtype), known.steps(self.dtype)
             self._known = known, (*numbers, np.array([known.forget, known.gamma]).astype(self.dtype))
+            self._stood = None
         return self._known[1]
 
+    def _he(self, memory: Tensor) -> tuple[Adversary, Tensor]:
+        """The opponent, and room for what he draws; a memory that stays where it was is looked at once."""
+        if self._seen is None or self._seen[0] is not memory:
+            self._seen = memory, opponents.adversary(self.opponent, memory), opponents.uniforms(self.opponent, memory)
+        return self._seen[1:]
+
     def play(
-        self, episode: Episode, standing: Standing, rng: Rng, counts: Tensor | None, known: Levels, temperature: float | None,
-        bootstraps_horizon: bool,
+        self, episode: Episode, standing: Standing, rng: Rng, values: list[QFunction], counts: Tensor | None, known: Levels
     ) -> Info:  # fmt: skip
-        """The twin of ``Episode.play``; ``temperature`` is that of a softmax, None where her policy is ε-greedy."""
-        environment, s, live, policy = self.game.environment, self.s, self.live, self.policy.numpy()
+        """The twin of ``Episode.play``; ``values`` are ``tables``."""
+        game, environment, s, (w, policy) = self.game, self.game.environment, self.s, self.drawn
         assert isinstance(standing.adversary, Tensor), "so are the memories of all opponents who have a twin"
-        he = opponents.adversary(self.opponent, standing.adversary)
-        if self.v is None:
-            self.v = opponents.uniforms(self.opponent, standing.adversary)
+        he, draws = self._he(standing.adversary)
         chances, steps, forget_gamma = self._numbers(known)
-        her = self.q, self.begins, (self.ones if counts is None else counts).view(-1).numpy(), chances
-        told, u, v, w = self._rules_of(episode.index), self.u.numpy(), self.v.numpy(), self.w.numpy()
-        s[:] = standing.s.numpy()
-        live.fill(True)
+        her = self.q, self.begins, self.ones if counts is None else counts.view(-1).numpy(), chances
+        told, temperature, continuing = self._rules_of(episode.index), known.temperatures[-1], environment.continuing
+        s[:], self.order[:], self.left[0] = standing.s.numpy(), self.all, len(s)
+        total = np.empty((3, len(s)), self.dtype)
         self.tally.fill(0)
-        given = temperature is not None
-        ends_alone = self.game.learns_from == "ends"
-        for left in reversed(range(environment.horizon)):
-            self.u.uniform_(generator=rng.noise)
-            self.v.uniform_(generator=rng.attack)
-            for draws in self.w[1:] if known.drawn else ():
-                draws.uniform_(generator=rng.noise)
+        given, ends_alone, last_alone = temperature is not None, game.learns_from == "ends", game.counts == "last_move"
+        kept = known.at_next or len(self.tables) == 1
+        ready = kept and continuing and self._stood is standing
+        order, left, few = self.order, self.left, self.w[1:] if known.drawn else ()
+        noise, attack = Stream(rng.noise, self.sparse), Stream(rng.attack, self.sparse)
+        for to_come in range(environment.horizon - 1, -1, -1):
+            u, v = noise.fill(self.u, 1, order, left), attack.fill(draws, self.parts, order, left)
+            for level in few:
+                noise.fill(level, 1, order, left)
             if temperature is not None:
-                self.weigh(*her, len(told.ends), s, live, self.policy.numpy(), known.ties, known.drawn, *self.room[1:])
+                self.weigh(*her, len(told.ends), s, order, left, self.drawn[1], known.ties, known.drawn)
                 policy = torch.softmax(self.policy / temperature, -1).numpy()
             self.move(
-                *her, steps, forget_gamma, *he, *told, s, live, self.total, self.tally, u, v, w, policy, *self.room,
+                *her, steps, forget_gamma, *he, *told, s, order, left, self.foreseen, total, self.tally, u, v, w, policy,
                 known.ties, known.drawn, given, known.at_next, known.bootstraps_ends,
-                bootstraps_horizon or left > 0 or environment.continuing, self.game.counts == "last_move", ends_alone,
+                known.bootstraps_horizon or to_come > 0 or continuing, last_alone, ends_alone, ready,
             )  # fmt: skip
-            if left and not live.any():
+            ready = kept
+            if to_come and not left[0]:
                 break
-        return self._close(standing, rng)
+        noise.close()
+        attack.close()
+        self._stood = standing
+        return self._close(standing, rng, torch.from_numpy(total))
 
-    def _close(self, standing: Standing, rng: Rng) -> Info:
+    def _close(self, standing: Standing, rng: Rng, total: Tensor) -> Info:
         """The twin of the end of ``Episode.play``."""
-        environment, total, tally = self.game.environment, torch.from_numpy(self.total), self.tally
+        environment, tally = self.game.environment, self.tally
         ended = torch.from_numpy(self.s.copy()) if environment.continuing else None
         standing.s = environment.reset(self.game.replicates, rng.batches) if ended is None else ended
-        standing.rewards.append(total[0])
+        hers, his, welfare = total.unbind(0)
+        standing.rewards.append(hers)
         standing.beside.append(total[1:])
         standing.firsts.append(torch.from_numpy(tally[:2] / tally[2]))
         standing.episodes += 1
-        hers, his, welfare = total.clone()
         return {"reward": hers, "reward_opponents": his, "social_utility": welfare}

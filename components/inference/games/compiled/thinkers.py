@@ -5,7 +5,7 @@ Tables lie behind each other in one array: arrays in tuples would be counted at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,7 +27,8 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
     tables = [q for q in values if isinstance(q, Table)]
     if len(tables) < len(values):
         raise Misfit(
-            "inference.engine=compiled: asks for action values in tables, model=q_table; engine=tensors takes all"
+            "inference.engine=compiled: asks for action values in tables, model=q_table, or for model=q_linear; "
+            "engine=tensors takes all"
         )
     whole = torch.cat([table.values.flatten() for table in tables])
     places, begin = [], 0
@@ -42,16 +43,17 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
 SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of components.maths.policies
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(NamedTuple):
     """What is fixed of the thinkers while an episode lasts, an entry for each level."""
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
+    temperatures: tuple[float | None, ...]  # None where a policy is ε-greedy
     forget: float
     gamma: float
     at_next: bool  # whether targets forecast at s', or at s
     bootstraps_ends: bool
+    bootstraps_horizon: bool
     ties: int = SHARED  # whether equally good actions share, or the first or the last of them is taken
     drawn: bool = False  # whether players above level 1 answer one draw of what they forecast, or all of it
 
@@ -69,6 +71,23 @@ class Levels:
     def steps(self, dtype: type[np.floating]) -> Array:
         """Of ``moved``, by the learning rates [k]."""
         return np.array([weight(alpha, dtype) for alpha in self.alphas])
+
+
+@runtime_checkable
+class Thinking(Protocol):
+    """A player whose episodes may be played by compiled loops, on either side."""
+
+    def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
+
+    def counted(
+        self, mind: Any
+    ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there is nothing to count
+
+    def levels(self, episode: int) -> Levels: ...  # what is fixed while an episode lasts
+
+    def without_loop(
+        self, linear: bool
+    ) -> str | None: ...  # the key, as it is set, that no loop serves; None: there is none
 
 
 def forecast(counts: Array, at: int, n: int, believed: Array) -> None:
@@ -180,18 +199,27 @@ def learn(
     believed: Array, answer: Array, psi: Array, terms: Array, mixed: Array,
 ) -> None:  # fmt: skip
     """A move of hers and of his from a row to the one ``after``, from which there is something to come (``on``) or nothing;
-    forecasts are made ``at`` one of them; ``w`` [k, R] are uniform numbers for the draws of each level, of replicate i.
+    forecasts are made ``at`` one of them, the last of which is left in ``believed``; ``w`` [k, R] are uniform numbers for the
+    draws of each level, of replicate i.
 
     Twin: ``LevelK.learn``."""
     k, cells = len(begins), own * other
     if k % 2 == 1:
         count(counts, row * other, other, b, forget, terms)
         forecast(counts, after * other, other, believed)
-        forecast(counts, at * other, other, answer)
+        if at != after:
+            forecast(counts, at * other, other, answer)
+        else:
+            for c in range(other):
+                answer[c] = believed[c]
     else:
         count(counts, row * own, own, a, forget, terms)
         forecast(counts, after * own, own, believed)
-        forecast(counts, at * own, own, answer)
+        if at != after:
+            forecast(counts, at * own, own, answer)
+        else:
+            for c in range(own):
+                answer[c] = believed[c]
     for j in range(
         k - 1
     ):  # Algorithm 4.1, line 2, and line 3: what the next level expects, from the table just updated

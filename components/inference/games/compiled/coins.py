@@ -1,0 +1,82 @@
+"""The rules of the coin game, of every replicate, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from components.inference.games.compiled.arithmetic import inverted, loop
+from components.maths.compiled.loops import Array
+
+
+def stepped(cell: int, action: int, size: int) -> int:
+    """Twin: ``CoinEnvironment.moved``; up, right, down, left."""
+    row, column = cell // size, cell % size
+    if action == 0:
+        row = max(row - 1, 0)
+    elif action == 1:
+        column = min(column + 1, size - 1)
+    elif action == 2:
+        row = min(row + 1, size - 1)
+    else:
+        column = max(column - 1, 0)
+    return row * size + column
+
+
+def marked(s: Array, i: int, cells: int, places: Array) -> None:
+    """Twin: ``CoinEnvironment.marks``."""
+    for m in range(4):
+        places[i, m] = m * cells + s[i, m] if s[i, m] < cells else 4 * cells
+
+
+parts = (stepped, marked)
+
+
+@cache
+def opening() -> Callable[..., Any]:
+    """Marks [R, 4] of where an episode begins."""
+
+    def mark(s: Array, size: int, places: Array) -> None:
+        for i in range(len(s)):
+            marked(s, i, size * size, places)
+
+    return loop(mark, parts)
+
+
+@cache
+def moving() -> Callable[..., Any]:
+    """One move: both choose, from flat policies and uniforms of move ``at``, and s [R, 4] and its marks become those after it.
+
+    ``gains`` [2, R] are of the move; ``total`` [3, R] hers, his, and welfare; ``tally`` [2, R] how often her action was 0, and
+    his.  Twins: ``Episode.play``, ``CoinEnvironment.step``."""
+
+    def move(
+        s: Array, size: int, share: Array, hers: Array, his: Array, u: Array, v: Array, at: int,
+        after: Array, a: Array, b: Array, gains: Array, total: Array, tally: Array, edge: Array,
+    ) -> None:  # fmt: skip
+        cells, half, replicates = size * size, share[2], len(s)
+        for i in range(replicates):
+            a[i] = inverted(hers, i * 4, 4, u[at * replicates + i], edge)
+            b[i] = inverted(his, i * 4, 4, v[at * replicates + i], edge)
+            s[i, 0], s[i, 1] = stepped(s[i, 0], a[i], size), stepped(s[i, 1], b[i], size)
+            gains[0, i] = gains[1, i] = 0
+            for m in range(2, 4):
+                she, he = s[i, m] == s[i, 0], s[i, m] == s[i, 1]
+                if she and he:
+                    gains[0, i] += share[0]
+                    gains[1, i] += share[1]
+                elif she:
+                    gains[0, i] += 1
+                elif he:
+                    gains[1, i] += 1
+                if she or he:
+                    s[i, m] = cells
+            marked(s, i, cells, after)
+            total[0, i] += gains[0, i]
+            total[1, i] += gains[1, i]
+            total[2, i] += (gains[0, i] + gains[1, i]) * half
+            tally[0, i] += a[i] == 0
+            tally[1, i] += b[i] == 0
+
+    return loop(move, parts)

@@ -1,0 +1,160 @@
+"""A game whose action values are linear in a few marks, played by compiled loops on the tensors of an ordinary state.
+
+Between the loops PyTorch makes policies of what they expect, all replicates at once: nobody else's exp has its last bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.attackers.opponents.learner import Learner, Learning
+from components.contracts.capabilities import QFunction
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.datasets.games.coin_game import CoinEnvironment
+from components.inference.games.compiled import coins, marks
+from components.inference.games.compiled.arithmetic import FEW
+from components.inference.games.compiled.thinkers import Levels, Thinking
+from components.maths.compiled.loops import Array
+from components.maths.policies import Ties, probabilities
+from components.models.games.q_linear import LinearValues
+from components.problems.game import Episode, Game, Standing
+from components.trouble import Misfit
+
+
+def fitting(game: Game, where: str) -> None:
+    """Whether linear action values of a game have a loop.
+
+    Raises:
+        Misfit: the game or the opponent has none.
+    """
+    if not isinstance(game.environment, CoinEnvironment):
+        raise Misfit(
+            f"{where}: of linear action values it plays dataset=coin_game alone; engine=tensors plays dataset={game.name}"
+        )
+    (player,) = game.opponents()
+    agent = player.agent if isinstance(player, Learner) else None
+    if not isinstance(agent, Thinking):
+        told = player.name if agent is None else f"learner attacker.agent={agent.name}"
+        raise Misfit(
+            f"{where}: with linear action values it plays against attacker=learner of q_learning, fpq_learning or level_k, "
+            f"here attacker={told}; engine=tensors plays all"
+        )
+    if key := agent.without_loop(True):
+        raise Misfit(f"{where}: has no loop with attacker.agent of {key}; use engine=tensors")
+
+
+class Side:
+    """One of the two players for an episode: views of the tensors of his or her mind, and room.
+
+    Twins: ``policy_at`` and ``learn`` of q_learning, fpq_learning and level_k."""
+
+    def __init__(self, values: list[QFunction], counts: Tensor | None, known: Levels):
+        self.known, self.counts = known, counts
+        linear = [q for q in values if isinstance(q, LinearValues)]
+        self.weights = [q.weights.numpy() for q in linear]
+        top = linear[-1].weights
+        self.dtype: type[np.floating] = self.weights[-1].dtype.type
+        self.psi = [top.new_empty(len(top), q.own) for q in linear]
+        self.held = [psi.numpy() for psi in self.psi]
+        self.first = np.ones((len(top), linear[0].other), self.dtype)  # what is believed of one who has one action
+        self.counted = np.empty(0, self.dtype) if counts is None else counts.view(-1).numpy()
+        self.rates = [np.array([alpha, known.gamma]).astype(self.dtype) for alpha in known.alphas]
+        self.forget = np.array([known.forget]).astype(self.dtype)
+        self.room = np.empty(FEW * FEW, self.dtype), *(np.empty(FEW, self.dtype) for _ in range(3))
+
+    def _answer(self, j: int, places: Array, counts: bool, believed: Array) -> Tensor:
+        """The policy [R, own] of the player of level j + 1."""
+        known = self.known
+        marks.weighing()(self.weights[j], places, self.counted, counts, believed, self.held[j], *self.room)
+        temperature = known.temperatures[j]
+        if temperature is not None:
+            return probabilities(self.psi[j], "softmax", 0.0, temperature)
+        return probabilities(self.psi[j], "epsilon_greedy", known.epsilons[j], 1.0, get_args(Ties)[known.ties])
+
+    def policy(self, places: Array) -> Array:
+        """Probabilities of own actions [R·A]."""
+        believed, counts = self.first, self.counts is not None
+        for j in range(len(self.weights)):
+            believed, counts = self._answer(j, places, counts, believed).numpy(), False
+        return believed.reshape(-1)
+
+    def learn(
+        self, places: Array, after: Array, own: Array, other: Array, r: Array, r_other: Array, last: bool
+    ) -> None:
+        """A move: own and the other's actions and rewards [R]; ``last``: the horizon cuts the episode short here."""
+        k, known, believed, counts = len(self.weights), self.known, self.first, self.counts is not None
+        on, at = known.bootstraps_horizon or not last, after if known.at_next else places
+        if counts:
+            marks.noticing()(self.counted, other if k % 2 == 1 else own, self.forget, self.room[-1])
+        for j in range(k):
+            acts, others, gains = (own, other, r) if (k - 1 - j) % 2 == 0 else (other, own, r_other)
+            marks.teaching()(
+                self.weights[j], places, after, self.counted, counts, believed, acts, others, gains, self.rates[j], on,
+                *self.room,
+            )  # fmt: skip
+            if j < k - 1:
+                believed, counts = self._answer(j, at, counts, believed).numpy(), False
+
+
+@dataclass
+class CompiledMarks:
+    """Room for the moves of a game."""
+
+    game: Game
+
+    def __post_init__(self) -> None:
+        environment, r = self.game.environment, self.game.replicates
+        assert isinstance(environment, CoinEnvironment), "so says ``fitting``"
+        (player,) = self.game.opponents()
+        assert isinstance(player, Learner), "so says ``fitting``"
+        assert isinstance(player.agent, Thinking), "so says ``fitting``"
+        self.environment, self.agent = environment, player.agent
+        self.dtype: type[np.floating] = np.empty(0, str(environment.dtype).removeprefix("torch.")).dtype.type
+        self.share = np.array([*environment.share, 0.5], self.dtype)
+        self.u, self.v = torch.empty(2, environment.horizon * r, dtype=environment.dtype)
+        self.places, self.after, (self.a, self.b) = np.empty((r, 4), int), np.empty((r, 4), int), np.empty((2, r), int)
+        self.gains, self.edge = np.empty((2, r), self.dtype), np.empty(1, self.dtype)
+
+    def play(
+        self,
+        episode: Episode,
+        standing: Standing,
+        rng: Rng,
+        values: list[QFunction],
+        counts: Tensor | None,
+        known: Levels,
+    ) -> Info:
+        """The twin of ``Episode.play``."""
+        environment, a, b, places, after = self.environment, self.a, self.b, self.places, self.after
+        state = standing.adversary
+        assert isinstance(state, Learning), "so are the memories of learners"
+        agent, mind = self.agent, state.mind
+        she, he = (
+            Side(values, counts, known),
+            Side(agent.tables(mind), agent.counted(mind), agent.levels(episode.index)),
+        )
+        s, size, horizon = standing.s.numpy().copy(), environment.size, environment.horizon
+        total, tally = np.zeros((3, len(s)), self.dtype), np.zeros((2, len(s)), self.dtype)
+        self.u.uniform_(generator=rng.noise)
+        self.v.uniform_(generator=rng.attack)
+        u, v, gains = self.u.numpy(), self.v.numpy(), self.gains
+        coins.opening()(s, size, places)
+        for at in range(horizon):
+            hers, his, last = she.policy(places), he.policy(places), at == horizon - 1
+            coins.moving()(s, size, self.share, hers, his, u, v, at, after, a, b, gains, total, tally, self.edge)
+            he.learn(places, after, b, a, gains[1], gains[0], last)
+            she.learn(places, after, a, b, gains[0], gains[1], last)
+            places, after = after, places
+        earned = torch.from_numpy(total)
+        standing.s = environment.reset(len(s), rng.batches)
+        standing.rewards.append(earned[0])
+        standing.beside.append(earned[1:])
+        standing.firsts.append(torch.from_numpy(tally / self.dtype(horizon)))
+        standing.episodes += 1
+        hers_all, his_all, welfare = earned.clone()
+        return {"reward": hers_all, "reward_opponents": his_all, "social_utility": welfare}
