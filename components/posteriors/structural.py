@@ -45,11 +45,14 @@ class StructuralDraws(Draws):
         design = self.of.design(series, horizon)
         system = self.of.system(theta, design)
         system = system._replace(noise=system.noise / self._weights(theta, lam, design.y, horizon, generator))
-        lag = self.of.structure.lag
-        kappa = None if lag is None else theta[:, self.of.structure.beta[lag[0]]]
-        centre = 0.0 if lag is None else lag[1]
+        lag, kappa, centre, late = self.of.structure.lag, None, 0.0, 0
+        if lag is not None:
+            kappa, centre = theta[:, self.of.structure.beta[lag[0]]], lag[1]
+            # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
+            late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
-            return ahead_of(system, design.y, design.seen, horizon, kappa, centre)
+            found = ahead_of(system, design.y, design.seen, horizon + late, kappa, centre)
+        return AheadOfSeries(found.mean[:, late:], found.covariance[:, late:, late:])
 
     def _weights(
         self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
@@ -88,19 +91,18 @@ class StructuralDraws(Draws):
         design = self.of.design(series)
         system = self.of.system(theta, design)
         weights = self._weights(theta, lam, design.y, 0, generator)
-        seen = design.seen.tolist()
         student = self.of.structure.errors.student
-        nu, drawn = self._nu(theta) if student else None, 0 if lam is None else lam.shape[1]
+        drawn = 0 if lam is None else lam.shape[1]
+
+        def weigh(t: int, error: Tensor, S: Tensor) -> Tensor:
+            nu = self._nu(theta)
+            return weights[:, t] if t < drawn else (nu + 1) / (nu + error.square() / S)
+
         with torch.no_grad():
-            found = filtered(system._replace(noise=system.noise / weights), design.y, seen)
-            for t in range(drawn, len(seen)) if nu is not None else ():
-                # What came after the draws: each error in turn is weighed by its expected precision before the next.
-                weights[:, t] = (nu + 1) / (nu + found.error[:, t].square() / found.variance[:, t])
-                found = filtered(system._replace(noise=system.noise / weights), design.y, seen)
+            found = filtered(system, design.y, design.seen.tolist(), weigh=weigh if student else None)
         mean, v = found.mean[:, -n:], found.variance[:, -n:]
-        if nu is not None:
-            ahead = self._weights(theta, None, design.y[-n:], n, generator)
-            v = v + system.noise[:, -n:] * (1 / ahead - 1 / weights[:, -n:])
+        if student:
+            v = v + system.noise[:, -n:] * (1 / self._weights(theta, None, design.y[-n:], n, generator) - 1)
         return GaussianMixture(mean.unsqueeze(2), v.unsqueeze(2))
 
     def log_likelihood(self, series: Series) -> Tensor:

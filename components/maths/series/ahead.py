@@ -23,8 +23,8 @@ def ahead_of(
     """y [n], the last H of which are to be forecast.  ``kappa`` [C]: y_t is regressed on y_{t−1} − centre besides, of which the
     system has what is known, at time T + 1 alone.
 
-        w_h = F_h α_h + o_h + ε_h ~ N(m, Q) jointly,   y_h = w_h + κ (y_{h−1} − c)   ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k}
-    """
+        w_h = F_h α_h + o_h + ε_h ~ N(m, Q) jointly,   y_h = w_h + κ (y_{h−1} − c)
+        ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h"""
     times = len(y) - horizon
     past = system._replace(F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times])
     found = filtered(past, y[:times], seen[:times].tolist())
