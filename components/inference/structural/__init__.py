@@ -1,0 +1,1 @@
+"""Samplers and estimators of structural time series."""
