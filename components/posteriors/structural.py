@@ -12,10 +12,19 @@ from components.contracts.capabilities import StructuralSeries
 from components.contracts.posteriors import Affine, Part
 from components.contracts.predictive import GaussianMixture
 from components.contracts.sequences import Ahead, Series
+from components.contracts.structural import Design
 from components.maths.particles.order_statistics import quantiles
 from components.maths.series.ahead import AheadOfSeries, ahead_of
 from components.maths.series.time_varying import filtered
 from components.posteriors.draws import FORECASTS, Draws, spaced
+
+
+def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
+    """What each block adds to y: F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B]."""
+    structure = of.structure
+    out = states.new_zeros(*states.shape[:2], len(structure.labels))
+    out.index_add_(2, structure.state_block, states * design.F)
+    return out.index_add_(2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta])
 
 
 @dataclass(frozen=True, kw_only=True)
