@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Forecasts, SmoothedStates
-from components.contracts.predictive import Categorical, Predictive, concatenate
+from components.contracts.posteriors import Decomposes, Forecasts, ForecastsEach, HoldsDraws, Selects, SmoothedStates
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
 from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
+from components.figures.samples.trace import trace
+from components.figures.sequences.components import components
+from components.figures.sequences.effect import effect
 from components.figures.sequences.forecast import forecast
+from components.figures.sequences.inclusion import inclusion
+from components.figures.sequences.residuals import residuals
 from components.metrics.forecasts import of_classes, of_numbers
+from components.metrics.sales import of_intervention, of_sales
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
 
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Origin = Literal["end", "before"]
+ONE_AHEAD = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")  # scored of forecasts of one too
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,18 @@ class Forecasting(Sequence):
     future: Tensor  # [R, H, dy]; NaN: not observed
     beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
     origin: Origin = "end"
+    intervention: bool = False  # the future is what came of one: forecasts say what would have been
+
+    @property
+    def whole(self) -> Series:
+        """What is seen and what follows, as one series."""
+        y, later = torch.cat([self.observations, self.future], 1), self.beyond
+
+        def grown(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+            return None if value is None or after is None else torch.cat([value, after])
+
+        x, u = grown(self.regressors, later and later.x), grown(self.inputs, later and later.u)
+        return Series(y, x, y.isnan().any(-1), u, dates=self.dates)
 
     @property
     def series(self) -> Series:
@@ -51,6 +70,8 @@ class Forecasting(Sequence):
         horizon, seen = self.future.shape[1], self.series
         if self.origin == "end":
             return posterior.forecast(seen, horizon, rng.at("evaluation", 0))
+        if isinstance(posterior, ForecastsEach):
+            return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
         parts = []
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
@@ -62,15 +83,40 @@ class Forecasting(Sequence):
         """Of parameters the scores of their forecasts, with the log-likelihood of what was seen, averaged over their draws; of
         anything else those of a sequence."""
         out = super().score(posterior, rng)
-        if isinstance(posterior, Forecasts):
-            found, y = self.forecast(posterior, rng), self.future[0]
-            out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
+        if not isinstance(posterior, Forecasts):
+            return out
+        y, seen = self.future[0], self.observations.shape[1]
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
+            return out | of_intervention(paths, y[:, 0])
+        found = self.forecast(posterior, rng)
+        out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
+        if isinstance(posterior, ForecastsEach):
+            assert isinstance(found, GaussianMixture)
+            out |= of_sales(found, y[:, 0], self.dates[seen:])
+            if self.origin == "end":
+                each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
+                own = of_numbers(each, y) | of_sales(each, y[:, 0], self.dates[seen:])
+                out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
+        if isinstance(posterior, Selects):
+            out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
         return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
-        if isinstance(posterior, Forecasts):
-            drawn |= forecast(self.observations[0, :, 0], self.future[0, :, 0], self.forecast(posterior, rng))
+        if not isinstance(posterior, Forecasts):
+            return drawn
+        seen, future = self.observations[0, :, 0], self.future[0, :, 0]
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            drawn |= effect(seen, future, posterior.paths(self.series, len(future), rng.at("evaluation", 0)))
+        else:
+            drawn |= forecast(seen, future, self.forecast(posterior, rng))
+        if isinstance(posterior, Decomposes):
+            drawn |= components(posterior) | residuals(posterior)
+            if isinstance(posterior, HoldsDraws):
+                drawn |= trace(None, posterior)
+        if isinstance(posterior, Selects):
+            drawn |= inclusion(posterior)
         return drawn
 
     def describe(self) -> dict[str, str]:
