@@ -40,6 +40,7 @@ ROLES: dict[str, Role] = {
     "inference": Role("inference", ("Inference",)),
     "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), "attackers", required=False),
     "gradient": Role("gradients", ("Gradient",), chosen=False),
+    "block": Role("blocks", ("Block",), chosen=False),
 }
 CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)
 REQUIRED = tuple(role for role, facts in ROLES.items() if facts.chosen and facts.required)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import Forecasts, SmoothedStates
 from components.contracts.predictive import Categorical, Predictive, concatenate
-from components.contracts.sequences import Series
+from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
 from components.figures.sequences.forecast import forecast
 from components.metrics.forecasts import of_classes, of_numbers
@@ -38,7 +38,13 @@ class Forecasting(Sequence):
     parameters being still those learnt from what was seen."""
 
     future: Tensor  # [R, H, dy]; NaN: not observed
+    beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
     origin: Origin = "end"
+
+    @property
+    def series(self) -> Series:
+        """All that is seen, and what is known beforehand of the times that follow."""
+        return super().series._replace(ahead=self.beyond)
 
     def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
         """What is said of the future [S, H, dy]."""
@@ -72,7 +78,7 @@ class Forecasting(Sequence):
 
 
 def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
-    """A sequence without its last observations, which become the future.
+    """A sequence without its last observations, which become the future; their regressors and inputs stay known.
 
     Raises:
         Misfit: nothing is left to be seen.
@@ -83,6 +89,8 @@ def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
     kept = {name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")}
     for name in ("states", "means", "clean"):
         kept[name] = None if kept[name] is None else kept[name][:, :n]
-    return Forecasting(
-        **(kept | {"observations": whole.observations[:, :n]}), future=whole.observations[:, n:], origin=origin
-    )
+    x, u = whole.regressors, whole.inputs
+    beyond = None if x is None and u is None else Ahead(None if x is None else x[n:], None if u is None else u[n:])
+    kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
+    kept["observations"] = whole.observations[:, :n]
+    return Forecasting(**kept, future=whole.observations[:, n:], beyond=beyond, origin=origin)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
+from components.contracts.structural import Design, Structure, System
 from components.maths.compiled.elevation_map import Dem
 
 
@@ -230,3 +231,15 @@ class SeriesConditionals(Protocol):
     def draw_parameters(
         self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator
     ) -> Tensor: ...  # θ' ~ p(· | x_0:T, y), block by block from θ on [R, C, P]
+
+
+@runtime_checkable
+class StructuralSeries(Protocol):
+    """A series as a sum of blocks, whose structure is declared, so that a compiled sweep can read it."""
+
+    @property
+    def structure(self) -> Structure: ...
+
+    def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
+
+    def system(self, theta: Tensor, design: Design) -> System: ...  # of θ [C, P], with λ = 1
