@@ -20,10 +20,3 @@ def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
         return [boldest]
     inner = [best_plan(law, spends, float(risk)) for risk in np.linspace(safest.sd, boldest.sd, points)[1:-1]]
     return [safest, *inner, boldest]
-
-
-def undominated(means: list[float], sds: list[float]) -> list[bool]:
-    """Which of some plans no other has beaten: as much expected at less risk, or more at no more."""
-    mean, sd = np.array(means), np.array(sds)
-    beaten = (mean >= mean[:, None]) & (sd <= sd[:, None]) & ((mean > mean[:, None]) | (sd < sd[:, None]))
-    return [not bool(row.any()) for row in beaten]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from components.maths.budget.frontier import frontier, undominated
+from components.maths.budget.choices import beaten_by, judge
+from components.maths.budget.frontier import frontier
 from components.maths.budget.plan import TOLERANCE, best_plan, safest_plan
 from components.maths.budget.spends import Spends
 from components.maths.budget.sum_law import SumLaw
@@ -119,8 +120,8 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
     assert np.all(np.diff(means) > 0)
     assert np.all(np.diff(sds) > 0)
     assert np.all(np.diff(np.diff(means) / np.diff(sds)) < 1e-6)  # concave
-    assert undominated(means, sds) == [True] * 6
-    assert undominated([*means, means[2]], [*sds, sds[2] + 0.1])[-1] is False
+    assert beaten_by(means, sds) == [None] * 6
+    assert beaten_by([*means, means[2]], [*sds, sds[2] + 0.001])[-1] == 2
     for p in plans:
         assert within.broken(p.u) is None
         rng = np.random.default_rng(0)
@@ -153,3 +154,15 @@ def test_strategies_are_filtered_by_name():
     assert within.broken(np.array([3.0, 8.0])) == "total"
     assert within.broken(np.array([5.0, 1.0])) == "limits.co2"
     assert within.broken(np.array([-1.0, 1.0])) == "bounds of a week"
+
+
+def test_a_strategy_is_kept_beaten_or_out():
+    law = SumLaw(np.zeros(2), np.array([[1.0, 1.2], [1.0, 2.8]]), np.ones(2))
+    within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 16.0)])
+    offered = {"safe": [8.0, 0.0], "bold": [0.0, 10.0], "poor": [1.0, 6.0], "dear": [8.0, 4.0], "dirty": [9.0, 0.0]}
+    found = judge(law, within, {name: np.array(u) for name, u in offered.items()}, None)
+    assert [choice.verdict for choice in found] == [
+        "kept", "kept", "kept", "breaks total", "breaks limits.co2"
+    ]  # fmt: skip
+    assert judge(law, within, {"a": np.array([4.0, 0.0]), "b": np.array([8.0, 0.0])}, None)[0].verdict == "beaten by b"
+    assert judge(law, within, {"bold": np.array([0.0, 10.0])}, 5.0)[0].verdict == "breaks risk"
