@@ -6,11 +6,14 @@ A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import Tensor
+
+from components.trouble import Misfit
 
 
 class Covariates(NamedTuple):
@@ -31,6 +34,30 @@ class Facts:
     x_names: list[str]  # of the regressors; empty: there are none
     u_names: list[str]  # of the inputs
     where: str  # the key that holds the block, for complaints: model.blocks.2
+
+    @property
+    def like(self) -> Tensor:
+        """Something of the dtype and on the device of the series."""
+        return self.seen.y
+
+    def noise(
+        self, name: str, guess: float, df: float, upper: float | None, states: tuple[int, ...], unit: float = 1.0
+    ) -> Scale:
+        """A standard deviation with a prior in units of y's, or of so much of it."""
+        unit = unit * self.scale
+        return Scale(name, guess * unit, df, math.inf if upper is None else upper * unit, states)
+
+    def named(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
+        """Places of the columns that a key of the block names; None: of all.
+
+        Raises:
+            Misfit: there are none, or none of that name."""
+        if not names:
+            raise Misfit(f"{self.where}: the data set has no {what}; leave the block out, or give it some")
+        for name in wanted or []:
+            if name not in names:
+                raise Misfit(f"{self.where}.{key}={name}: no such {what}; there are {', '.join(names)}")
+        return [names.index(name) for name in wanted or names]
 
 
 @dataclass(frozen=True)
@@ -72,7 +99,7 @@ class Regressors:
     fades: tuple[int, int] | None = (
         None  # they are stocks: which of its block's transitions, and which of its coefficients
     )
-    lag: int | None = None  # the column that holds y_{t−1}
+    lag: int | None = None  # the column that holds y_{t−1}, less the centre of the facts
 
 
 @dataclass(frozen=True)
@@ -88,6 +115,14 @@ class Terms:
     scales: tuple[Scale, ...] = ()
     transitions: tuple[Dynamics, ...] = ()
     regressors: Regressors | None = None
+
+    @classmethod
+    def without_states(cls, label: str, regressors: Regressors, like: Tensor) -> Terms:
+        """Columns alone."""
+        none = like.new_zeros(0)
+        return cls(
+            label, (), lambda beside: like.new_zeros(len(beside.y), 0), none.view(0, 0), none, none, (), (), regressors
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +150,7 @@ class Structure:
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p], of each block a block
     fades: Tensor  # [p] which φ a column fades with, −1: it is no stock
-    lag: int | None  # the column that holds y_{t−1}
+    lag: tuple[int, float] | None  # the column that holds y_{t−1}, and what is taken off it
     errors: Errors
     labels: tuple[str, ...]  # of the B blocks
     state_block: Tensor  # [d] whose states
@@ -130,15 +165,3 @@ class Design(NamedTuple):
     seen: Tensor  # [n] bool: y is there, and so is all that it is regressed on
     F: Tensor  # [n, d]
     X: Tensor  # [n, p]; of a stock what flows in at t; unknown numbers are 0, in times that are not seen
-
-
-class System(NamedTuple):
-    """The linear system of C sets of parameters."""
-
-    F: Tensor  # [n, d]
-    G: Tensor  # [C, d, d]
-    W: Tensor  # [C, d]
-    mean: Tensor  # m_1 [d]
-    sd: Tensor  # s_1 [d]
-    offset: Tensor  # x_tᵀβ, stocks with the φ of their own [C, n]
-    noise: Tensor  # variance of ε_t [C, n]

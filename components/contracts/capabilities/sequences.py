@@ -10,8 +10,9 @@ from torch import Tensor
 
 from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
-from components.contracts.structural import Design, Structure, System
+from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import Dem
+from components.maths.series.time_varying import TimeVaryingSystem
 
 
 @runtime_checkable
@@ -242,4 +243,4 @@ class StructuralSeries(Protocol):
 
     def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
 
-    def system(self, theta: Tensor, design: Design) -> System: ...  # of θ [C, P], with λ = 1
+    def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...  # of θ [C, P], with λ = 1
