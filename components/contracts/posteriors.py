@@ -166,6 +166,22 @@ class Forecasts(Protocol):
     def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
 
 
+class Affine(NamedTuple):
+    """What S draws say of k times ahead given the inputs of k times, the last one seen the first of them: normal, the mean
+    Σ_j D_hj u_j more than without."""
+
+    mean: Tensor  # of y_{T+1} … y_{T+k} where u_T … u_{T+k−1} are 0 [S, k]
+    covariance: Tensor  # [S, k, k]
+    effect: Tensor  # D: of u_{T+j} on y_{T+1+h} [S, k, k, c], 0 for j > h
+
+
+@runtime_checkable
+class AffineInInputs(Protocol):
+    """Parameters of a series, each of which says what inputs still to be chosen add to what follows."""
+
+    def affine(self, series: Series, horizon: int) -> Affine: ...  # k = horizon
+
+
 @runtime_checkable
 class Played(Protocol):
     """What a decision maker has earned in t episodes, and what she would do now."""
@@ -261,6 +277,7 @@ POSTERIORS = {
     "smoothed_signal": SmoothedSignal,
     "series_draws": SeriesDraws,
     "forecasts": Forecasts,
+    "affine_in_inputs": AffineInInputs,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
     "analyses": Analyses,

@@ -47,7 +47,7 @@ class Budget(BaseModel):
     strategies: dict[str, dict[str, NonNegativeFloat]]
 
     def check(self, channels: list[str], horizon: int) -> None:
-        """Raises Misfit: no inputs, names of none of them, more weeks than are known ahead, constraints that nothing satisfies."""
+        """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints that nothing satisfies."""
         if self.total is None:
             return
         if not channels:

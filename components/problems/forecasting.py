@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Forecasts, SmoothedStates
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import AffineInInputs, Forecasts, SmoothedStates
 from components.contracts.predictive import Categorical, Predictive, concatenate
 from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
 from components.figures.sequences.forecast import forecast
+from components.maths.budget.sum_law import SumLaw, numbers
 from components.metrics.forecasts import of_classes, of_numbers
+from components.problems.budget import Budget
+from components.problems.planned import Planned
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Origin = Literal["end", "before"]
@@ -40,6 +45,12 @@ class Forecasting(Sequence):
     future: Tensor  # [R, H, dy]; NaN: not observed
     beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
     origin: Origin = "end"
+    budget: Budget | None = None  # of the inputs, to be planned
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None:
+            self.budget.check(self.input_names, self.future.shape[1])
 
     @property
     def series(self) -> Series:
@@ -65,23 +76,48 @@ class Forecasting(Sequence):
         if isinstance(posterior, Forecasts):
             found, y = self.forecast(posterior, rng), self.future[0]
             out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
-        return out
+        planned = self.planned(posterior)
+        return out if planned is None else out | planned.scores()
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
         if isinstance(posterior, Forecasts):
             drawn |= forecast(self.observations[0, :, 0], self.future[0, :, 0], self.forecast(posterior, rng))
-        return drawn
+        planned = self.planned(posterior)
+        return drawn if planned is None else drawn | planned.figures()
+
+    def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
+        planned = self.planned(posterior)
+        return {} if planned is None else planned.tables()
+
+    def planned(self, posterior: object) -> Planned | None:
+        """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
+        if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
+            return None
+        k, n = self.budget.weeks, self.observations.shape[1]
+        found = posterior.affine(self.series, k)
+        law = SumLaw.of_draws(found.mean, found.effect.flatten(2), found.covariance.sum((1, 2)))
+        u = None if self.inputs is None or self.beyond is None else self.beyond.u
+        spent = None if u is None or self.inputs is None else torch.cat([self.inputs[-1:], u[: k - 1]])  # [k, c]
+        known = self.system.effect(k).sum(0) if isinstance(self.system, KnownResponse) else None  # [k, c]
+        return Planned(
+            self.budget,
+            self.input_names,
+            list(self.dates[n - 1 : n - 1 + k]) or [f"T + {j}" if j else "T" for j in range(k)],
+            law,
+            None if spent is None else numbers(spent.flatten()),
+            None if known is None else numbers(known.flatten()),
+        )
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
 
 
-def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
+def split(whole: Sequence, n_ahead: int, origin: Origin, budget: Budget | None = None) -> Forecasting:
     """A sequence without its last observations, which become the future; their regressors and inputs stay known.
 
     Raises:
-        Misfit: nothing is left to be seen.
+        Misfit: nothing is left to be seen, or the budget does not fit.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
@@ -93,4 +129,4 @@ def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
     beyond = None if x is None and u is None else Ahead(None if x is None else x[n:], None if u is None else u[n:])
     kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
     kept["observations"] = whole.observations[:, :n]
-    return Forecasting(**kept, future=whole.observations[:, n:], beyond=beyond, origin=origin)
+    return Forecasting(**kept, future=whole.observations[:, n:], beyond=beyond, origin=origin, budget=budget)

@@ -22,16 +22,16 @@ from components.trouble import Misfit
 
 @dataclass(frozen=True)
 class RetailTruth:
-    """What made the series: ``KnownParameters``, ``KnownColumns``, ``KnownResponse``."""
+    """What made the series: ``KnownParameters``, ``KnownResponse``."""
 
     parameters: dict[str, float]
     coefficients: dict[str, float]  # of every candidate, 0: idle
     q: Tensor  # [c]
     decay: float
 
-    def effect(self, weeks: int) -> Tensor:
+    def effect(self, horizon: int) -> Tensor:
         """What a unit of u_{t+j} adds to y_{t+1+h}: q (1 − δ)^{h−j}, j ≤ h [k, k, c]."""
-        lag = torch.arange(weeks).view(-1, 1) - torch.arange(weeks)
+        lag = torch.arange(horizon).view(-1, 1) - torch.arange(horizon)
         kept = torch.where(lag >= 0, (1 - self.decay) ** lag.clamp_min(0).double(), 0.0)
         return kept.unsqueeze(-1) * self.q
 
@@ -42,10 +42,10 @@ class RetailSim(Dataset[Forecasting]):
 
         y_t = A_t + L_t + x_t'β + ε_t,   A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ_A²),   L_{t+1} = L_t + N(0, σ_L²)
 
-    ε_t ~ N(0, σ²) or Student's t.  The calendar is true, weather, economy and spends are drawn (``retail_world``); each replicate
-    is another series.  Seen are y [1, n_train, 1] with regressors x [7] and the inputs u of ``channels``; what follows is to be
-    forecast, with x and u known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis is private: nothing here
-    was fitted to it, and no number compares with its tables.
+    ε_t ~ N(0, σ²) or Student's t.  The calendar is true, weather, economy and spends are drawn (``retail_world``); each
+    replicate is another series.  Seen are y [1, n_train, 1] with regressors x [7] and the inputs u of ``channels``; what
+    follows is to be forecast, with x and u known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis
+    is private: nothing here was fitted to it, and no number compares with its tables.
 
     Raises Misfit: names of none of the regressors or channels, all weeks missing.
 
@@ -126,7 +126,7 @@ class RetailSim(Dataset[Forecasting]):
             dates=tuple(monday.isoformat() for monday in world.mondays),
             about={"unit": "million EUR a week"},
         )
-        return self.budget.given(split(whole, weeks - self.n_train, self.origin))
+        return split(whole, weeks - self.n_train, self.origin, self.budget)
 
     def _errors(self, generator: torch.Generator) -> Tensor:
         """Of variance 1 [T]: normal, or Student's t."""

@@ -46,11 +46,12 @@ class World:
         return out
 
     def holidays(self) -> Tensor:
-        """Days off in the week: two weeks at Christmas, one at Easter, four in August, and others at random, one in twenty weeks."""
+        """Days off in the week: Christmas, a week at Easter, four in August, and two days in one of twenty other weeks."""
         days = torch.zeros(self.weeks, dtype=torch.float64)
+        sundays = {year: easter(year) for year in range(FIRST.year, self.mondays[-1].year + 2)}
         for t, monday in enumerate(self.mondays):
             for day in (monday + datetime.timedelta(days=d) for d in range(7)):
-                before_easter = (easter(day.year) - day).days
+                before_easter = (sundays[day.year] - day).days
                 christmas = (day.month, day.day) >= (12, 22) or (day.month, day.day) <= (1, 6)
                 days[t] += christmas or -1 <= before_easter <= 6 or (day.month == 8 and day.day <= 28)
         return torch.where(days == 0, (self._uniform() < 0.05) * 2.0, days)
@@ -104,7 +105,7 @@ REGRESSORS: dict[str, Callable[[World], Tensor]] = {
     "Price_IX": World.prices,
     "CC_IX": World.confidence,
 }
-# Million EUR a week, ours: section 1.2.3 has scales and shapes in a figure alone, TV and OOH dominating, some even, some in spikes.
+# Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread evenly, others in spikes.
 CHANNELS: dict[str, Callable[[World], Tensor]] = {
     "OOH": lambda world: world.bursts(1.5, 0.4),
     "RADIO": lambda world: world.bursts(0.5, 0.3),

@@ -18,12 +18,25 @@ def budget_figure(along: list[Plan], choices: list[Choice], channels: list[str],
     """Left the frontier of expected sales and their standard deviation with each choice by name, those that break a constraint
     hollow; right the first choice, week by week, its channels on each other."""
     figure, (left, right) = new_figure(1, 2, width=5.0, height=3.4)
-    left.plot([plan.sd for plan in along], [plan.mean for plan in along], "o-", ms=3, color=PALETTE[0], label="best at its risk")
+    left.plot(
+        [plan.sd for plan in along],
+        [plan.mean for plan in along],
+        "o-",
+        ms=3,
+        color=PALETTE[0],
+        label="best at its risk",
+    )
     for k, choice in enumerate(choices):
         out = choice.verdict.startswith("breaks")
         colour = PALETTE[(k + 1) % len(PALETTE)]
         left.plot(
-            choice.sd, choice.mean, "D", ms=6, color=colour, mfc="none" if out else colour, label=f"{choice.name}: {choice.verdict}"
+            choice.sd,
+            choice.mean,
+            "D",
+            ms=6,
+            color=colour,
+            mfc="none" if out else colour,
+            label=f"{choice.name}: {choice.verdict}",
         )
     left.set(xlabel="standard deviation of the sum of sales", ylabel="expected sum of sales")
     left.legend(fontsize=7)
