@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkab
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.sequences import Series
 
 if TYPE_CHECKING:
@@ -166,20 +166,61 @@ class Forecasts(Protocol):
     def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
 
 
-class Affine(NamedTuple):
-    """What S draws say of k times ahead given the inputs of k times, the last one seen the first of them: normal, the mean
-    Σ_j D_hj u_j more than without."""
+@runtime_checkable
+class ForecastsEach(Forecasts, Protocol):
+    """Forecasts from every time at once, and of several times together."""
 
-    mean: Tensor  # of y_{T+1} … y_{T+k} where u_T … u_{T+k−1} are 0 [S, k]
-    covariance: Tensor  # [S, k, k]
-    effect: Tensor  # D: of u_{T+j} on y_{T+1+h} [S, k, k, c], 0 for j > h
+    def one_ahead(
+        self, series: Series, n: int, generator: torch.Generator
+    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
+
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...  # y_{T+1} … y_{T+H} [S, H]
+
+
+class Part(NamedTuple):
+    """What one block adds to a series."""
+
+    name: str
+    mean: Tensor  # [T]
+    lower: Tensor  # 5 % quantile [T]
+    upper: Tensor  # 95 % quantile [T]
+
+
+@runtime_checkable
+class Decomposes(Protocol):
+    """A series taken apart: what each block adds, and what is left."""
+
+    @property
+    def series(self) -> Series: ...
+
+    @property
+    def components(self) -> list[Part]: ...  # empty: nothing is drawn yet
+
+    @property
+    def residuals(self) -> Tensor: ...  # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """Columns of which each draw takes some."""
+
+    @property
+    def inclusion(self) -> dict[str, float]: ...  # how often each is in
+
+
+class Affine(NamedTuple):
+    """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""
+
+    mean: Tensor  # with nothing put in from T on [S, H]
+    covariance: Tensor  # [S, H, H]
+    effect: Tensor  # D [S, H, H, c], 0 where j > h
 
 
 @runtime_checkable
 class AffineInInputs(Protocol):
-    """Parameters of a series, each of which says what inputs still to be chosen add to what follows."""
+    """What inputs to come make of a series."""
 
-    def affine(self, series: Series, horizon: int) -> Affine: ...  # k = horizon
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...  # H ≤ what is known ahead
 
 
 @runtime_checkable
@@ -277,6 +318,9 @@ POSTERIORS = {
     "smoothed_signal": SmoothedSignal,
     "series_draws": SeriesDraws,
     "forecasts": Forecasts,
+    "forecasts_each": ForecastsEach,
+    "decomposes": Decomposes,
+    "selects": Selects,
     "affine_in_inputs": AffineInInputs,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,

@@ -157,6 +157,12 @@ class Structure:
     column_block: Tensor  # [p] and whose columns they are
     names: tuple[str, ...]  # of the P parameters, in the order of θ
 
+    @property
+    def beta(self) -> list[int]:
+        """Where in θ the coefficients of the columns are."""
+        first = len(self.scales) + sum(moves.count for moves in self.transitions)
+        return list(range(first, first + len(self.column_names)))
+
 
 class Design(NamedTuple):
     """What a structure reads of one series, times 1 … n; float64."""

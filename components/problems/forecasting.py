@@ -76,26 +76,26 @@ class Forecasting(Sequence):
         if isinstance(posterior, Forecasts):
             found, y = self.forecast(posterior, rng), self.future[0]
             out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
-        planned = self.planned(posterior)
+        planned = self.planned(posterior, rng)
         return out if planned is None else out | planned.scores()
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
         if isinstance(posterior, Forecasts):
             drawn |= forecast(self.observations[0, :, 0], self.future[0, :, 0], self.forecast(posterior, rng))
-        planned = self.planned(posterior)
+        planned = self.planned(posterior, rng)
         return drawn if planned is None else drawn | planned.figures()
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
-        planned = self.planned(posterior)
+        planned = self.planned(posterior, rng)
         return {} if planned is None else planned.tables()
 
-    def planned(self, posterior: object) -> Planned | None:
+    def planned(self, posterior: object, rng: Rng) -> Planned | None:
         """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
         if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
             return None
         k, n = self.budget.weeks, self.observations.shape[1]
-        found = posterior.affine(self.series, k)
+        found = posterior.affine(self.series, k, rng.at("evaluation", 0))
         law = SumLaw.of_draws(found.mean, found.effect.flatten(2), found.covariance.sum((1, 2)))
         u = None if self.inputs is None or self.beyond is None else self.beyond.u
         spent = None if u is None or self.inputs is None else torch.cat([self.inputs[-1:], u[: k - 1]])  # [k, c]

@@ -23,8 +23,7 @@ class Known:
     spread: float
     draws: int = 50
 
-    def affine(self, series: Series, horizon: int) -> Affine:
-        generator = torch.Generator().manual_seed(0)
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
         factor = 1 + self.spread * torch.randn(self.draws, 1, 1, self.effect.shape[-1], generator=generator, dtype=F64)
         effect = self.effect[:horizon, :horizon] * factor
         mean = 180 + torch.randn(self.draws, horizon, generator=generator, dtype=F64)
@@ -32,10 +31,10 @@ class Known:
 
 
 def planned(spread=0.0, **budget):
-    problem, _ = load("retail_sim", n_steps=60, n_train=50, budget=defaults("dataset", "retail_sim")["budget"] | budget)
+    problem, rng = load("retail_sim", n_steps=60, n_train=50, budget=defaults("dataset", "retail_sim")["budget"] | budget)
     posterior = Known(problem.system.effect(10), spread)
     assert isinstance(posterior, AffineInInputs)
-    return problem, problem.planned(posterior)
+    return problem, problem.planned(posterior, rng)
 
 
 def test_who_knows_the_truth_plans_best():

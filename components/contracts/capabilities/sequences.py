@@ -254,3 +254,5 @@ class StructuralSeries(Protocol):
     def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
 
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...  # of θ [C, P], with λ = 1
+
+    def columns(self, theta: Tensor, design: Design) -> Tensor: ...  # x_t, stocks grown with the φ of θ [C, n, p]

@@ -112,7 +112,8 @@ class RetailSim(Dataset[Forecasting]):
                     "level_sd": self.level_sd,
                     "goodwill_sd": self.goodwill_sd,
                     "goodwill_kept": 1 - self.decay,
-                },
+                }
+                | {name: self.q.get(name, 0.0) for name in self.channels},
                 dict(zip(REGRESSORS, beta.tolist(), strict=True))
                 | {name: self.q.get(name, 0.0) for name in self.channels},
                 q[shown],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,8 +37,14 @@ class FilteredSystem:
     error: Tensor  # v_t = y_t less its mean, 0 where it is not seen [C, n]
 
 
-def filtered(system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool = False) -> FilteredSystem:
-    """Of y [n] or [C, n]; times that are not seen are passed over.  ``keep``: every covariance.
+Weigh = Callable[[int, Tensor, Tensor], Tensor]  # of t, v [C] and S [C] the precision λ of that observation [C]
+
+
+def filtered(
+    system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool = False, weigh: Weigh | None = None
+) -> FilteredSystem:
+    """Of y [n] or [C, n]; times that are not seen are passed over.  ``keep``: every covariance.  ``weigh``: once its error is
+    known, an observation is worth r/λ; what was said of it before is not.
 
         S = F P Fᵀ + r,  v = y − F a − o,  a ← G (a + P Fᵀ v/S),  P ← G (P − P Fᵀ F P/S) Gᵀ + W,  log p = Σ log N(v | 0, S)
 
@@ -55,8 +62,10 @@ def filtered(system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool 
         means.append(mean)
         variances.append(S)
         if there:
-            root = S.rsqrt().unsqueeze(1)
-            unit, error = PF * root, y[:, t] - mean
+            error = y[:, t] - mean
+            worth = S if weigh is None else S + system.noise[:, t] * (1 / weigh(t, error, S) - 1)
+            root = worth.rsqrt().unsqueeze(1)
+            unit = PF * root
             a = a + unit * root * error.unsqueeze(1)
             P = P - unit.unsqueeze(2) * unit.unsqueeze(1)
             gains.append((system.G @ (unit * root).unsqueeze(2)).squeeze(2))

@@ -12,7 +12,8 @@ from shallow_gp_problems import F64, problem, streams
 from small_problems import component
 from torch import nn
 
-from components.inference.variational.lbfgs import find_direction, flatten
+from components.inference.variational.lbfgs import flatten
+from components.maths.limited_memory import find_direction
 from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 from runner.run import checkpoint
