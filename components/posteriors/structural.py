@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -174,7 +175,15 @@ class StructuralDraws(Draws):
 
     @property
     def inclusion(self) -> dict[str, float]:
-        """How often each column is in, and of those that are never left to chance 1 or 0."""
+        """How often each column is in."""
+        return self._shares(lambda beta: (beta != 0).double().mean(0))
+
+    @property
+    def positive(self) -> dict[str, float]:
+        """How often the coefficient of a column that is in is positive; 1 where it never is in."""
+        return self._shares(lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1))
+
+    def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
         structure = self.of.structure
-        beta = self.flat[:, structure.beta]
-        return {name: float((beta[:, j] != 0).double().mean()) for j, name in enumerate(structure.column_names)}
+        names = structure.column_names if self.n_draws else ()
+        return dict(zip(names, of(self.flat[:, structure.beta]).tolist(), strict=False))

@@ -7,11 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import Affine
+from components.contracts.sequences import Series
 from components.figures.sequences.budget import budget_figure
 from components.maths.budget.choices import Choice
 from components.maths.budget.plan import Plan
-from components.maths.budget.sum_law import Array, SumLaw
+from components.maths.budget.sum_law import Array, SumLaw, numbers
 from components.problems.budget import Budget
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedBudget:
     """What a budget is best spent on, as a posterior sees it: k weeks, c channels."""
 
     budget: Budget
@@ -78,3 +82,17 @@ class Planned:
             by_week.insert(0, "week", self.weeks)
             out["budget_plan"] = by_week
         return out
+
+
+def planned_of(
+    budget: Budget, series: Series, channels: list[str], said: Affine, truth: KnownResponse | None
+) -> PlannedBudget:
+    """The budget of a series, given what a posterior says of the k weeks that follow it."""
+    assert series.u is not None, "Budget.check lets no other series through"
+    k, n = budget.weeks, len(series.u)
+    law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))
+    later = None if series.ahead is None else series.ahead.u
+    spent = None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())
+    weeks = list(series.dates[n - 1 : n - 1 + k]) or [f"T + {j}" if j else "T" for j in range(k)]
+    effect = None if truth is None else numbers(truth.effect(k).sum(0).flatten())
+    return PlannedBudget(budget, channels, weeks, law, spent, effect)

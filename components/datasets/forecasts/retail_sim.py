@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.forecasts.retail_world import CHANNELS, REGRESSORS, World
+from components.datasets.forecasts.retail_world import CHANNELS, REGRESSORS, RetailWorld
 from components.problems.budget import Budget
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
@@ -81,7 +81,7 @@ class RetailSim(Dataset[Forecasting]):
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         self._check()
         generator, weeks = rng.data, self.n_steps
-        world = World(weeks, generator)
+        world = RetailWorld(weeks, generator)
         X = torch.stack([draw(world) for draw in REGRESSORS.values()], 1)  # [T, 7]
         U = torch.stack([draw(world) for draw in CHANNELS.values()], 1)  # [T, 7]
         beta = torch.tensor([self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64)

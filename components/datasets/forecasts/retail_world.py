@@ -16,7 +16,7 @@ YEAR = 365.25 / 7  # weeks
 
 
 @dataclass(frozen=True)
-class World:
+class RetailWorld:
     """Random numbers of one series of T weeks that begin on a Monday."""
 
     weeks: int  # T
@@ -96,17 +96,17 @@ class World:
         return out
 
 
-REGRESSORS: dict[str, Callable[[World], Tensor]] = {
-    "Hols": World.holidays,
-    "Sport_EV": World.sport,
-    "AVG_Temp": World.temperature,
-    "AVG_Rain": World.rain,
-    "Unemp_IX": World.unemployment,
-    "Price_IX": World.prices,
-    "CC_IX": World.confidence,
+REGRESSORS: dict[str, Callable[[RetailWorld], Tensor]] = {
+    "Hols": RetailWorld.holidays,
+    "Sport_EV": RetailWorld.sport,
+    "AVG_Temp": RetailWorld.temperature,
+    "AVG_Rain": RetailWorld.rain,
+    "Unemp_IX": RetailWorld.unemployment,
+    "Price_IX": RetailWorld.prices,
+    "CC_IX": RetailWorld.confidence,
 }
 # Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread evenly, others in spikes.
-CHANNELS: dict[str, Callable[[World], Tensor]] = {
+CHANNELS: dict[str, Callable[[RetailWorld], Tensor]] = {
     "OOH": lambda world: world.bursts(1.5, 0.4),
     "RADIO": lambda world: world.bursts(0.5, 0.3),
     "TV": lambda world: world.bursts(2.5, 0.5),

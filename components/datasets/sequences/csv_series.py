@@ -44,7 +44,8 @@ class CsvSeries(Dataset[Sequence]):
     vectorised: ClassVar[bool] = True
 
     before: ClassVar[dict[str, Any]] = {
-        "date": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end", "budget": None
+        "date": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
+        "intervention": False, "budget": None
     }  # fmt: skip
 
     path: str | None
@@ -58,6 +59,7 @@ class CsvSeries(Dataset[Sequence]):
     inputs: list[str]
     n_ahead: NonNegativeInt | str
     origin: Origin
+    intervention: bool
     budget: Budget | None
     skip: NonNegativeInt
     n_steps: Annotated[int, Field(ge=1)] | None
@@ -130,7 +132,7 @@ class CsvSeries(Dataset[Sequence]):
                     f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
                 )
             return whole
-        return split(whole, n_ahead, self.origin, self.budget)
+        return split(whole, n_ahead, self.origin, self.budget, self.intervention)
 
     def _calendar(self, file: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> Calendar:
         """Raises Misfit: dates that make no series."""

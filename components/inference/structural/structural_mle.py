@@ -17,7 +17,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.structural.coordinates import Coordinates
 from components.maths.limited_memory import LBFGSRun, Tolerance, begun, iterate
-from components.maths.series.time_varying import draw_states, filtered
+from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, simulated
+from components.maths.series.time_varying import filtered
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -71,8 +72,8 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Searches:
         if model.structure.errors.student:
             raise Misfit(
-                f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian, or "
-                "inference=structural_gibbs"
+                f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian "
+                "or inference=structural_gibbs"
             )
         design = model.design(problem.series)
         coordinates = Coordinates.of(model.structure, design)
@@ -112,7 +113,17 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         theta = coordinates.theta(state.best.theta)
         many = theta.expand(self.draws, -1)
         generator = torch.Generator(theta.device).manual_seed(state.seed)
-        states = draw_states(model.system(many, design), design.y, design.seen.tolist(), generator)
+        system = model.system(many, design)
+        noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
+        layout = Layout(design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+
+        (times, d), n = design.F.shape, self.draws
+        numbers = StateNumbers(normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times))
+        y = design.y - system.offset
+        states, _ = simulated(layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers)
         return StructuralDraws(
             theta.unsqueeze(0),
             coordinates.theta(state.runs[0].theta),
