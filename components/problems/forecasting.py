@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Decomposes, Forecasts, ForecastsEach, HoldsDraws, Selects, SmoothedStates
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import (
+    AffineInInputs,
+    Decomposes,
+    Forecasts,
+    ForecastsEach,
+    HoldsDraws,
+    Selects,
+    SmoothedStates,
+)
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
 from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
@@ -19,11 +28,15 @@ from components.figures.sequences.forecast import forecast
 from components.figures.sequences.inclusion import inclusion
 from components.figures.sequences.residuals import residuals
 from components.metrics.forecasts import of_classes, of_numbers
-from components.metrics.sales import of_intervention, of_sales
+from components.metrics.structural.sales import of_intervention, of_sales
+from components.metrics.structural.selection import of_selection
+from components.problems.budget import Budget
+from components.problems.planned import PlannedBudget, planned_of
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Origin = Literal["end", "before"]
@@ -48,6 +61,12 @@ class Forecasting(Sequence):
     beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
     origin: Origin = "end"
     intervention: bool = False  # the future is what came of one: forecasts say what would have been
+    budget: Budget | None = None  # of the inputs, to be planned
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None:
+            self.budget.check(self.input_names, self.future.shape[1])
 
     @property
     def whole(self) -> Series:
@@ -100,7 +119,10 @@ class Forecasting(Sequence):
                 out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
         if isinstance(posterior, Selects):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
-        return out
+            if isinstance(self.system, KnownResponse):
+                out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
+        planned = self.planned(posterior, rng)
+        return out if planned is None else out | planned.scores()
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
@@ -117,17 +139,32 @@ class Forecasting(Sequence):
                 drawn |= trace(None, posterior)
         if isinstance(posterior, Selects):
             drawn |= inclusion(posterior)
-        return drawn
+        planned = self.planned(posterior, rng)
+        return drawn if planned is None else drawn | planned.figures()
+
+    def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
+        planned = self.planned(posterior, rng)
+        return {} if planned is None else planned.tables()
+
+    def planned(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
+        """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
+        if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
+            return None
+        said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
+        known = self.system if isinstance(self.system, KnownResponse) else None
+        return planned_of(self.budget, self.series, self.input_names, said, known)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
 
 
-def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
+def split(
+    whole: Sequence, n_ahead: int, origin: Origin, budget: Budget | None = None, intervention: bool = False
+) -> Forecasting:
     """A sequence without its last observations, which become the future; their regressors and inputs stay known.
 
     Raises:
-        Misfit: nothing is left to be seen.
+        Misfit: nothing is left to be seen, or the budget does not fit.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
@@ -139,4 +176,5 @@ def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
     beyond = None if x is None and u is None else Ahead(None if x is None else x[n:], None if u is None else u[n:])
     kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
     kept["observations"] = whole.observations[:, :n]
-    return Forecasting(**kept, future=whole.observations[:, n:], beyond=beyond, origin=origin)
+    kept |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
+    return Forecasting(**kept, budget=budget, intervention=intervention)

@@ -56,6 +56,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "friend_or_foe_grid": ["episodes=4"],
         "images": ["n_train=24", "n_test=6"],
         "pettingzoo": ["env=runner.games:parallel_env", "kwargs={game: coin_game, size: 3}", "episodes=3", "horizon=4"],
+        "retail_sim": ["n_steps=30", "n_train=24", "budget.total=4.0", "budget.weeks=2"],
         "linear_simulation": ["n_train=20", "n_test=10"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
