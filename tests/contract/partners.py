@@ -218,6 +218,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "smc2", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("model", "local_level", "sequence"): {"dataset": "local_level"},
     ("model", "structural", "sequence"): {"dataset": "dlm_sim"},
+    ("inference", "structural_gibbs", "sequence"): {"dataset": "dlm_sim", "model": "structural"},
     ("inference", "structural_mle", "sequence"): {"dataset": "dlm_sim", "model": "structural"},
     ("model", "nonlinear_growth", "sequence"): {"dataset": "nonlinear_growth"},
     ("model", "matern_sde", "sequence"): {"dataset": "matern_sde"},
