@@ -16,13 +16,13 @@ from components.trouble import Misfit
 
 @register("block", "seasonal")
 class SeasonalBlock(Block):
-    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j=0}^{p−2} τ_{t−j} + N(0, σ²).
+    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0, σ²).
 
     p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see ``trigonometric``.
 
     Raises Misfit where the period is longer than what is seen.
 
-    Source: Scott and Varian (2014), eq. (2); Harvey (1989), section 2.3.4."""
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 
     period: Annotated[int, Field(ge=2)]
     guess: PositiveFloat

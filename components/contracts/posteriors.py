@@ -207,6 +207,9 @@ class Selects(Protocol):
     @property
     def inclusion(self) -> dict[str, float]: ...  # how often each is in
 
+    @property
+    def positive(self) -> dict[str, float]: ...  # and how often of these its coefficient is positive; never in: 1
+
 
 class Affine(NamedTuple):
     """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""

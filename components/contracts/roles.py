@@ -28,6 +28,7 @@ from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -82,6 +83,13 @@ class Problem(Protocol[Q]):
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         ...
+
+
+@runtime_checkable
+class Tabulates(Problem[Q], Protocol[Q]):
+    """A problem that has tables to show of a posterior."""
+
+    def tables(self, posterior: Q, rng: Rng) -> dict[str, pd.DataFrame]: ...
 
 
 @runtime_checkable

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +13,19 @@ from components.contracts.capabilities import StructuralSeries
 from components.contracts.posteriors import Affine, Part
 from components.contracts.predictive import GaussianMixture
 from components.contracts.sequences import Ahead, Series
+from components.contracts.structural import Design
 from components.maths.particles.order_statistics import quantiles
 from components.maths.series.ahead import AheadOfSeries, ahead_of
 from components.maths.series.time_varying import filtered
 from components.posteriors.draws import FORECASTS, Draws, spaced
+
+
+def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
+    """What each block adds to y: F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B]."""
+    structure = of.structure
+    out = states.new_zeros(*states.shape[:2], len(structure.labels))
+    out.index_add_(2, structure.state_block, states * design.F)
+    return out.index_add_(2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +175,15 @@ class StructuralDraws(Draws):
 
     @property
     def inclusion(self) -> dict[str, float]:
-        """How often each column is in, and of those that are never left to chance 1 or 0."""
+        """How often each column is in."""
+        return self._shares(lambda beta: (beta != 0).double().mean(0))
+
+    @property
+    def positive(self) -> dict[str, float]:
+        """How often the coefficient of a column that is in is positive; 1 where it never is in."""
+        return self._shares(lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1))
+
+    def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
         structure = self.of.structure
-        beta = self.flat[:, structure.beta]
-        return {name: float((beta[:, j] != 0).double().mean()) for j, name in enumerate(structure.column_names)}
+        names = structure.column_names if self.n_draws else ()
+        return dict(zip(names, of(self.flat[:, structure.beta]).tolist(), strict=False))

@@ -235,6 +235,16 @@ class SeriesConditionals(Protocol):
 
 
 @runtime_checkable
+class KnownResponse(Protocol):
+    """A system of which it is known what its inputs do, and which of the columns that could matter do."""
+
+    @property
+    def coefficients(self) -> dict[str, float]: ...  # of regressors and inputs by name; 0: idle
+
+    def effect(self, horizon: int) -> Tensor: ...  # of u_{T+j} on y_{T+1+h} [k, k, c], 0 for j > h
+
+
+@runtime_checkable
 class StructuralSeries(Protocol):
     """A series as a sum of blocks, whose structure is declared, so that a compiled sweep can read it."""
 
@@ -244,3 +254,5 @@ class StructuralSeries(Protocol):
     def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
 
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...  # of θ [C, P], with λ = 1
+
+    def columns(self, theta: Tensor, design: Design) -> Tensor: ...  # x_t, stocks grown with the φ of θ [C, n, p]

@@ -1,1 +1,1 @@
-"""Samplers and estimators of structural time series."""
+"""Methods for structural time series."""

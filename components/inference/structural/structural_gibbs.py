@@ -18,8 +18,7 @@ from components.contracts.streams import Rng
 from components.contracts.structural import Structure
 from components.contracts.traces import Trace
 from components.inference.structural.sweep import Place, Sweep
-from components.maths.series.stocks import stocks
-from components.posteriors.structural import StructuralDraws
+from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -60,7 +59,9 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_draws", "forecasts", "writes_files"})
+    gives: ClassVar[frozenset[str]] = frozenset(
+        {"holds_draws", "forecasts", "forecasts_each", "decomposes", "selects", "affine_in_inputs", "writes_files"}
+    )
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt
@@ -82,7 +83,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(theta.cpu())
-            state.kept_parts.append(parts_of(structure, state.sweeps, place, alpha).cpu())
+            state.kept_parts.append(parts_of(state.model, theta, alpha, state.sweeps.design).cpu())
             if structure.errors.student:
                 state.kept_precisions.append(place.precisions.cpu())
         by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
@@ -130,13 +131,3 @@ def theta_of(structure: Structure, place: Place) -> Tensor:
     theta = [place.sigma, place.phi, place.beta]
     drawn = structure.errors.student and structure.errors.nu is None
     return torch.cat([*theta, place.nu.unsqueeze(1)] if drawn else theta, 1)
-
-
-def parts_of(structure: Structure, sweeps: Sweep, place: Place, alpha: Tensor) -> Tensor:
-    """What each block adds to y at each time [C, n, B]."""
-    design, B = sweeps.design, len(structure.labels)
-    columns = stocks(design.X, structure.fades, place.phi) * place.beta.unsqueeze(1)
-    out = alpha.new_zeros(len(alpha), sweeps.n, B)
-    for adds, block in ((design.F * alpha, structure.state_block), (columns, structure.column_block)):
-        out.index_add_(2, block, adds.contiguous())
-    return out

@@ -77,7 +77,9 @@ class Sweep:
         self.squares = like.new_tensor([s.df * s.guess**2 for s in scales])
         self.upper = like.new_tensor([s.upper for s in scales])
         noise = scales[0]
-        self.slab = SpikeSlab(structure.inclusion, structure.precision, noise.df, noise.df * noise.guess**2, noise.upper)
+        self.slab = SpikeSlab(
+            structure.inclusion, structure.precision, noise.df, noise.df * noise.guess**2, noise.upper
+        )
         seen = design.X[design.seen]
         self.A = seen.T @ seen
         self.used = (design.F != 0).any(0).nonzero().flatten()

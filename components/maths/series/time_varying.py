@@ -1,4 +1,4 @@
-"""The Kalman filter, smoother and simulation smoother of one series with time-varying rows, for C systems at once."""
+"""The Kalman filter and smoother of one series with time-varying rows, for C systems at once."""
 
 from __future__ import annotations
 
@@ -101,18 +101,6 @@ def _adjoints(system: TimeVaryingSystem, found: FilteredSystem, seen: list[bool]
     return torch.stack(out[::-1], 1)
 
 
-def _mean_path(system: TimeVaryingSystem, r: Tensor) -> Tensor:
-    """α̂_1 = m + P_1 r_0, α̂_{t+1} = G α̂_t + W r_t [C, n, d].
-
-    Source: Durbin and Koopman (2012), eq. (4.72)."""
-    now = system.mean + system.sd.square() * r[:, 0]
-    out = [now]
-    for t in range(1, r.shape[1] - 1):
-        now = (system.G @ now.unsqueeze(2)).squeeze(2) + system.W * r[:, t]
-        out.append(now)
-    return torch.stack(out, 1)
-
-
 def smoothed(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tuple[Tensor, Tensor]:
     """E[α_t | y] [C, n, d] and Cov(α_t | y) [C, n, d, d].
 
@@ -132,34 +120,3 @@ def smoothed(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tuple[Te
         P = found.P[:, t]
         covariances.append(P - P @ N @ P)
     return found.a[:, :-1] + (found.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(3), torch.stack(covariances[::-1], 1)
-
-
-def simulated(system: TimeVaryingSystem, times: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """States [C, n, d] and observations [C, n] of the system itself."""
-    like, sets = system.W, len(system.W)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
-
-    now = system.mean + system.sd * normal(*like.shape)
-    steps, noise = system.W.sqrt().unsqueeze(1) * normal(sets, times, like.shape[1]), normal(sets, times)
-    out = [now]
-    for t in range(times - 1):
-        now = (system.G @ now.unsqueeze(2)).squeeze(2) + steps[:, t]
-        out.append(now)
-    states = torch.stack(out, 1)
-    return states, (states * system.F).sum(2) + system.offset + system.noise.sqrt() * noise
-
-
-def draw_states(system: TimeVaryingSystem, y: Tensor, seen: list[bool], generator: torch.Generator) -> Tensor:
-    """α_1 … α_n ~ p(· | y) [C, n, d]: a draw of the system, and the smoothed mean of what its observations lack of y.
-
-    Noises may have variance 0, for nothing is inverted but numbers.
-
-    Source: Durbin and Koopman (2002), algorithm 2."""
-    states, made = simulated(system, len(seen), generator)
-    there = torch.tensor(seen, device=y.device)
-    lacks = torch.where(there, y - made, 0.0)
-    centred = system._replace(mean=torch.zeros_like(system.mean), offset=torch.zeros_like(system.offset))
-    found = filtered(centred, lacks, seen)
-    return states + _mean_path(centred, _adjoints(centred, found, seen))

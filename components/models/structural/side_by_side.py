@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from components.contracts.structural import Dynamics, Errors, Facts, Scale, Structure, Terms
 from components.trouble import Misfit

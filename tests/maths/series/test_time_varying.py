@@ -1,16 +1,15 @@
-"""The smoother of time-varying systems, and its simulation, against the dense Gaussian of states and observations."""
+"""The smoother of time-varying systems against the dense Gaussian of states and observations."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from components.maths.series.time_varying import draw_states, filtered, smoothed
+from components.maths.series.time_varying import filtered, smoothed
 from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 MISSING = (2, 3, 11)
 SETS = 2
-DRAWS = 4_000
 
 
 @pytest.fixture(scope="module")
@@ -43,31 +42,6 @@ def test_smoothed_moments(case):
         own = torch.stack([spread.view(n, d, n, d)[t, :, t] for t in range(n)])
         assert torch.allclose(mean[c], expected, rtol=1e-8, atol=1e-8)
         assert torch.allclose(covariance[c], own, rtol=1e-7, atol=1e-7)
-
-
-def test_drawn_states_have_the_posterior_moments(case):
-    """Means and variances of every state, and covariances of neighbours in time, within 4.5 standard errors."""
-    system, design, exact = case
-    one = 1
-    many = system._replace(
-        G=system.G[one].expand(DRAWS, -1, -1),
-        W=system.W[one].expand(DRAWS, -1),
-        offset=system.offset[one].expand(DRAWS, -1),
-        noise=system.noise[one].expand(DRAWS, -1),
-    )
-
-    drawn = draw_states(many, design.y, design.seen.tolist(), torch.Generator().manual_seed(2)).flatten(1)
-
-    mean, C = exact[one][0].flatten(), exact[one][1]
-    sd = C.diagonal().clamp_min(0).sqrt()
-    moves = sd > 1e-6
-    z = (drawn.mean(0) - mean)[moves] / sd[moves] * DRAWS**0.5
-    centred = (drawn - mean)[:, moves] / sd[moves]
-    products = centred.T @ centred / DRAWS
-    correlation = C[moves][:, moves] / torch.outer(sd[moves], sd[moves])
-    z_products = (products - correlation) / ((1 + correlation.square()) / DRAWS).sqrt()
-    assert z.abs().max() < 4.5
-    assert z_products.abs().max() < 5.0  # of some 10,000
 
 
 def test_what_is_not_seen_changes_nothing(case):
