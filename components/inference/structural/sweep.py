@@ -16,6 +16,7 @@ from components.maths import spike_slab
 from components.maths.compiled import loops, structural_sweep
 from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
+from components.maths.compiled import stocks as compiled_stocks
 from components.maths.exact_root import root
 from components.maths.series import simulation_smoother as tensor_states
 from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, in_order
@@ -83,6 +84,7 @@ class Sweep:
         seen = design.X[design.seen]
         self.A = seen.T @ seen
         self.used = (design.F != 0).any(0).nonzero().flatten()
+        self.flows = design.X.T.contiguous()
         self.fades = bool((structure.fades >= 0).any())
         self.plain = not (structure.transitions or structure.errors.student)
 
@@ -160,6 +162,11 @@ class Sweep:
         draw = compiled_states.simulated if quick else tensor_states.simulated
         return draw(self.layout, y, self.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
 
+    def _weights(self, place: Place) -> Tensor:
+        """λ [C, n] or [1, n], 0 at times that are not seen."""
+        there = self.design.seen.to(self.design.X).unsqueeze(0)
+        return there * place.precisions if self.structure.errors.student else there
+
     def _moments(self, X: Tensor, left: Tensor, place: Place) -> tuple[Tensor, Tensor, Tensor]:
         """XᵀΛX, XᵀΛe and eᵀΛe of times that are seen."""
         weighed = left * place.precisions if self.structure.errors.student else left
@@ -167,8 +174,7 @@ class Sweep:
         if not (self.fades or self.structure.errors.student):
             A = self.A.expand(len(left), -1, -1)
         else:
-            there = self.design.seen.to(X) * (place.precisions if self.structure.errors.student else 1.0)
-            A = X.mT @ (there.expand(len(left), -1).unsqueeze(2) * X)
+            A = X.mT @ (self._weights(place).unsqueeze(2) * X)
         return A, b, in_order(left * weighed)
 
     def _regression(
@@ -193,11 +199,18 @@ class Sweep:
 
     def _besides(self, place: Place, phi: Tensor, q: int, left: Tensor) -> Callable[[Tensor], Tensor]:
         """What observations say of φ_q, with which columns fade, given γ and σ_0: their log density, β summed out."""
+        design, structure, sigma = self.design, self.structure, place.sigma[:, 0]
+        own = structure.fades == q
+        if loops.serve(phi):
+            columns = stocks(design.X, structure.fades, phi).mT.contiguous()
+            weights = self._weights(place).expand_as(left).contiguous()
+            known = (left, structure.precision, place.gamma, sigma)
+            return lambda x: compiled_stocks.log_evidence(columns, self.flows, own, x, weights, *known)
 
         def log_density(x: Tensor) -> Tensor:
             tried = torch.cat([phi[:, :q], x.unsqueeze(1), phi[:, q + 1 :]], 1)
-            A, b, _ = self._moments(stocks(self.design.X, self.structure.fades, tried), left, place)
-            return spike_slab.log_evidence(self.slab, A, b, place.gamma, place.sigma[:, 0])
+            A, b, _ = self._moments(stocks(design.X, structure.fades, tried), left, place)
+            return spike_slab.log_evidence(self.slab, A, b, place.gamma, sigma)
 
         return log_density
 
