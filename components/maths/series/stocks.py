@@ -15,7 +15,7 @@ def grown(flow: Tensor, kept: Tensor) -> Tensor:
     Windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
 
     Source: Gallego (2021), eq. (1.4)."""
-    if loops.serve(kept):
+    if loops.serve(kept) and not kept.requires_grad:
         return compiled.grown(flow, kept)
     n = len(flow)
     s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)
