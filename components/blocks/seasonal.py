@@ -16,7 +16,7 @@ from components.trouble import Misfit
 
 @register("block", "seasonal")
 class SeasonalBlock(Block):
-    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j=0}^{p−2} τ_{t−j} + N(0, σ²).
+    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0, σ²).
 
     p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see ``trigonometric``.
 

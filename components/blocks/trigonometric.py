@@ -17,7 +17,7 @@ from components.trouble import Misfit
 
 @register("block", "trigonometric")
 class TrigonometricBlock(Block):
-    """Trigonometric season: harmonics j = 1 … H of a period p, which need be no whole number, with λ_j = 2πj/p:
+    """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With λ_j = 2πj/p:
 
         γ_{j,t+1} =  γ_jt cos λ_j + γ*_jt sin λ_j + N(0, σ²),   γ*_{j,t+1} = −γ_jt sin λ_j + γ*_jt cos λ_j + N(0, σ²)
 

@@ -16,7 +16,7 @@ from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.structural.coordinates import Coordinates
-from components.maths.limited_memory import LBFGSRun, Tolerance, begun, iterate
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
 from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, simulated
 from components.maths.series.time_varying import filtered
 from components.posteriors.structural import StructuralDraws, parts_of

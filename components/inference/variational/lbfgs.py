@@ -14,7 +14,7 @@ from components.contracts.capabilities import Elbo, Hyperparameters
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.maths.limited_memory import LBFGSRun, Tolerance, begun, iterate
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -46,7 +46,7 @@ def ahead_of(
     Q = mean.new_zeros(len(mean), horizon, horizon)
     for h, row in enumerate(rows):
         Q[:, h, : h + 1] = torch.stack(row, 1)
-        Q[:, : h + 1, h] = Q[:, h, : h + 1]
+    Q = Q + Q.tril(-1).mT
     if kappa is None:
         return AheadOfSeries(mean, Q)
     lag = torch.arange(horizon, device=mean.device)

@@ -13,8 +13,8 @@ from small_problems import component
 from torch import nn
 
 from components.inference.variational.lbfgs import flatten
-from components.maths.limited_memory import find_direction
-from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
+from components.maths.line_search.limited_memory import find_direction
+from components.maths.line_search.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 from runner.run import checkpoint
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.maths.strong_wolfe import Trial, strong_wolfe
+from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 
 Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]  # θ -> f, ∇f, and terms that come with f
