@@ -37,6 +37,7 @@ class Budget(BaseModel):
 
     total: NonNegativeFloat | None
     weeks: PositiveInt
+    weekly: NonNegativeFloat | None
     least: dict[str, NonNegativeFloat] | None
     most: dict[str, NonNegativeFloat] | None
     weekly_most: dict[str, NonNegativeFloat] | None
@@ -75,6 +76,8 @@ class Budget(BaseModel):
             return np.tile(np.array([float(weights.get(name, 0.0)) for name in channels]), k)
 
         rows = [("total", np.ones(k * c), float(self.total or 0.0))]
+        if self.weekly is not None:
+            rows += [("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly) for j in range(k)]
         rows += [(f"least.{name}", -over_weeks({name: 1.0}), -spend) for name, spend in (self.least or {}).items()]
         rows += [(f"most.{name}", over_weeks({name: 1.0}), spend) for name, spend in (self.most or {}).items()]
         rows += [
@@ -105,9 +108,10 @@ class Budget(BaseModel):
             return []
 
     def equal(self, channels: list[str]) -> Array:
-        """The same in every week and channel, all of the budget [k·c]."""
+        """The same in every week and channel, all that may be spent [k·c]."""
         n = self.weeks * len(channels)
-        return np.full(n, float(self.total or 0.0) / n)
+        each = float(self.total or 0.0) / self.weeks
+        return np.full(n, (each if self.weekly is None else min(each, self.weekly)) / len(channels))
 
     def choices(self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None) -> Sequence[Choice]:
         """The plan and what could be done in its place, each judged: the user's strategies, the equal split, nothing, and what
