@@ -20,7 +20,7 @@ class AutoregressiveBlock(Block):
 
     Raises Misfit where it remembers as many times as are seen.
 
-    Source: Scott (2016), AddAr; Durbin and Koopman (2012), eq. (3.19)."""
+    Source: Scott (2016), AddAr; Durbin and Koopman (2012), section 3.4."""
 
     lags: PositiveInt
     guess: PositiveFloat

@@ -17,7 +17,7 @@ class LevelBlock(Block):
 
     One state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
 
-    Source: Scott and Varian (2014), section 2.1; Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
 
     guess: PositiveFloat
     df: PositiveFloat

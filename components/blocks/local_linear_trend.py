@@ -16,7 +16,7 @@ class LinearTrendBlock(Block):
 
     Two states, level and slope; μ_1 about the first observation, δ_1 about 0.
 
-    Source: Scott and Varian (2014), eq. (2); Harvey (1989), section 2.3."""
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3."""
 
     guess: PositiveFloat
     df: PositiveFloat

@@ -23,7 +23,7 @@ class RegressionBlock(Block):
 
     Raises Misfit where a column is not there or constant, π is given to none of the columns, more are expected than there are.
 
-    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 2.2."""
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
 
     columns: list[str] | None
     inclusion: dict[str, Probability]

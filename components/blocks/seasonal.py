@@ -22,7 +22,7 @@ class SeasonalBlock(Block):
 
     Raises Misfit where the period is longer than what is seen.
 
-    Source: Scott and Varian (2014), eq. (2); Harvey (1989), section 2.3.4."""
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 
     period: Annotated[int, Field(ge=2)]
     guess: PositiveFloat

@@ -37,7 +37,7 @@ def slab_precision(facts: Facts, names: list[str], columns: Tensor, information:
     Raises:
         Misfit: a column is 0 at all times that are seen.
 
-    Source: Scott and Varian (2014), eq. (5)."""
+    Source: Scott and Varian (2014)."""
     X = columns[~columns.isnan().any(1)]
     gram = X.mT @ X / max(len(X), 1)
     if idle := [name for name, square in zip(names, gram.diagonal().tolist(), strict=True) if not square > 0]:

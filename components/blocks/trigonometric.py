@@ -25,7 +25,7 @@ class TrigonometricBlock(Block):
 
     Raises Misfit where the period is longer than what is seen, or has fewer harmonics than are asked for.
 
-    Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), eq. (3.7)."""
+    Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), section 3.2.2."""
 
     period: Annotated[float, Field(ge=2)]
     harmonics: PositiveInt

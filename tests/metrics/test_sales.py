@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.contracts.predictive import GaussianMixture
-from components.metrics.sales import mape, of_intervention, of_sales
+from components.metrics.structural.sales import mape, of_intervention, of_sales
 
 F64 = torch.float64
 

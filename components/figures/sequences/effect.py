@@ -1,4 +1,4 @@
-"""What an intervention did: what was seen beside what would have been (Brodersen et al., 2015, Fig 1)."""
+"""What an intervention did: what was seen beside what would have been (Brodersen et al. 2015, Fig 1)."""
 
 from __future__ import annotations
 

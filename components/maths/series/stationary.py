@@ -11,7 +11,7 @@ def of_partial(partial: Tensor) -> Tensor:
 
         φ_j^(k) = φ_j^(k−1) − r_k φ_{k−j}^(k−1)
 
-    Source: Monahan (1984), eq. (1)."""
+    Source: Monahan (1984)."""
     phi = partial[:, :0]
     for r in partial.split(1, 1):
         phi = torch.cat([phi - r * phi.flip(1), r], 1)
@@ -21,7 +21,7 @@ def of_partial(partial: Tensor) -> Tensor:
 def partial_of(phi: Tensor) -> Tensor:
     """The inverse: r [C, p] of φ [C, p]; outside (−1, 1), or not a number, where φ is not stationary.
 
-    Source: Monahan (1984), eq. (2)."""
+    Source: Monahan (1984)."""
     out = []
     while phi.shape[1]:
         r = phi[:, -1:]

@@ -42,7 +42,7 @@ def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
     time and in sum with central 95 % intervals, the latter relative to the forecast sum too, and how probable a sum as far
     out as that observed is without any effect, p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), the observed one counted among the draws.
 
-    Times without an observation do not count.  Source: Brodersen et al. (2015), sections 2.3 and 4."""
+    Times without an observation do not count.  Source: Brodersen et al. (2015)."""
     there = ~y.isnan()
     without = paths[:, there].sum(1)  # [S]
     observed, number = y[there].sum(), int(there.sum())
