@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,6 +28,11 @@ class SpikeSlab:
     df: float  # ν
     squares: float  # ν s²
     upper: float  # of σ; may be inf
+
+    @cached_property
+    def logit(self) -> Tensor:
+        """log π/(1 − π) [p], infinite where there is no choice."""
+        return self.inclusion.log() - (-self.inclusion).log1p()
 
     def shape(self, n: int) -> float:
         """a = (ν + n)/2, of σ² | γ, y."""
@@ -86,7 +92,7 @@ def chosen(
 
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
     p, a = b.shape[1], prior.shape(n)
-    logit = prior.inclusion.log() - (-prior.inclusion).log1p()
+    logit = prior.logit
     M = torch.cat([torch.cat([A + prior.precision, b.unsqueeze(2)], 2), torch.cat([b, c.unsqueeze(1) + prior.squares], 1).unsqueeze(1)], 1)  # fmt: skip
     E = prior.precision.expand(len(b), p, p)
     nowhere = torch.zeros(len(b), dtype=torch.bool, device=b.device)
@@ -139,3 +145,12 @@ def numbers(prior: SpikeSlab, n: int, chains: int, generator: torch.Generator) -
     g = torch._standard_gamma(u.new_full((chains, 2), prior.shape(n)), generator=generator)
     z = torch.randn(chains, p, generator=generator, dtype=like.dtype, device=generator.device)
     return SlabNumbers(u[:, :p], u[:, p], g, z)
+
+
+def log_evidence(prior: SpikeSlab, A: Tensor, b: Tensor, gamma: Tensor, sigma: Tensor) -> Tensor:
+    """log p(y | X, γ, σ) [C] up to what neither A nor b changes: −½ log |A_γγ + Ω_γγ| + b_γᵀ V_γ b_γ/(2 σ²)."""
+    inside = gamma.to(b)
+    both = inside.unsqueeze(2) * inside.unsqueeze(1)
+    L = torch.linalg.cholesky(both * (A + prior.precision) + torch.diag_embed(1 - inside))
+    half = torch.linalg.solve_triangular(L, (inside * b).unsqueeze(2), upper=False).squeeze(2)
+    return half.square().sum(1) / (2 * sigma * sigma) - L.diagonal(dim1=1, dim2=2).log().sum(1)

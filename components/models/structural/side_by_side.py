@@ -1,4 +1,4 @@
-"""Blocks laid side by side, and the stocks that their columns grow into."""
+"""Blocks laid side by side."""
 
 from __future__ import annotations
 
@@ -65,22 +65,3 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         column_block=torch.tensor(column_block, dtype=torch.long, device=like.device),
         names=tuple(names),
     )
-
-
-def stocks(X: Tensor, fades: Tensor, phi: Tensor) -> Tensor:
-    """Columns [n, p] with those that are stocks grown: s_{t+1} = φ s_t + u_t, s_1 = 0; φ [C, Q] -> [C, n, p].
-
-    Source: Gallego (2021), eq. (1.4)."""
-    out = X.expand(len(phi), -1, -1)
-    fading = fades >= 0
-    if not bool(fading.any()):
-        return out
-    kept, flow = phi[:, fades[fading]], X[:, fading]  # [C, k], [n, k]
-    now, grown = torch.zeros_like(kept), []
-    for u in flow:
-        grown.append(now)
-        now = kept * now + u
-    made = torch.empty_like(out)
-    made[:, :, ~fading] = X[:, ~fading]
-    made[:, :, fading] = torch.stack(grown, 1)
-    return made

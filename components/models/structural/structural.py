@@ -14,8 +14,9 @@ from components.contracts.roles import Block, Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Covariates, Design, Errors, Facts, Structure
+from components.maths.series.stocks import stocks
 from components.maths.series.time_varying import TimeVaryingSystem
-from components.models.structural.side_by_side import side_by_side, stocks
+from components.models.structural.side_by_side import side_by_side
 from components.problems.forecasting import Forecasting
 from components.problems.sequence import Sequence
 from components.registry import register

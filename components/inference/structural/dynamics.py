@@ -1,0 +1,71 @@
+"""Draws of the coefficients of a structural series' own dynamics: autoregressions, slopes that return, goodwill that fades."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from components.contracts.structural import Dynamics
+from components.maths.slice_sampling import sliced
+
+TRIES = 30  # draws of an autoregression's coefficients, of which the first that is stationary is taken
+
+
+def stationary(phi: Tensor) -> Tensor:
+    """Whether x_t = Σ φ_j x_{t−j} + ε_t is: all partial autocorrelations lie in (−1, 1); [..., k] -> [...].
+
+    Source: Monahan (1984), eqs. (2), (3), backwards."""
+    inside = torch.ones_like(phi[..., 0], dtype=torch.bool)
+    while phi.shape[-1]:
+        last = phi[..., -1:]
+        inside = inside & (last.abs() < 1).squeeze(-1)
+        rest = phi[..., :-1]
+        phi = (rest + last * rest.flip(-1)) / torch.where(last.abs() < 1, 1 - last * last, 1.0)
+    return inside
+
+
+def allowed(moves: Dynamics, phi: Tensor) -> Tensor:
+    """Whether φ [..., k] lies where the prior has it."""
+    if moves.within is None:
+        return stationary(phi)
+    return ((phi > moves.within[0]) & (phi < moves.within[1])).all(-1)
+
+
+def draw_dynamics(
+    moves: Dynamics, base: Tensor, states: Tensor, scale: Tensor, phi: Tensor, generator: torch.Generator,
+    besides: Callable[[Tensor], Tensor] | None,
+) -> Tensor:  # fmt: skip
+    """φ [C, k] from its normal conditional where it may lie: target_t = design_t φ + N(0, scale²), t = 2 … n.
+
+    One coefficient by slice sampling, ``besides`` being what else speaks of it (a log density of φ [C]); several by drawing
+    until they are stationary, at most 30 times, after which those before stay: exact as well.
+
+    ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian (2014), section 2.2, as bsts
+    does it; Neal (2003)."""
+    before, after = states[:, :-1], states[:, 1:, moves.row]
+    design = before @ moves.terms.T  # [C, n − 1, k]
+    target = after - before @ base
+    weight = 1 / (scale * scale)
+    prior = 0.0 if moves.sd == torch.inf else 1 / moves.sd**2
+    precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
+    pull = (design.mT @ target.unsqueeze(2)).squeeze(2) * weight.unsqueeze(1) + prior * moves.mean  # [C, k]
+    if moves.count == 1:
+        p, b = precision[:, 0, 0], pull[:, 0]
+
+        def log_density(x: Tensor) -> Tensor:
+            found = (b - 0.5 * p * x) * x
+            return found if besides is None else found + besides(x)
+
+        low, high = (-1.0, 1.0) if moves.within is None else moves.within
+        return sliced(log_density, phi[:, 0], low, high, generator).unsqueeze(1)
+    assert besides is None  # stocks fade with one number
+    L = torch.linalg.cholesky(precision)
+    mean = torch.cholesky_solve(pull.unsqueeze(2), L)  # [C, k, 1]
+    z = torch.randn(len(phi), moves.count, TRIES, generator=generator, device=generator.device, dtype=phi.dtype)
+    tried = (mean + torch.linalg.solve_triangular(L.mT, z, upper=True)).mT  # [C, TRIES, k]
+    good = allowed(moves, tried)
+    first = good.double().argmax(1)
+    chosen = tried[torch.arange(len(phi), device=phi.device), first]
+    return torch.where(good.any(1, keepdim=True), chosen, phi)
