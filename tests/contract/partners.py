@@ -29,6 +29,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
     "dataset": {
         "alternating": ["n_steps=12", "n_ahead=2"],
         "co2": ["n_train=12", "n_ahead=2", "simulated=true"],
+        "airline": ["n_train=12", "n_ahead=2", "simulated=true"],
+        "nutria": ["n_train=12", "n_ahead=2", "simulated=true"],
         "dlm_sim": ["n_steps=12", "n_ahead=2"],
         "hmm_sim": ["n_steps=12", "n_ahead=2"],
         "airfoil": ["simulated=true", "n_test=1480"],
