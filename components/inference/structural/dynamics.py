@@ -8,22 +8,16 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Dynamics
+from components.maths.series.stationary import partial_of
 from components.maths.slice_sampling import sliced
 
 TRIES = 30  # draws of an autoregression's coefficients, of which the first that is stationary is taken
 
 
 def stationary(phi: Tensor) -> Tensor:
-    """Whether x_t = Σ φ_j x_{t−j} + ε_t is: all partial autocorrelations lie in (−1, 1); [..., k] -> [...].
-
-    Source: Monahan (1984), eqs. (2), (3), backwards."""
-    inside = torch.ones_like(phi[..., 0], dtype=torch.bool)
-    while phi.shape[-1]:
-        last = phi[..., -1:]
-        inside = inside & (last.abs() < 1).squeeze(-1)
-        rest = phi[..., :-1]
-        phi = (rest + last * rest.flip(-1)) / torch.where(last.abs() < 1, 1 - last * last, 1.0)
-    return inside
+    """Whether x_t = Σ φ_j x_{t−j} + ε_t is, of φ [..., k]."""
+    rows = phi.reshape(-1, phi.shape[-1])
+    return (partial_of(rows).abs() < 1).all(1).view(phi.shape[:-1])
 
 
 def allowed(moves: Dynamics, phi: Tensor) -> Tensor:

@@ -43,18 +43,62 @@ def moments(y: Array, seen: Array, F: Array, used: Array, X: Array, alpha: Array
     return c
 
 
-def less(y: Array, X: Array, beta: Array, left: Array) -> None:
-    """What columns leave of y."""
+def less(y: Array, rows: Array, beta: Array, left: Array) -> None:
+    """What columns, here the rows of Xᵀ, leave of y; a coefficient that is 0 adds nothing."""
     for t in range(len(y)):
-        told = 0.0
-        for j in range(len(beta)):
-            told += X[t, j] * beta[j]
-        left[t] = y[t] - told
+        left[t] = 0.0
+    for j in range(len(beta)):
+        if beta[j] != 0.0:
+            slope, row = beta[j], rows[j]
+            for t in range(len(y)):
+                left[t] += row[t] * slope
+    for t in range(len(y)):
+        left[t] = y[t] - left[t]
+
+
+def one_state(
+    y: Array, seen: Array, F: Array, mean: float, sd: float, G: float, scale: float, noise: float,
+    first: float, shocks: Array, errors: Array, gains: Array, scaled: Array, pulls: Array, alpha: Array, eta: Array,
+) -> None:  # fmt: skip
+    """``forwards``, ``backwards`` and ``states`` of a system with one state, number by number."""
+    n = len(y)
+    a, plus, P, h, w = mean, sd * first, sd * sd, noise * noise, scale * scale
+    for t in range(n):
+        if seen[t]:
+            row = F[t, 0]
+            v = y[t] - row * plus - noise * errors[t] - row * a
+            M = P * row
+            f = row * M + h
+            scaled[t] = v / f
+            gain = M / f
+            gains[t, 0] = gain
+            a += gain * v
+            P -= M * M / f
+        else:
+            scaled[t] = 0.0
+            gains[t, 0] = 0.0
+        if t < n - 1:
+            a = G * a
+            plus = G * plus + scale * shocks[t, 0]
+            P = G * (G * P) + w
+    r = 0.0
+    for t in range(n - 1, -1, -1):
+        if t < n - 1:
+            pulls[t, 0] = r
+            r = G * r
+        if seen[t]:
+            r += F[t, 0] * (scaled[t] - gains[t, 0] * r)
+    now = mean + sd * first + sd * sd * r
+    alpha[0, 0] = now
+    for t in range(n - 1):
+        eta[t, 0] = scale * shocks[t, 0] + w * pulls[t, 0]
+        now = G * now + eta[t, 0]
+        alpha[t + 1, 0] = now
 
 
 def _sweeps(
     y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, owner: Array, X: Array, A: Array, omega: Array, logit: Array, squares: Array, shape: Array, upper: Array,
+    noisy: Array, owner: Array, X: Array, rows: Array, A: Array, omega: Array, logit: Array, squares: Array, shape: Array, upper: Array,
     first: Array, shocks: Array, errors: Array, u: Array, g: Array, z: Array,
     sigma: Array, gamma: Array, beta: Array, alpha: Array, kept: Array,
 ) -> None:  # fmt: skip
@@ -67,15 +111,19 @@ def _sweeps(
     M, E, row, was = np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1), np.empty(p, dtype=np.bool_)
     for i in range(C):
         for s in range(K):
-            less(y, X, beta[i], left)
-            for t in range(n):
-                noise[t] = sigma[i, 0]
-            for k in range(len(noisy)):
-                scale[k] = sigma[i, owner[k]]
-            forwards(left, seen, F, used, mean, sd, start, columns, values, noisy, scale, noise,
-                     first[s, i], shocks[s, i], errors[s, i], P, G, vectors, gains, scaled)  # fmt: skip
-            backwards(seen, F, used, start, columns, values, noisy, vectors, gains, scaled, pulls)
-            states(mean, sd, start, columns, values, noisy, scale, first[s, i], shocks[s, i], vectors, pulls, alpha[i], eta)
+            less(y, rows, beta[i], left)
+            if d == 1 and len(noisy) == 1 and len(values) == 1:
+                one_state(left, seen, F, mean[0], sd[0], values[0], sigma[i, 1], sigma[i, 0], first[s, i, 0],
+                          shocks[s, i], errors[s, i], gains, scaled, pulls, alpha[i], eta)  # fmt: skip
+            else:
+                for t in range(n):
+                    noise[t] = sigma[i, 0]
+                for k in range(len(noisy)):
+                    scale[k] = sigma[i, owner[k]]
+                forwards(left, seen, F, used, mean, sd, start, columns, values, noisy, scale, noise,
+                         first[s, i], shocks[s, i], errors[s, i], P, G, vectors, gains, scaled)  # fmt: skip
+                backwards(seen, F, used, start, columns, values, noisy, vectors, gains, scaled, pulls)
+                states(mean, sd, start, columns, values, noisy, scale, first[s, i], shocks[s, i], vectors, pulls, alpha[i], eta)
             scales(eta, owner, squares, shape, upper, g[s, i], total, sigma[i])
             c = moments(y, seen, F, used, X, alpha[i], b)
             sigma[i, 0] = regression(A, b, c, omega, logit, squares[0], shape[0], upper[0], u[s, i], u[s, i, p],
@@ -93,5 +141,5 @@ def sweeps() -> Callable[..., None]:
     Raises:
         ImportError: numba is not installed.
     """
-    parts = dict.fromkeys((*simulation_smoother.compilable, *spike_slab.compilable, less, scales, moments))
+    parts = dict.fromkeys((*simulation_smoother.compilable, *spike_slab.compilable, less, one_state, scales, moments))
     return compiled(_sweeps, tuple(parts))
