@@ -122,7 +122,9 @@ class Forecasting(Sequence):
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
         planned = self.planned(posterior, rng)
-        return out if planned is None else out | planned.scores()
+        if planned is not None:
+            out.update(planned.scores())
+        return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
