@@ -121,8 +121,9 @@ class Forecasting(Sequence):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
-        planned = self.planned(posterior, rng)
-        return out if planned is None else out | planned.scores()
+        if (planned := self.planned(posterior, rng)) is not None:
+            out |= planned.scores()
+        return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
@@ -139,8 +140,9 @@ class Forecasting(Sequence):
                 drawn |= trace(None, posterior)
         if isinstance(posterior, Selects):
             drawn |= inclusion(posterior)
-        planned = self.planned(posterior, rng)
-        return drawn if planned is None else drawn | planned.figures()
+        if (planned := self.planned(posterior, rng)) is not None:
+            drawn |= planned.figures()
+        return drawn
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
         planned = self.planned(posterior, rng)
