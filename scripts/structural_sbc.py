@@ -26,8 +26,8 @@ from components.contracts.sequences import Ahead
 from components.contracts.structural import Structure
 from components.inference.structural.dynamics import allowed
 from components.inference.structural.structural_gibbs import theta_of
-from components.inference.structural.sweep import Drawn, Place, Sweep
-from components.maths.truncated_gamma import deviations
+from components.inference.structural.sweep import Place, Sweep, SweepNumbers
+from components.maths.conditionals.truncated_gamma import deviations
 from components.problems.forecasting import Forecasting
 from components.problems.sequence import Sequence
 from runner.run.rng import Streams
@@ -65,7 +65,7 @@ def one_too_many(sweep: Sweep) -> None:
 def forwards(sweep: Sweep) -> None:
     """Each state is drawn given the one before and its own observation, not those that follow."""
 
-    def states(place: Place, drawn: Drawn, quick: bool) -> tuple[Tensor, Tensor]:
+    def states(place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         design, G = sweep.design, sweep.transition(place.phi)
         W = torch.zeros_like(place.sigma[:, :1]).expand(-1, sweep.d).clone()
         W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
@@ -172,7 +172,9 @@ def simulated(row: Row, seed: int) -> tuple[Forecasting, Tensor, Tensor]:
     errors = model.structure.errors
     nu = theta[0, -1] if errors.student and errors.nu is None else errors.nu
     for t in range(n):
-        lam = torch._standard_gamma(nu / 2 * torch.ones(1, dtype=F64), generator=g) / (nu / 2) if errors.student else 1.0
+        lam = (
+            torch._standard_gamma(nu / 2 * torch.ones(1, dtype=F64), generator=g) / (nu / 2) if errors.student else 1.0
+        )
         noise = (system.noise[:, t] / lam).sqrt() * torch.randn(1, generator=g, dtype=F64)
         y[t] = (state @ system.F[t] + system.offset[:, t] + noise)[0]
         steps = system.W.sqrt() * torch.randn(state.shape, generator=g, dtype=F64)
@@ -246,7 +248,10 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--to", type=Path, required=True, help="folder of structural_sbc.md")
     given.add_argument(
-        "--kept", type=Path, default=Path("outputs/structural_sbc"), help="folder of ranks: rows that are there are done"
+        "--kept",
+        type=Path,
+        default=Path("outputs/structural_sbc"),
+        help="folder of ranks: rows that are there are done",
     )
     given.add_argument("--series", type=int, default=500, help="R, simulated and fitted by every row")
     given.add_argument("--only", default=";".join(ROWS), help="rows, with semicolons between them")

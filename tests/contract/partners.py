@@ -135,6 +135,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "deep_ensemble": ["members=2"],
         "dsvi": ["n_predict=2"],
         "ffbs": ["filter={name: bootstrap_filter, particles: 8}"],
+        "structural_gibbs": ["burn_in=1", "chains=2"],
         "structural_mle": ["restarts=2", "draws=3"],
         "swag": ["n_predict=2", "every=1"],
         "two_filter": ["filter={name: bootstrap_filter, particles: 8}"],

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Dynamics
+from components.maths.conditionals.slice_sampling import sliced
 from components.maths.series.stationary import partial_of
-from components.maths.slice_sampling import sliced
 
 TRIES = 30  # draws of an autoregression's coefficients, of which the first that is stationary is taken
 

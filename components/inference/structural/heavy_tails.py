@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Errors
-from components.maths.slice_sampling import sliced
+from components.maths.conditionals.slice_sampling import sliced
 
 
 def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator) -> Tensor:

@@ -17,7 +17,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.structural.coordinates import Coordinates
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
-from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, simulated
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulated
 from components.maths.series.time_varying import filtered
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
@@ -115,7 +115,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         generator = torch.Generator(theta.device).manual_seed(state.seed)
         system = model.system(many, design)
         noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
-        layout = Layout(design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy)
+        layout = StateLayout(design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy)
 
         def normal(*shape: int) -> Tensor:
             return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)

@@ -12,17 +12,17 @@ from torch import Tensor
 from components.contracts.structural import Design, Structure
 from components.inference.structural.dynamics import draw_dynamics
 from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
-from components.maths import spike_slab
 from components.maths.compiled import loops, structural_sweep
 from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
 from components.maths.compiled import stocks as compiled_stocks
-from components.maths.exact_root import root
+from components.maths.conditionals import spike_slab
+from components.maths.conditionals.exact_root import root
+from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.conditionals.truncated_gamma import deviations
 from components.maths.series import simulation_smoother as tensor_states
-from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, in_order
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order
 from components.maths.series.stocks import stocks
-from components.maths.spike_slab import SlabNumbers, SpikeSlab
-from components.maths.truncated_gamma import deviations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SweepNumbers:
     """The random numbers of K sweeps that do not hang on what they draw."""
 
     first: Tensor  # normal [K, C, d]
@@ -69,7 +69,7 @@ class Sweep:
         there = structure.G != 0
         for moves in structure.transitions:
             there[moves.row] |= (moves.terms != 0).any(0)
-        self.layout = Layout(design.seen, design.F, structure.mean, structure.sd, Sparse.of(there), noisy)
+        self.layout = StateLayout(design.seen, design.F, structure.mean, structure.sd, Sparse.of(there), noisy)
         like = design.y
         self.owner = torch.tensor(owner, dtype=torch.long, device=like.device)  # [k]
         self.count = int(design.seen.sum())
@@ -89,17 +89,17 @@ class Sweep:
         self.plain = not (structure.transitions or structure.errors.student)
 
     # ---- random numbers --------------------------------------------------------------------------------------------
-    def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> Drawn:
+    def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
         """Those of K sweeps of C chains."""
         n, d, k, p, S = self.n, self.d, len(self.owner), len(self.slab.inclusion), len(self.shape)
         normals, uniforms = _numbers((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
         shape = torch.cat([self.shape, self.shape[:1]]).to(generator.device).expand(sweeps, chains, S + 1)
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
-        return Drawn(*normals, uniforms, g)
+        return SweepNumbers(*normals, uniforms, g)
 
     # ---- one sweep, or several -------------------------------------------------------------------------------------
-    def together(self, place: Place, drawn: Drawn) -> tuple[Place, Tensor, Tensor]:
-        """K sweeps by one compiled loop: where the chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S + p]."""
+    def together(self, place: Place, drawn: SweepNumbers) -> tuple[Place, Tensor, Tensor]:
+        """K sweeps by one compiled loop: where chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S + p]."""
         C, design, structure = len(place.sigma), self.design, self.structure
         sigma, gamma, beta = place.sigma.clone(), place.gamma.clone(), place.beta.clone()
         alpha = design.y.new_empty(C, self.n, self.d)
@@ -107,7 +107,16 @@ class Sweep:
         rows, whole = self.layout.rows, compiled_states.whole
         values = rows.numbers(structure.G.unsqueeze(0))[0]
         known = (design.y, design.seen, design.F, self.used, structure.mean, structure.sd)
-        priors = (design.X, design.X.T, self.A, structure.precision, self.slab.logit, self.squares, self.shape, self.upper)
+        priors = (
+            design.X,
+            design.X.T,
+            self.A,
+            structure.precision,
+            self.slab.logit,
+            self.squares,
+            self.shape,
+            self.upper,
+        )
         moving = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
         structural_sweep.sweeps()(
             *(x.contiguous().numpy() for x in known), whole(rows.start), whole(rows.columns), values.contiguous().numpy(),
@@ -116,7 +125,7 @@ class Sweep:
         )  # fmt: skip
         return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, kept
 
-    def by_parts(self, place: Place, drawn: Drawn, generator: torch.Generator) -> tuple[Place, Tensor]:
+    def by_parts(self, place: Place, drawn: SweepNumbers, generator: torch.Generator) -> tuple[Place, Tensor]:
         """One sweep, of the first of the numbers: where the chains are then, and α [C, n, d]."""
         quick = loops.serve(place.sigma)
         alpha, eta = self._states(place, drawn, quick)
@@ -152,7 +161,7 @@ class Sweep:
             q += moves.count
         return G
 
-    def _states(self, place: Place, drawn: Drawn, quick: bool) -> tuple[Tensor, Tensor]:
+    def _states(self, place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         X = stocks(self.design.X, self.structure.fades, place.phi)
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
         noise = place.sigma[:, :1].expand(-1, self.n)
@@ -178,7 +187,7 @@ class Sweep:
         return A, b, in_order(left * weighed)
 
     def _regression(
-        self, place: Place, X: Tensor, left: Tensor, drawn: Drawn, quick: bool
+        self, place: Place, X: Tensor, left: Tensor, drawn: SweepNumbers, quick: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         p = X.shape[2]
         numbers = SlabNumbers(drawn.u[0, :, :p], drawn.u[0, :, p], drawn.g[0, :, [0, -1]], drawn.columns[0])

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from components.maths.compiled.loops import Array, compiled
-from components.maths.series.simulation_smoother import Layout, StateNumbers
+from components.maths.series.simulation_smoother import StateLayout, StateNumbers
 
 
 def product(start: Array, columns: Array, values: Array, x: Array, out: Array) -> None:
@@ -149,7 +148,9 @@ def _chains(
         forwards(y[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c],
                  first[c], shocks[c], errors[c], P, X, vectors, gains, scaled)  # fmt: skip
         backwards(seen, F, used, start, columns, values[c], noisy, vectors, gains, scaled, pulls)
-        states(mean, sd, start, columns, values[c], noisy, scale[c], first[c], shocks[c], vectors, pulls, alpha[c], eta[c])
+        states(
+            mean, sd, start, columns, values[c], noisy, scale[c], first[c], shocks[c], vectors, pulls, alpha[c], eta[c]
+        )
 
 
 @cache
@@ -163,7 +164,9 @@ def whole(numbers: tuple[int, ...]) -> Array:
     return np.array(numbers, dtype=np.int64)
 
 
-def simulated(layout: Layout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers) -> tuple[Tensor, Tensor]:
+def simulated(
+    layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
+) -> tuple[Tensor, Tensor]:
     """What ``maths.series.simulation_smoother.simulated`` draws, on the CPU.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Draws of a spike-and-slab regression, compiled: the bits of ``maths.spike_slab``."""
+"""Draws of a spike-and-slab regression, compiled: the bits of ``maths.conditionals.spike_slab``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 from torch import Tensor
 
-from components.maths import truncated_gamma
 from components.maths.compiled.loops import Array, compiled
-from components.maths.spike_slab import SlabNumbers, SpikeSlab
-from components.maths.truncated_gamma import variance_of
+from components.maths.conditionals import truncated_gamma
+from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.conditionals.truncated_gamma import variance_of
 
 
 def sweep(M: Array, k: int, within: bool, row: Array) -> None:
@@ -121,7 +121,7 @@ def _loop() -> Callable[..., None]:
 def draw(
     prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What ``maths.spike_slab.draw`` draws, on the CPU.
+    """What ``maths.conditionals.spike_slab.draw`` draws, on the CPU.
 
     Raises:
         ImportError: numba is not installed.

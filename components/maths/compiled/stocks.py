@@ -98,7 +98,7 @@ def log_evidence(
     gamma: Tensor, sigma: Tensor,
 ) -> Tensor:  # fmt: skip
     """log p(e | γ, σ) [C] up to a constant, β summed out, where those columns [C, p, n] that ``fades`` [p] names are stocks of
-    flows [p, n] with φ [C]: ``maths.spike_slab.log_evidence`` of the moments of e [C, n], weighed [C, n].
+    flows [p, n] with φ [C]: ``maths.conditionals.spike_slab.log_evidence`` of the moments of e [C, n], weighed [C, n].
 
     Raises:
         ImportError: numba is not installed.

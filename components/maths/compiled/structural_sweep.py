@@ -12,10 +12,12 @@ from components.maths.compiled import simulation_smoother, spike_slab
 from components.maths.compiled.loops import Array, compiled
 from components.maths.compiled.simulation_smoother import backwards, forwards, states
 from components.maths.compiled.spike_slab import regression
-from components.maths.truncated_gamma import variance_of
+from components.maths.conditionals.truncated_gamma import variance_of
 
 
-def scales(eta: Array, owner: Array, squares: Array, shape: Array, upper: Array, g: Array, total: Array, sigma: Array) -> None:
+def scales(
+    eta: Array, owner: Array, squares: Array, shape: Array, upper: Array, g: Array, total: Array, sigma: Array
+) -> None:
     """σ_j of the noise of states, j ≥ 1, each given its own noise η [n − 1, k]; σ_0 is left alone."""
     for j in range(1, len(sigma)):
         total[j] = 0.0
@@ -98,8 +100,8 @@ def one_state(
 
 def _sweeps(
     y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, owner: Array, X: Array, rows: Array, A: Array, omega: Array, logit: Array, squares: Array, shape: Array, upper: Array,
-    first: Array, shocks: Array, errors: Array, u: Array, g: Array, z: Array,
+    noisy: Array, owner: Array, X: Array, rows: Array, A: Array, omega: Array, logit: Array, squares: Array,
+    shape: Array, upper: Array, first: Array, shocks: Array, errors: Array, u: Array, g: Array, z: Array,
     sigma: Array, gamma: Array, beta: Array, alpha: Array, kept: Array,
 ) -> None:  # fmt: skip
     K, C, S = g.shape[0], g.shape[1], len(squares)
@@ -123,7 +125,21 @@ def _sweeps(
                 forwards(left, seen, F, used, mean, sd, start, columns, values, noisy, scale, noise,
                          first[s, i], shocks[s, i], errors[s, i], P, G, vectors, gains, scaled)  # fmt: skip
                 backwards(seen, F, used, start, columns, values, noisy, vectors, gains, scaled, pulls)
-                states(mean, sd, start, columns, values, noisy, scale, first[s, i], shocks[s, i], vectors, pulls, alpha[i], eta)
+                states(
+                    mean,
+                    sd,
+                    start,
+                    columns,
+                    values,
+                    noisy,
+                    scale,
+                    first[s, i],
+                    shocks[s, i],
+                    vectors,
+                    pulls,
+                    alpha[i],
+                    eta,
+                )
             scales(eta, owner, squares, shape, upper, g[s, i], total, sigma[i])
             c = moments(y, seen, F, used, X, alpha[i], b)
             sigma[i, 0] = regression(A, b, c, omega, logit, squares[0], shape[0], upper[0], u[s, i], u[s, i, p],

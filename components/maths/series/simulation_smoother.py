@@ -34,7 +34,10 @@ class Sparse:
 
     def times(self, values: Tensor, x: Tensor) -> Tensor:
         """G x [C, d, …] of x [C, d, …]; a row's products are added from left to right."""
-        out, one = torch.zeros_like(x), [i for i in range(len(self.start) - 1) if self.start[i + 1] - self.start[i] == 1]
+        out, one = (
+            torch.zeros_like(x),
+            [i for i in range(len(self.start) - 1) if self.start[i + 1] - self.start[i] == 1],
+        )
         tail = (1,) * (x.dim() - 2)
         if one:
             at = [self.start[i] for i in one]
@@ -53,7 +56,7 @@ def in_order(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StateLayout:
     """What is the same in all draws."""
 
     seen: Tensor  # [n] bool
@@ -73,7 +76,9 @@ class StateNumbers:
     observations: Tensor  # [C, n]
 
 
-def simulated(layout: Layout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers) -> tuple[Tensor, Tensor]:
+def simulated(
+    layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
+) -> tuple[Tensor, Tensor]:
     """States α ~ p(α_1, …, α_n | y) [C, n, d], and their noise α_{t+1} − G α_t where there is any [C, n − 1, k].
 
     y [C, n]; w = scale² [C, k] of the noisy states, h = noise² [C, n].  States and observations are

@@ -58,7 +58,9 @@ def test_several_coefficients_are_normal_where_they_are_stationary():
     alpha = torch.stack([x, torch.cat([x[:1], x[:-1]])], 1).expand(C, 12, 2)
     moves = Dynamics(("a", "b"), 0, torch.eye(2, dtype=F64), 0.0, torch.inf, None, (0.0, 0.0))
     start = torch.zeros(C, 2, dtype=F64)
-    found = draw_dynamics(moves, torch.zeros(2, dtype=F64), alpha, torch.full((C,), s, dtype=F64), start, generator(2), None)
+    found = draw_dynamics(
+        moves, torch.zeros(2, dtype=F64), alpha, torch.full((C,), s, dtype=F64), start, generator(2), None
+    )
     a, b = np.meshgrid(np.linspace(-2, 2, 401), np.linspace(-1, 1, 201), indexing="ij")
     inside = (a + b < 1) & (b - a < 1) & (np.abs(b) < 1)
     D, target = alpha[0, :-1].numpy(), alpha[0, 1:, 0].numpy()
@@ -74,10 +76,14 @@ def test_several_coefficients_are_normal_where_they_are_stationary():
 
 def test_where_none_is_stationary_those_before_stay():
     x = 1.5 ** torch.arange(12, dtype=F64)
-    alpha = torch.stack([x, x.roll(1)], 1).expand(2, 12, 2) + 1e-3 * torch.randn(2, 12, 2, generator=generator(), dtype=F64)
+    alpha = torch.stack([x, x.roll(1)], 1).expand(2, 12, 2) + 1e-3 * torch.randn(
+        2, 12, 2, generator=generator(), dtype=F64
+    )
     moves = Dynamics(("a", "b"), 0, torch.eye(2, dtype=F64), 0.0, torch.inf, None, (0.0, 0.0))
     start = torch.tensor([[0.3, 0.1], [0.2, 0.0]], dtype=F64)
-    found = draw_dynamics(moves, torch.zeros(2, dtype=F64), alpha, torch.full((2,), 1e-4, dtype=F64), start, generator(), None)
+    found = draw_dynamics(
+        moves, torch.zeros(2, dtype=F64), alpha, torch.full((2,), 1e-4, dtype=F64), start, generator(), None
+    )
     assert torch.equal(found, start)
 
 

@@ -55,7 +55,7 @@ def test_compiled_sweeps_have_the_bits_of_the_tensors(name, monkeypatch):
 
 @pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 def test_many_sweeps_at_once_are_as_many_one_by_one():
-    data, _, _, state = setup("level and regression")
+    _data, _, _, state = setup("level and regression")
     sweeps, g = state.sweeps, torch.Generator().manual_seed(0)
     drawn = sweeps.numbers(6, 3, g)
     whole, alpha, kept = sweeps.together(state.place, drawn)

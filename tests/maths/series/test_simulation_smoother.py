@@ -7,7 +7,7 @@ import torch
 
 from components.maths.compiled import loops
 from components.maths.compiled import simulation_smoother as compiled
-from components.maths.series.simulation_smoother import Layout, Sparse, StateNumbers, in_order, simulated
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order, simulated
 from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 SUMS = {
@@ -26,7 +26,7 @@ def parts(name, missing=(3, 4, 11), times=12):
     design = built.design(whole.series)
     system = built.system(some_theta(built), design)
     noisy = tuple(i for i in range(system.W.shape[1]) if float(system.W[0, i]) > 0)
-    layout = Layout(design.seen, design.F, system.mean, system.sd, Sparse.of((system.G != 0).any(0)), noisy)
+    layout = StateLayout(design.seen, design.F, system.mean, system.sd, Sparse.of((system.G != 0).any(0)), noisy)
     return layout, design, system, system.W.sqrt()[:, list(noisy)], system.noise.sqrt()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths import spike_slab
 from components.maths.compiled import loops
 from components.maths.compiled import stocks as compiled
+from components.maths.conditionals import spike_slab
+from components.maths.conditionals.spike_slab import SpikeSlab
 from components.maths.series import stocks
-from components.maths.spike_slab import SpikeSlab
 
 F64 = torch.float64
 

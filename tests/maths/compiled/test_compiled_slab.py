@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from components.maths import spike_slab
 from components.maths.compiled import loops
 from components.maths.compiled import spike_slab as compiled
-from components.maths.spike_slab import SpikeSlab
+from components.maths.conditionals import spike_slab
+from components.maths.conditionals.spike_slab import SpikeSlab
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 

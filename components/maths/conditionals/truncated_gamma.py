@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
-from components.maths.exact_root import root
+from components.maths.conditionals.exact_root import root
 
 
 def hashed(seed: Any, k: int) -> float:

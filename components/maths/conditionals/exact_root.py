@@ -1,4 +1,4 @@
-"""Square roots rounded to the nearest number, as compiled loops have them: torch's are not, where a CPU takes several at once."""
+"""Square roots rounded to the nearest number, as compiled loops have them; torch's on a CPU are not."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from scipy import stats
 
-from components.maths.slice_sampling import sliced
+from components.maths.conditionals.slice_sampling import sliced
 
 
 def test_it_leaves_a_density_as_it_is_and_forgets_where_it_began():

@@ -1,6 +1,7 @@
 """Regression whose coefficients are in or out: a spike at 0 and a normal slab, C chains at once.
 
-    γ_i ~ Bernoulli(π_i),   σ² ~ InvGamma(ν/2, ν s²/2) given σ ≤ upper,   β_γ | γ, σ² ~ N(0, σ² Ω_γγ⁻¹),   y | β, σ² ~ N(Xβ, σ² Λ⁻¹)
+    γ_i ~ Bernoulli(π_i),   σ² ~ InvGamma(ν/2, ν s²/2) given σ ≤ upper
+    β_γ | γ, σ² ~ N(0, σ² Ω_γγ⁻¹),   y | β, σ² ~ N(Xβ, σ² Λ⁻¹)
 
 β and σ² are summed out where γ is drawn.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹ and β̂_γ = V_γ b_γ
 
@@ -15,8 +16,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from components.maths.exact_root import root
-from components.maths.truncated_gamma import deviations
+from components.maths.conditionals.exact_root import root
+from components.maths.conditionals.truncated_gamma import deviations
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def chosen(
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
     p, a = b.shape[1], prior.shape(n)
     logit = prior.logit
-    M = torch.cat([torch.cat([A + prior.precision, b.unsqueeze(2)], 2), torch.cat([b, c.unsqueeze(1) + prior.squares], 1).unsqueeze(1)], 1)  # fmt: skip
+    last = torch.cat([b, c.unsqueeze(1) + prior.squares], 1)
+    M = torch.cat([torch.cat([A + prior.precision, b.unsqueeze(2)], 2), last.unsqueeze(1)], 1)
     E = prior.precision.expand(len(b), p, p)
     nowhere = torch.zeros(len(b), dtype=torch.bool, device=b.device)
     for j in range(p):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy import special, stats
 
-from components.maths import truncated_gamma
 from components.maths.compiled import loops
-from components.maths.exact_root import root
-from components.maths.truncated_gamma import deviations, gamma_beyond, gamma_of, variance_of
+from components.maths.conditionals import truncated_gamma
+from components.maths.conditionals.exact_root import root
+from components.maths.conditionals.truncated_gamma import deviations, gamma_beyond, gamma_of, variance_of
 
 
 def seeds(n):
@@ -29,7 +29,9 @@ def test_gamma_numbers_have_their_law(a):
     assert stats.kstest(drawn, stats.gamma(a).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("a", "c"), [(0.5, 0.2), (0.5, 4.0), (1.0, 3.0), (3.0, 1.0), (3.0, 9.0), (60.0, 62.0), (60.0, 110.0)])
+@pytest.mark.parametrize(
+    ("a", "c"), [(0.5, 0.2), (0.5, 4.0), (1.0, 3.0), (3.0, 1.0), (3.0, 9.0), (60.0, 62.0), (60.0, 110.0)]
+)
 def test_numbers_beyond_a_limit_have_theirs(a, c):
     with np.errstate(over="ignore"):
         drawn = np.array([gamma_beyond(a, c, seed) for seed in seeds(1500)])

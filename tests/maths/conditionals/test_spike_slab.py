@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy import special
 
-from components.maths import spike_slab
-from components.maths.spike_slab import SpikeSlab
+from components.maths.conditionals import spike_slab
+from components.maths.conditionals.spike_slab import SpikeSlab
 
 DF, SQUARES, N = 5.0, 4.0, 25
 
@@ -85,7 +85,7 @@ def test_odds_of_every_flip_are_those_of_the_enumerated_models():
             M, E = spike_slab.swept(M, at, nowhere, gamma[:, j]), spike_slab.swept(E, at, nowhere, gamma[:, j])
         found = spike_slab.log_odds(M, E, torch.full((C,), k), gamma[:, k], logit, known.shape(N))
         for row, odds in zip(rows, found.tolist(), strict=True):
-            on, off = (row[:k] + (inside,) + row[k + 1 :] for inside in (True, False))
+            on, off = ((*row[:k], inside, *row[k + 1 :]) for inside in (True, False))
             exact = log_marginal(on, known, A, b, c) - log_marginal(off, known, A, b, c)
             worst = max(worst, abs(odds - exact) / max(1, abs(exact)))
     assert worst < 1e-9
@@ -139,7 +139,9 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
 def test_certain_coefficients_are_in_and_impossible_ones_out():
     known, (A, b, c) = prior(4, [1.0, 0.0, 0.3, 1.0]), data(4)
     gamma, _, beta = chains(known, A, b, c, 400, 40)
-    assert bool(gamma[..., 0].all()) and bool(gamma[..., 3].all()) and not bool(gamma[..., 1].any())
+    assert bool(gamma[..., 0].all())
+    assert bool(gamma[..., 3].all())
+    assert not bool(gamma[..., 1].any())
     models, weights, means, _, _ = enumerated(known, A, b, c)
     weights = weights * np.array([0.3 if m[2] else 0.7 for m in models])
     assert z_scores(beta, weights / weights.sum() @ means) < 4
