@@ -37,14 +37,15 @@ class Budget(BaseModel):
 
     total: NonNegativeFloat | None
     weeks: PositiveInt
-    least: dict[str, NonNegativeFloat]
-    most: dict[str, NonNegativeFloat]
-    weekly_most: dict[str, NonNegativeFloat]
-    limits: dict[str, Limit]
+    weekly: NonNegativeFloat | None
+    least: dict[str, NonNegativeFloat] | None
+    most: dict[str, NonNegativeFloat] | None
+    weekly_most: dict[str, NonNegativeFloat] | None
+    limits: dict[str, Limit] | None
     risk: PositiveFloat | None
     aversion: NonNegativeFloat
     frontier: Annotated[int, Field(ge=2)]
-    strategies: dict[str, dict[str, NonNegativeFloat]]
+    strategies: dict[str, dict[str, NonNegativeFloat]] | None
 
     def check(self, channels: list[str], horizon: int) -> None:
         """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints that nothing satisfies."""
@@ -54,9 +55,9 @@ class Budget(BaseModel):
             raise Misfit(
                 f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; null plans nothing"
             )
-        named = {"least": self.least, "most": self.most, "weekly_most": self.weekly_most}
-        named |= {f"limits.{name}.weights": limit.weights for name, limit in self.limits.items()}
-        named |= {f"strategies.{name}": spends for name, spends in self.strategies.items()}
+        named = {"least": self.least or {}, "most": self.most or {}, "weekly_most": self.weekly_most or {}}
+        named |= {f"limits.{name}.weights": limit.weights for name, limit in (self.limits or {}).items()}
+        named |= {f"strategies.{name}": spends for name, spends in (self.strategies or {}).items()}
         for key, names in named.items():
             for name in names:
                 if name not in channels:
@@ -75,12 +76,16 @@ class Budget(BaseModel):
             return np.tile(np.array([float(weights.get(name, 0.0)) for name in channels]), k)
 
         rows = [("total", np.ones(k * c), float(self.total or 0.0))]
-        rows += [(f"least.{name}", -over_weeks({name: 1.0}), -spend) for name, spend in self.least.items()]
-        rows += [(f"most.{name}", over_weeks({name: 1.0}), spend) for name, spend in self.most.items()]
-        rows += [(f"limits.{name}", over_weeks(limit.weights), limit.most) for name, limit in self.limits.items()]
+        if self.weekly is not None:
+            rows += [("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly) for j in range(k)]
+        rows += [(f"least.{name}", -over_weeks({name: 1.0}), -spend) for name, spend in (self.least or {}).items()]
+        rows += [(f"most.{name}", over_weeks({name: 1.0}), spend) for name, spend in (self.most or {}).items()]
+        rows += [
+            (f"limits.{name}", over_weeks(limit.weights), limit.most) for name, limit in (self.limits or {}).items()
+        ]
         return Spends(
             lower=np.zeros(k * c),
-            upper=np.tile(np.array([self.weekly_most.get(name, np.inf) for name in channels]), k),
+            upper=np.tile(np.array([(self.weekly_most or {}).get(name, np.inf) for name in channels]), k),
             A=np.stack([row[1] for row in rows]),
             b=np.array([row[2] for row in rows]),
             names=[row[0] for row in rows],
@@ -103,16 +108,17 @@ class Budget(BaseModel):
             return []
 
     def equal(self, channels: list[str]) -> Array:
-        """The same in every week and channel, all of the budget [k·c]."""
+        """The same in every week and channel, all that may be spent [k·c]."""
         n = self.weeks * len(channels)
-        return np.full(n, float(self.total or 0.0) / n)
+        each = float(self.total or 0.0) / self.weeks
+        return np.full(n, (each if self.weekly is None else min(each, self.weekly)) / len(channels))
 
     def choices(self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None) -> Sequence[Choice]:
         """The plan and what could be done in its place, each judged: the user's strategies, the equal split, nothing, and what
         was spent in these weeks [k·c], where that is known."""
         k, c = self.weeks, len(channels)
         offered = {} if best is None else {BEST: best.u}
-        for name, by_channel in self.strategies.items():
+        for name, by_channel in (self.strategies or {}).items():
             offered[name] = np.tile([by_channel.get(channel, 0.0) / k for channel in channels], k)
         offered |= {EQUAL: self.equal(channels), NOTHING: np.zeros(k * c)}
         if spent is not None:

@@ -108,9 +108,11 @@ class Forecasting(Sequence):
         if isinstance(posterior, ForecastsEach) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
             return out | of_intervention(paths, y[:, 0])
-        found = self.forecast(posterior, rng)
-        out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
-        if isinstance(posterior, ForecastsEach):
+        came = not bool(y.isnan().all())  # or all of the future is still to come, and nothing can be scored
+        found = self.forecast(posterior, rng) if came else None
+        if found is not None:
+            out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
+        if found is not None and isinstance(posterior, ForecastsEach):
             assert isinstance(found, GaussianMixture)
             out |= of_sales(found, y[:, 0], self.dates[seen:])
             if self.origin == "end":
@@ -121,8 +123,9 @@ class Forecasting(Sequence):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
-        planned = self.planned(posterior, rng)
-        return out if planned is None else out | planned.scores()
+        if (planned := self.planned(posterior, rng)) is not None:
+            out |= planned.scores()
+        return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
@@ -139,12 +142,19 @@ class Forecasting(Sequence):
                 drawn |= trace(None, posterior)
         if isinstance(posterior, Selects):
             drawn |= inclusion(posterior)
-        planned = self.planned(posterior, rng)
-        return drawn if planned is None else drawn | planned.figures()
+        if (planned := self.planned(posterior, rng)) is not None:
+            drawn |= planned.figures()
+        return drawn
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
-        planned = self.planned(posterior, rng)
-        return {} if planned is None else planned.tables()
+        """What is forecast of numbers, time by time, with central 95 % intervals; and what a budget is best spent on."""
+        out: dict[str, pd.DataFrame] = {}
+        if isinstance(posterior, Forecasts) and not isinstance(found := self.forecast(posterior, rng), Categorical):
+            at = self.dates[self.observations.shape[1] :]
+            out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
+        if (planned := self.planned(posterior, rng)) is not None:
+            out |= planned.tables()
+        return out
 
     def planned(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
         """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
@@ -156,6 +166,17 @@ class Forecasting(Sequence):
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
+
+
+def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
+    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central 95 % and what came."""
+    import pandas as pd
+
+    columns = {"mean": found.mean, "sd": found.variance.sqrt()}
+    columns |= {"lower": found.quantile(0.025), "upper": found.quantile(0.975)}
+    numbers = {name: value[:, 0].tolist() for name, value in columns.items()}
+    times: list[str] | list[int] = dates or list(range(1, len(y) + 1))
+    return pd.DataFrame({"time": times, **numbers, "observed": y.tolist()})
 
 
 def split(

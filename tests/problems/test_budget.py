@@ -31,7 +31,9 @@ class Known:
 
 
 def planned(spread=0.0, **budget):
-    problem, rng = load("retail_sim", n_steps=60, n_train=50, budget=defaults("dataset", "retail_sim")["budget"] | budget)
+    problem, rng = load(
+        "retail_sim", n_steps=60, n_train=50, budget=defaults("dataset", "retail_sim")["budget"] | budget
+    )
     posterior = Known(problem.system.effect(10), spread)
     assert isinstance(posterior, AffineInInputs)
     return problem, problem.planned(posterior, rng)
@@ -57,6 +59,13 @@ def test_who_knows_the_truth_plans_best():
         E = 0.5 * E + sum(truth)
         equal += E
     assert scores["plan_gain"] == pytest.approx(total - equal, rel=1e-6)
+
+
+def test_a_bound_of_each_week():
+    _, found = planned(total=20.0, weekly=6.0)
+    u = found.plan.u.reshape(4, 5)
+    assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])  # the sooner the more weeks it works for
+    assert found.budget.equal(found.channels).sum() == pytest.approx(20.0)
 
 
 def test_tables_and_figure():

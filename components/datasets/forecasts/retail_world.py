@@ -70,8 +70,8 @@ class RetailWorld:
         return 12.0 * wet
 
     def unemployment(self) -> Tensor:
-        """Index, 100 at first: a slow wave."""
-        return 100.0 + (0.15 * torch.ones(self.weeks).double() + 0.25 * self._normal()).cumsum(0)
+        """Index around 100: slow waves."""
+        return 100.0 + 5.0 * self._autoregression(0.97)
 
     def prices(self) -> Tensor:
         """Index, 100 at first: it rises by 2 % a year."""
@@ -110,7 +110,7 @@ CHANNELS: dict[str, Callable[[RetailWorld], Tensor]] = {
     "OOH": lambda world: world.bursts(1.5, 0.4),
     "RADIO": lambda world: world.bursts(0.5, 0.3),
     "TV": lambda world: world.bursts(2.5, 0.5),
-    "ONLINE": lambda world: world.even(0.4),
+    "ONLINE": lambda world: world.bursts(0.4, 0.4),
     "SEARCH": lambda world: world.even(0.3),
     "PRESS": lambda world: world.bursts(0.1, 0.1),
     "CINEMA": lambda world: world.bursts(0.05, 0.05),

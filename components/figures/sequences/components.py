@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from components.contracts.posteriors import Decomposes
@@ -19,7 +20,8 @@ def components(posterior: Decomposes) -> dict[str, Figure]:
     if not parts:
         return {}
     y = posterior.series.y[0, :, 0].cpu()
-    t = torch.arange(1, len(y) + 1)
+    dates = posterior.series.dates
+    t = np.array(dates[: len(y)], dtype="datetime64[D]") if dates else np.arange(1, len(y) + 1)
     figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
     whole = torch.stack([part.mean.cpu() for part in parts]).sum(0)
     axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
@@ -29,6 +31,7 @@ def components(posterior: Decomposes) -> dict[str, Figure]:
         axis.fill_between(t, part.lower.cpu(), part.upper.cpu(), color=PALETTE[5], alpha=0.5, lw=0)
         axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
         axis.set_ylabel(part.name)
-    axes[-1].set_xlabel("t")
+    if not dates:
+        axes[-1].set_xlabel("t")
     axes[-1].margins(x=0.01)
     return {"components": figure}

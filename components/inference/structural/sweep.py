@@ -93,7 +93,8 @@ class Sweep:
         normals, uniforms = _numbers((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
         shape = torch.cat([self.shape, self.shape[:1]]).to(generator.device).expand(sweeps, chains, S + 1)
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
-        return SweepNumbers(*normals, uniforms, g)
+        first, states, observations, columns = normals
+        return SweepNumbers(first, states, observations, columns, uniforms, g)
 
     # ---- one sweep, or several -------------------------------------------------------------------------------------
     def together(self, place: Place, drawn: SweepNumbers) -> tuple[Place, Tensor, Tensor]:
@@ -220,8 +221,9 @@ def _numbers(
     """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a seed drawn from the generator:
     they take half the time of torch's."""
     if generator.device.type != "cpu":
-        of = {"generator": generator, "device": generator.device, "dtype": torch.float64}
-        return [torch.randn(*lead, *shape, **of) for shape in shapes], torch.rand(*lead, u, **of)
+        device, dtype = generator.device, torch.float64
+        rest = [torch.randn(*lead, *shape, generator=generator, device=device, dtype=dtype) for shape in shapes]
+        return rest, torch.rand(*lead, u, generator=generator, device=device, dtype=dtype)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
     drawing = np.random.Generator(np.random.SFC64(seed))
     normals = [torch.from_numpy(drawing.standard_normal((*lead, *shape))) for shape in shapes]

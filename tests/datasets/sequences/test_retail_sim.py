@@ -26,7 +26,7 @@ def test_the_equations_as_printed():
     for t in range(234):
         if t > 0:
             A = (1 - 0.3) * A + sum(q[name] * float(U[t - 1, i]) for i, name in enumerate(ALL))
-        expected = A + 172.0 + sum(beta[name] * float(X[t, j]) for j, name in enumerate(REGRESSORS))
+        expected = A + 168.0 + sum(beta[name] * float(X[t, j]) for j, name in enumerate(REGRESSORS))
         assert float(y[t]) == pytest.approx(expected, abs=1e-6)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -95,6 +97,22 @@ def test_parts_are_drawn_given_the_best_parameters():
     assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)
     assert {"components", "residuals", "inclusion", "forecast"} <= set(data.draw(posterior, Streams(0)))
     assert data.forecast(posterior, Streams(0)).mu.shape == (1, AHEAD, 1)
+
+
+def test_what_an_intervention_did_is_what_the_forecast_lacks():
+    """A lift of 5 at each of the times after it is found again, whatever the series would have done."""
+    data = replace(problem(times=40, seed=5), intervention=True)
+    built = model("local_level", block("regression", expected_size=None), of=data)
+    posterior, _ = fitted(built, data, steps=12)
+    before = data.score(posterior, Streams(0))
+    lifted = replace(data, future=data.future + 5.0)
+
+    found = lifted.score(posterior, Streams(0))
+
+    assert found["effect/cumulative"] - before["effect/cumulative"] == pytest.approx(5.0 * AHEAD)
+    assert found["effect/average_upper"] - before["effect/average_upper"] == pytest.approx(5.0)
+    assert "mape" not in found
+    assert "effect" in lifted.draw(posterior, Streams(0))
 
 
 def test_heavy_tails_have_no_closed_form():
