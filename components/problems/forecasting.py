@@ -168,14 +168,15 @@ class Forecasting(Sequence):
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
 
 
-def forecast_table(found: Predictive, y: Tensor, dates: list[str]) -> pd.DataFrame:
+def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
     """A line for each of H times: its date, or how many after the last one seen, mean, sd, central 95 % and what came."""
     import pandas as pd
 
     columns = {"mean": found.mean, "sd": found.variance.sqrt()}
     columns |= {"lower": found.quantile(0.025), "upper": found.quantile(0.975)}
     numbers = {name: value[:, 0].tolist() for name, value in columns.items()}
-    return pd.DataFrame({"time": dates or list(range(1, len(y) + 1)), **numbers, "observed": y.tolist()})
+    times: list[str] | list[int] = dates or list(range(1, len(y) + 1))
+    return pd.DataFrame({"time": times, **numbers, "observed": y.tolist()})
 
 
 def split(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from components.contracts.structural import Dynamics
+from components.inference.structural.fading import Fading
 from components.maths.conditionals.slice_sampling import sliced
 from components.maths.series.stationary import partial_of
 
@@ -29,12 +28,12 @@ def allowed(moves: Dynamics, phi: Tensor) -> Tensor:
 
 def draw_dynamics(
     moves: Dynamics, base: Tensor, states: Tensor, scale: Tensor, phi: Tensor, generator: torch.Generator,
-    besides: Callable[[Tensor], Tensor] | None,
+    besides: Fading | None,
 ) -> Tensor:  # fmt: skip
     """φ [C, k] from its normal conditional where it may lie: target_t = design_t φ + N(0, scale²), t = 2 … n.
 
-    One coefficient by slice sampling, ``besides`` being what else speaks of it (a log density of φ [C]); several by drawing
-    until they are stationary, at most 30 times, after which those before stay: exact as well.
+    One coefficient by slice sampling, ``besides`` being what columns that fade with it say; several by drawing until they are
+    stationary, at most 30 times, after which those before stay: exact as well.
 
     ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian (2014), section 2.2, as bsts
     does it; Neal (2003)."""
@@ -46,14 +45,11 @@ def draw_dynamics(
     precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
     pull = (design.mT @ target.unsqueeze(2)).squeeze(2) * weight.unsqueeze(1) + prior * moves.mean  # [C, k]
     if moves.count == 1:
-        p, b = precision[:, 0, 0], pull[:, 0]
-
-        def log_density(x: Tensor) -> Tensor:
-            found = (b - 0.5 * p * x) * x
-            return found if besides is None else found + besides(x)
-
+        p, b, x = precision[:, 0, 0], pull[:, 0], phi[:, 0]
         low, high = (-1.0, 1.0) if moves.within is None else moves.within
-        return sliced(log_density, phi[:, 0], low, high, generator).unsqueeze(1)
+        if besides is not None:
+            return besides.draw(p, b, x, low, high, generator).unsqueeze(1)
+        return sliced(lambda x: (b - 0.5 * p * x) * x, x, low, high, generator).unsqueeze(1)
     assert besides is None  # stocks fade with one number
     L = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(pull.unsqueeze(2), L)  # [C, k, 1]

@@ -108,13 +108,12 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
 def started(structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator) -> Place:
     """Where C chains begin."""
     like = structure.inclusion
-    of = {"generator": generator, "dtype": like.dtype}
     guess, upper = (like.new_tensor([vars(scale)[key] for scale in structure.scales]) for key in ("guess", "upper"))
-    z = torch.randn(chains, len(guess), **of).to(like.device)
+    z = torch.randn(chains, len(guess), generator=generator, dtype=like.dtype).to(like.device)
     phi = [x for moves in structure.transitions for x in moves.start]
     errors = structure.errors
     nu = torch.inf if not errors.student else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
-    gamma = torch.rand(chains, len(like), **of).to(like.device) < like
+    gamma = torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
     times = sweeps.n if errors.student else 0
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),

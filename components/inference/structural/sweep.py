@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +10,11 @@ from torch import Tensor
 
 from components.contracts.structural import Design, Structure
 from components.inference.structural.dynamics import draw_dynamics
+from components.inference.structural.fading import Fading
 from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
 from components.maths.compiled import loops, structural_sweep
 from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
-from components.maths.compiled import stocks as compiled_stocks
 from components.maths.conditionals import spike_slab
 from components.maths.conditionals.exact_root import root
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
@@ -84,7 +83,6 @@ class Sweep:
         seen = design.X[design.seen]
         self.A = seen.T @ seen
         self.used = (design.F != 0).any(0).nonzero().flatten()
-        self.flows = design.X.T.contiguous()
         self.fades = bool((structure.fades >= 0).any())
         self.plain = not (structure.transitions or structure.errors.student)
 
@@ -95,7 +93,8 @@ class Sweep:
         normals, uniforms = _numbers((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
         shape = torch.cat([self.shape, self.shape[:1]]).to(generator.device).expand(sweeps, chains, S + 1)
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
-        return SweepNumbers(*normals, uniforms, g)
+        first, states, observations, columns = normals
+        return SweepNumbers(first, states, observations, columns, uniforms, g)
 
     # ---- one sweep, or several -------------------------------------------------------------------------------------
     def together(self, place: Place, drawn: SweepNumbers) -> tuple[Place, Tensor, Tensor]:
@@ -199,29 +198,15 @@ class Sweep:
         for moves in self.structure.transitions:
             own = slice(q, q + moves.count)
             (j,) = [j for j, scale in enumerate(self.structure.scales) if j and moves.row in scale.states]
-            besides = self._besides(place, phi, q, left) if bool((self.structure.fades == q).any()) else None
+            besides = None
+            if bool((self.structure.fades == q).any()):
+                known = (left, self._weights(place), self.slab, place.gamma, place.sigma[:, 0])
+                besides = Fading(self.design.X, self.structure.fades, q, phi, *known)
             base = self.structure.G[moves.row]
             new = draw_dynamics(moves, base, alpha, place.sigma[:, j], phi[:, own], generator, besides)
             phi = torch.cat([phi[:, :q], new, phi[:, q + moves.count :]], 1)
             q += moves.count
         return phi
-
-    def _besides(self, place: Place, phi: Tensor, q: int, left: Tensor) -> Callable[[Tensor], Tensor]:
-        """What observations say of φ_q, with which columns fade, given γ and σ_0: their log density, β summed out."""
-        design, structure, sigma = self.design, self.structure, place.sigma[:, 0]
-        own = structure.fades == q
-        if loops.serve(phi):
-            columns = stocks(design.X, structure.fades, phi).mT.contiguous()
-            weights = self._weights(place).expand_as(left).contiguous()
-            known = (left, structure.precision, place.gamma, sigma)
-            return lambda x: compiled_stocks.log_evidence(columns, self.flows, own, x, weights, *known)
-
-        def log_density(x: Tensor) -> Tensor:
-            tried = torch.cat([phi[:, :q], x.unsqueeze(1), phi[:, q + 1 :]], 1)
-            A, b, _ = self._moments(stocks(design.X, structure.fades, tried), left, place)
-            return spike_slab.log_evidence(self.slab, A, b, place.gamma, sigma)
-
-        return log_density
 
     def _tails(self, place: Place, X: Tensor, left: Tensor, generator: torch.Generator) -> Place:
         errors, seen = self.structure.errors, self.design.seen
@@ -236,8 +221,9 @@ def _numbers(
     """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a seed drawn from the generator:
     they take half the time of torch's."""
     if generator.device.type != "cpu":
-        of = {"generator": generator, "device": generator.device, "dtype": torch.float64}
-        return [torch.randn(*lead, *shape, **of) for shape in shapes], torch.rand(*lead, u, **of)
+        device, dtype = generator.device, torch.float64
+        rest = [torch.randn(*lead, *shape, generator=generator, device=device, dtype=dtype) for shape in shapes]
+        return rest, torch.rand(*lead, u, generator=generator, device=device, dtype=dtype)
     seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
     drawing = np.random.Generator(np.random.SFC64(seed))
     normals = [torch.from_numpy(drawing.standard_normal((*lead, *shape))) for shape in shapes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -157,5 +158,6 @@ def sweeps() -> Callable[..., None]:
     Raises:
         ImportError: numba is not installed.
     """
-    parts = dict.fromkeys((*simulation_smoother.compilable, *spike_slab.compilable, less, one_state, scales, moments))
-    return compiled(_sweeps, tuple(parts))
+    others = (*simulation_smoother.compilable, *spike_slab.compilable)
+    parts: tuple[Callable[..., Any], ...] = (*others, less, one_state, scales, moments)
+    return compiled(_sweeps, tuple(dict.fromkeys(parts)))

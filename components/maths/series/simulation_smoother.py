@@ -111,9 +111,11 @@ def simulated(
             f = in_order(row * M[:, columns]) + h[:, t]
             a = a + M / f.unsqueeze(1) * v.unsqueeze(1)
             P = P - M.unsqueeze(2) * M.unsqueeze(1) / f[:, None, None]
-            gains.append(M / f.unsqueeze(1)), scaled.append(v / f)
+            gains.append(M / f.unsqueeze(1))
+            scaled.append(v / f)
         else:
-            gains.append(torch.zeros_like(a)), scaled.append(torch.zeros_like(h[:, t]))
+            gains.append(torch.zeros_like(a))
+            scaled.append(torch.zeros_like(h[:, t]))
         if t == n - 1:
             break
         a = layout.rows.times(values, a)

@@ -79,8 +79,8 @@ def filtered(
         if keep:
             covariances.append(P)
     mean, S, v = torch.stack(means, 1), torch.stack(variances, 1), torch.stack(errors, 1)
-    there = torch.tensor(seen, device=v.device)
-    log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * there).sum(1)
+    counts = torch.tensor(seen, device=v.device)
+    log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
     kept = torch.stack(covariances, 1) if keep else None
     return FilteredSystem(log_density, mean, S, torch.stack(states, 1), kept, P, torch.stack(gains, 1), v)
 
