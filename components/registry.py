@@ -32,6 +32,7 @@ class Role:
     contract: str = "roles"  # the module of components.contracts that these are in
     chosen: bool = True  # a run chooses one; False: it lives only inside other components
     required: bool = True  # a run cannot do without
+    given: str = ""  # how one that lives inside others is given to them
 
 
 ROLES: dict[str, Role] = {
@@ -39,7 +40,8 @@ ROLES: dict[str, Role] = {
     "model": Role("models", ("Model",)),
     "inference": Role("inference", ("Inference",)),
     "attacker": Role("attackers", ("Evasion", "Contamination", "Injection", "Opponent"), "attackers", required=False),
-    "gradient": Role("gradients", ("Gradient",), chosen=False),
+    "gradient": Role("gradients", ("Gradient",), chosen=False, given="inference.gradient={}"),
+    "block": Role("blocks", ("Block",), chosen=False, given="model.blocks=[{}]"),
 }
 CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)
 REQUIRED = tuple(role for role, facts in ROLES.items() if facts.chosen and facts.required)

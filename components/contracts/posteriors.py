@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkab
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.sequences import Series
 
 if TYPE_CHECKING:
@@ -167,6 +167,66 @@ class Forecasts(Protocol):
 
 
 @runtime_checkable
+class ForecastsEach(Forecasts, Protocol):
+    """Forecasts from every time at once, and of several times together."""
+
+    def one_ahead(
+        self, series: Series, n: int, generator: torch.Generator
+    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
+
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...  # y_{T+1} … y_{T+H} [S, H]
+
+
+class Part(NamedTuple):
+    """What one block adds to a series."""
+
+    name: str
+    mean: Tensor  # [T]
+    lower: Tensor  # 5 % quantile [T]
+    upper: Tensor  # 95 % quantile [T]
+
+
+@runtime_checkable
+class Decomposes(Protocol):
+    """A series taken apart: what each block adds, and what is left."""
+
+    @property
+    def series(self) -> Series: ...
+
+    @property
+    def components(self) -> list[Part]: ...  # empty: nothing is drawn yet
+
+    @property
+    def residuals(self) -> Tensor: ...  # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """Columns of which each draw takes some."""
+
+    @property
+    def inclusion(self) -> dict[str, float]: ...  # how often each is in
+
+    @property
+    def positive(self) -> dict[str, float]: ...  # and how often of these its coefficient is positive; never in: 1
+
+
+class Affine(NamedTuple):
+    """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""
+
+    mean: Tensor  # with nothing put in from T on [S, H]
+    covariance: Tensor  # [S, H, H]
+    effect: Tensor  # D [S, H, H, c], 0 where j > h
+
+
+@runtime_checkable
+class AffineInInputs(Protocol):
+    """What inputs to come make of a series."""
+
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...  # H ≤ what is known ahead
+
+
+@runtime_checkable
 class Played(Protocol):
     """What a decision maker has earned in t episodes, and what she would do now."""
 
@@ -261,6 +321,10 @@ POSTERIORS = {
     "smoothed_signal": SmoothedSignal,
     "series_draws": SeriesDraws,
     "forecasts": Forecasts,
+    "forecasts_each": ForecastsEach,
+    "decomposes": Decomposes,
+    "selects": Selects,
+    "affine_in_inputs": AffineInInputs,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
     "analyses": Analyses,

@@ -25,8 +25,10 @@ from torch import Tensor
 
 from components.contracts.problems import Domain, Kind, Sees, Target, Values
 from components.contracts.streams import Rng
+from components.contracts.structural import Facts, Terms
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -81,6 +83,13 @@ class Problem(Protocol[Q]):
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         ...
+
+
+@runtime_checkable
+class Tabulates(Problem[Q], Protocol[Q]):
+    """A problem that has tables to show of a posterior."""
+
+    def tables(self, posterior: Q, rng: Rng) -> dict[str, pd.DataFrame]: ...
 
 
 @runtime_checkable
@@ -220,3 +229,14 @@ class Gradient(Component, Generic[M, B, S]):
         """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in their order (None: it
         does not matter to the bound), the terms of the bound ([] each, ``elbo`` among them, in nats) and the next state."""
         raise TypeError(f"{type(self).__name__} has no estimate")
+
+
+class Block(Component):
+    """One of the parts that add up to a structural time series; it lives only inside models."""
+
+    def terms(self, facts: Facts) -> Terms:
+        """Its states and columns, what moves them, and the priors of what is unknown.
+
+        Raises:
+            Misfit: what it asks of the series is not there."""
+        raise TypeError(f"{type(self).__name__} has no terms")

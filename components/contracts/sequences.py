@@ -16,12 +16,22 @@ class Observation(NamedTuple):
     missing: Tensor | None = None  # [R] bool: nothing was seen; None: all replicates saw y
 
 
+class Ahead(NamedTuple):
+    """What is known of the H times after a series without their observations."""
+
+    x: Tensor | None = None  # regressors [H, p]
+    u: Tensor | None = None  # inputs [H, c]
+
+
 class Series(NamedTuple):
     """The batch of a smoother or of a sampler over a whole series."""
 
     y: Tensor  # [R, T, dy]; a missing observation holds NaN
     x: Tensor | None = None  # regressors [T, p]
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
+    u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
+    ahead: Ahead | None = None  # what is known of the times that follow
+    dates: tuple[str, ...] = ()  # of the T times and those that follow, ISO 8601; none: they are counted
 
     @property
     def scale(self) -> float:

@@ -14,7 +14,7 @@ from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.roles import Problem
+from components.contracts.roles import Problem, Tabulates
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter
@@ -45,6 +45,7 @@ def assess(
     attacker, or one who spoofs what a filter observes, at the sizes of the threat.  He asks what made the posterior."""
     scores = problem.score(posterior, rng)
     drawn = problem.draw(posterior, rng) if figures else {}
+    tables = problem.tables(posterior, rng) if figures and isinstance(problem, Tabulates) else {}
     if isinstance(attacker, Injection) and threat is not None:
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
         assert isinstance(posterior, FilteredStates), "nor another posterior"
@@ -52,7 +53,7 @@ def assess(
         spoofed = assess_filter(problem, posterior, made_by, attacker, threat, rng, figures)
         return replace(spoofed, scores=scores | spoofed.scores, figures=drawn | spoofed.figures)
     if not isinstance(attacker, Evasion) or threat is None:
-        return Assessment(scores, drawn)
+        return Assessment(scores, drawn, tables)
     assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
     assert isinstance(posterior, Predicts), "so do the problem's scores"
     attacked = assess_security(problem, posterior, attacker, threat, rng, figures)

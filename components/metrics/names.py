@@ -14,6 +14,10 @@ _GRADIENTS = {
     "trace", "trace_ratio", "norm_ratio", "minibatch_share", "bias", "bias_p", "milliseconds", "variance_seconds",
     "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
+_SALES = {
+    "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "true_found", "idle_kept",
+    "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
+}  # fmt: skip
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions"}
@@ -51,7 +55,8 @@ _OF: dict[Kind, set[str]] = {
     }
     | {"log_likelihood", "accuracy", "predictive_entropy", "log_score", "mae", "interval_score", "interval_score_2sd"}
     | {"coverage95", "crps", "nelbo", "objective"}
-    | {"beta_selected", "beta_of_replicate", "beta_most_often"},
+    | {"beta_selected", "beta_of_replicate", "beta_most_often"}
+    | _SALES,
     "game": {"reward", "recent_reward", "total_reward", "reward_opponents", "recent_reward_opponents", "social_utility"}
     | {"equilibria"}
     | {"recent_social_utility", "belief", "exploitability", "reward_sd", "first_action", "first_action_opponents"},

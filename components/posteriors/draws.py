@@ -142,7 +142,7 @@ class Draws:
                 f"{type(self.model).__name__} forecasts nothing: it has no forecast(theta, series, horizon)"
             )
         with torch.no_grad():
-            return self.model.forecast(_spaced(self._equal(generator), FORECASTS), series, horizon)
+            return self.model.forecast(spaced(self._equal(generator), FORECASTS), series, horizon)
 
     def log_likelihood(self, series: Series) -> Tensor:
         """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before one is kept.
@@ -152,10 +152,10 @@ class Draws:
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
         with torch.no_grad():
-            return self.model.log_likelihood(_spaced(theta, FORECASTS), series).sum(1)
+            return self.model.log_likelihood(spaced(theta, FORECASTS), series).sum(1)
 
 
-def _spaced(theta: Tensor, most: int) -> Tensor:
+def spaced(theta: Tensor, most: int) -> Tensor:
     """So many of the rows, evenly spaced, or all."""
     if len(theta) <= most:
         return theta

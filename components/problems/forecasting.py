@@ -8,19 +8,39 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.posteriors import Forecasts, SmoothedStates
-from components.contracts.predictive import Categorical, Predictive, concatenate
-from components.contracts.sequences import Series
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import (
+    AffineInInputs,
+    Decomposes,
+    Forecasts,
+    ForecastsEach,
+    HoldsDraws,
+    Selects,
+    SmoothedStates,
+)
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
+from components.contracts.sequences import Ahead, Series
 from components.contracts.streams import Rng
+from components.figures.samples.trace import trace
+from components.figures.sequences.components import components
+from components.figures.sequences.effect import effect
 from components.figures.sequences.forecast import forecast
+from components.figures.sequences.inclusion import inclusion
+from components.figures.sequences.residuals import residuals
 from components.metrics.forecasts import of_classes, of_numbers
+from components.metrics.structural.sales import of_intervention, of_sales
+from components.metrics.structural.selection import of_selection
+from components.problems.budget import Budget
+from components.problems.planned import PlannedBudget, planned_of
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Origin = Literal["end", "before"]
+ONE_AHEAD = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")  # scored of forecasts of one too
 
 
 @dataclass(frozen=True)
@@ -38,13 +58,39 @@ class Forecasting(Sequence):
     parameters being still those learnt from what was seen."""
 
     future: Tensor  # [R, H, dy]; NaN: not observed
+    beyond: Ahead | None = None  # regressors and inputs of the H times, where there are any: known beforehand
     origin: Origin = "end"
+    intervention: bool = False  # the future is what came of one: forecasts say what would have been
+    budget: Budget | None = None  # of the inputs, to be planned
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None:
+            self.budget.check(self.input_names, self.future.shape[1])
+
+    @property
+    def whole(self) -> Series:
+        """What is seen and what follows, as one series."""
+        y, later = torch.cat([self.observations, self.future], 1), self.beyond
+
+        def grown(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+            return None if value is None or after is None else torch.cat([value, after])
+
+        x, u = grown(self.regressors, later and later.x), grown(self.inputs, later and later.u)
+        return Series(y, x, y.isnan().any(-1), u, dates=self.dates)
+
+    @property
+    def series(self) -> Series:
+        """All that is seen, and what is known beforehand of the times that follow."""
+        return super().series._replace(ahead=self.beyond)
 
     def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
         """What is said of the future [S, H, dy]."""
         horizon, seen = self.future.shape[1], self.series
         if self.origin == "end":
             return posterior.forecast(seen, horizon, rng.at("evaluation", 0))
+        if isinstance(posterior, ForecastsEach):
+            return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
         parts = []
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
@@ -56,26 +102,90 @@ class Forecasting(Sequence):
         """Of parameters the scores of their forecasts, with the log-likelihood of what was seen, averaged over their draws; of
         anything else those of a sequence."""
         out = super().score(posterior, rng)
-        if isinstance(posterior, Forecasts):
-            found, y = self.forecast(posterior, rng), self.future[0]
+        if not isinstance(posterior, Forecasts):
+            return out
+        y, seen = self.future[0], self.observations.shape[1]
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
+            return out | of_intervention(paths, y[:, 0])
+        came = not bool(y.isnan().all())  # or all of the future is still to come, and nothing can be scored
+        found = self.forecast(posterior, rng) if came else None
+        if found is not None:
             out |= of_classes(found, y) if isinstance(found, Categorical) else of_numbers(found, y)
+        if found is not None and isinstance(posterior, ForecastsEach):
+            assert isinstance(found, GaussianMixture)
+            out |= of_sales(found, y[:, 0], self.dates[seen:])
+            if self.origin == "end":
+                each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
+                own = of_numbers(each, y) | of_sales(each, y[:, 0], self.dates[seen:])
+                out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
+        if isinstance(posterior, Selects):
+            out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
+            if isinstance(self.system, KnownResponse):
+                out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
+        if (planned := self.planned(posterior, rng)) is not None:
+            out |= planned.scores()
         return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
         drawn = super().draw(posterior, rng)
-        if isinstance(posterior, Forecasts):
-            drawn |= forecast(self.observations[0, :, 0], self.future[0, :, 0], self.forecast(posterior, rng))
+        if not isinstance(posterior, Forecasts):
+            return drawn
+        seen, future = self.observations[0, :, 0], self.future[0, :, 0]
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            drawn |= effect(seen, future, posterior.paths(self.series, len(future), rng.at("evaluation", 0)))
+        else:
+            drawn |= forecast(seen, future, self.forecast(posterior, rng))
+        if isinstance(posterior, Decomposes):
+            drawn |= components(posterior) | residuals(posterior)
+            if isinstance(posterior, HoldsDraws):
+                drawn |= trace(None, posterior)
+        if isinstance(posterior, Selects):
+            drawn |= inclusion(posterior)
+        if (planned := self.planned(posterior, rng)) is not None:
+            drawn |= planned.figures()
         return drawn
+
+    def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
+        """What is forecast of numbers, time by time, with central 95 % intervals; and what a budget is best spent on."""
+        out: dict[str, pd.DataFrame] = {}
+        if isinstance(posterior, Forecasts) and not isinstance(found := self.forecast(posterior, rng), Categorical):
+            at = self.dates[self.observations.shape[1] :]
+            out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
+        if (planned := self.planned(posterior, rng)) is not None:
+            out |= planned.tables()
+        return out
+
+    def planned(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
+        """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
+        if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
+            return None
+        said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
+        known = self.system if isinstance(self.system, KnownResponse) else None
+        return planned_of(self.budget, self.series, self.input_names, said, known)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
 
 
-def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
-    """A sequence without its last observations, which become the future.
+def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
+    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central 95 % and what came."""
+    import pandas as pd
+
+    columns = {"mean": found.mean, "sd": found.variance.sqrt()}
+    columns |= {"lower": found.quantile(0.025), "upper": found.quantile(0.975)}
+    numbers = {name: value[:, 0].tolist() for name, value in columns.items()}
+    times: list[str] | list[int] = dates or list(range(1, len(y) + 1))
+    return pd.DataFrame({"time": times, **numbers, "observed": y.tolist()})
+
+
+def split(
+    whole: Sequence, n_ahead: int, origin: Origin, budget: Budget | None = None, intervention: bool = False
+) -> Forecasting:
+    """A sequence without its last observations, which become the future; their regressors and inputs stay known.
 
     Raises:
-        Misfit: nothing is left to be seen.
+        Misfit: nothing is left to be seen, or the budget does not fit.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
@@ -83,6 +193,9 @@ def split(whole: Sequence, n_ahead: int, origin: Origin) -> Forecasting:
     kept = {name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")}
     for name in ("states", "means", "clean"):
         kept[name] = None if kept[name] is None else kept[name][:, :n]
-    return Forecasting(
-        **(kept | {"observations": whole.observations[:, :n]}), future=whole.observations[:, n:], origin=origin
-    )
+    x, u = whole.regressors, whole.inputs
+    beyond = None if x is None and u is None else Ahead(None if x is None else x[n:], None if u is None else u[n:])
+    kept |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
+    kept["observations"] = whole.observations[:, :n]
+    kept |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
+    return Forecasting(**kept, budget=budget, intervention=intervention)

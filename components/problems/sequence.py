@@ -85,6 +85,10 @@ class Sequence:
     means: Tensor | None = None  # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
     regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
+    regressor_names: list[str] = field(default_factory=list)  # of the p regressors, where they have names
+    inputs: Tensor | None = None  # u_t, what is put in at t, the same for all replicates [T, c]
+    input_names: list[str] = field(default_factory=list)  # of the c inputs, where there are any
+    dates: tuple[str, ...] = ()  # ISO 8601, of the T times and of those to be forecast; none: times are counted
     redraw: Callable[[torch.Generator], Tensor] | None = None  # other observations of the same states [R, T, dy]
     scores_evidence: bool = False  # log evidence among the scores: where what a filter predicts of y is not a point
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
@@ -147,7 +151,8 @@ class Sequence:
     @property
     def series(self) -> Series:
         """All that is seen."""
-        return Series(self.observations, self.regressors, self.missing if bool(self.missing.any()) else None)
+        missing = self.missing if bool(self.missing.any()) else None
+        return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
 
     def length(self, sees: Sees) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
@@ -248,6 +253,8 @@ class Sequence:
         facts |= self.about
         if self.regressors is not None:
             facts["regressors"] = f"{self.regressors.shape[1]}"
+        if self.inputs is not None:
+            facts["inputs"] = ", ".join(self.input_names) or f"{self.inputs.shape[1]}"
         if self.states is None:
             facts.setdefault("truth", "not known")
         if self.clean is not None:

@@ -24,6 +24,8 @@ def _fits(parts: dict[str, Declared]) -> bool:
     """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes of two roles."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient, attacker = parts.get("gradient"), parts.get("attacker")
+    if "block" in parts and model:
+        return "blocks" in model.holds
     if gradient and inference:
         return "gradient" in inference.holds
     if gradient and model:
@@ -51,6 +53,7 @@ _BESIDE = {
     "inference": ("model",),
     "attacker": ("dataset",),
     "gradient": ("model", "inference"),
+    "block": ("model",),
 }
 
 

@@ -155,4 +155,5 @@ def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
 def misplaced(role: str, value: Any) -> str:
     """The complaint about a component of a role that lives only inside others, chosen for the whole run."""
     name = value.get("name", "…") if isinstance(value, dict) else value
-    return f"{role}={name}: a {role} is a part of another component; give it to one, such as inference.{role}={name}"
+    such = ROLES[role].given.format(name)
+    return f"{role}={name}: a {role} is a part of another component; give it to one, such as {such}"

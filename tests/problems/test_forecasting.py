@@ -83,3 +83,16 @@ def test_many_draws_are_thinned_evenly():
     ends = posterior.model.forecast(posterior.flat[[0, -1]], problem.series, 4)
     assert torch.allclose(found.mu[[0, -1]], ends.mu)
     assert not math.isnan(float(posterior.log_likelihood(problem.series).mean()))
+
+
+def test_a_table_of_what_is_forecast_and_no_score_of_what_is_still_to_come():
+    problem, posterior = of_series("dlm_sim", "dlm")
+    table = problem.tables(posterior, Streams(0))["forecast"]
+    found = problem.forecast(posterior, Streams(0))
+    assert table["time"].tolist() == [1, 2, 3, 4]
+    assert table["mean"].tolist() == pytest.approx(found.mean[:, 0].tolist())
+    assert table["upper"].tolist() == pytest.approx(found.quantile(0.975)[:, 0].tolist())
+    assert table["observed"].tolist() == problem.future[0, :, 0].tolist()
+    problem.future = torch.full_like(problem.future, math.nan)
+    assert set(problem.score(posterior, Streams(0))).isdisjoint({"mae", "crps", "coverage95"})
+    assert len(problem.tables(posterior, Streams(0))["forecast"]) == 4

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
+from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import Dem
+from components.maths.series.time_varying import TimeVaryingSystem
 
 
 @runtime_checkable
@@ -230,3 +232,27 @@ class SeriesConditionals(Protocol):
     def draw_parameters(
         self, series: Series, states: Tensor, theta: Tensor, generator: torch.Generator
     ) -> Tensor: ...  # θ' ~ p(· | x_0:T, y), block by block from θ on [R, C, P]
+
+
+@runtime_checkable
+class KnownResponse(Protocol):
+    """A system of which it is known what its inputs do, and which of the columns that could matter do."""
+
+    @property
+    def coefficients(self) -> dict[str, float]: ...  # of regressors and inputs by name; 0: idle
+
+    def effect(self, horizon: int) -> Tensor: ...  # of u_{T+j} on y_{T+1+h} [k, k, c], 0 for j > h
+
+
+@runtime_checkable
+class StructuralSeries(Protocol):
+    """A series as a sum of blocks, whose structure is declared, so that a compiled sweep can read it."""
+
+    @property
+    def structure(self) -> Structure: ...
+
+    def design(self, series: Series, ahead: int = 0) -> Design: ...  # of the T times seen and of so many that follow
+
+    def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem: ...  # of θ [C, P], with λ = 1
+
+    def columns(self, theta: Tensor, design: Design) -> Tensor: ...  # x_t, stocks grown with the φ of θ [C, n, p]

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import math
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt
@@ -15,7 +15,10 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.figures.sequences.signal import signal
+from components.problems.budget import Budget
+from components.problems.forecasting import Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
 from components.trouble import DamagedFile, DataUnavailable, Misfit
@@ -25,23 +28,39 @@ from components.trouble import DamagedFile, DataUnavailable, Misfit
 class CsvSeries(Dataset[Sequence]):
     """Series from the columns of a CSV file whose first line names them, a time a line.
 
-    y_t holds the ``columns`` at time t, NaN where a cell is among the words of ``missing``; the ``truth`` of the signal
-    E[y_t | x_t], where there are columns of it, is shown to scores and figures alone.  All R replicates see the same
-    observations [R, T, dy].  The name of the data holds the beginning of the file's checksum.
+    y_t holds the ``columns`` at time t, NaN where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
+    ``inputs`` (what was spent on channels); the ``truth`` of the signal E[y_t | x_t], where there are columns of it, is shown
+    to scores and figures alone.  Dates rise by equal steps; with ``gaps: allow`` times without a line are missing, their x too,
+    and their u is 0.  The last ``n_ahead`` times, or those from a date on, are to be forecast, where x and u are known
+    beforehand and y may be missing: the series is then a ``Forecasting``.  All R replicates see the same observations
+    [R, T, dy].  The name of the data holds the beginning of the file's checksum.
 
-    Raises DataUnavailable (no such file), DamagedFile (empty, or not a table), Misfit (a column that is not there, a cell that
-    is no number).
+    Raises DataUnavailable (no such file), DamagedFile (empty, or not a table), Misfit (a column that is not there, or constant,
+    a cell that is no number, dates out of order, x or u that are not known where they must be, nothing seen of y).
 
     Source: Shafranovich (2005), RFC 4180."""
 
     kind: ClassVar[Kind] = "sequence"
     vectorised: ClassVar[bool] = True
 
+    before: ClassVar[dict[str, Any]] = {
+        "date": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
+        "intervention": False, "budget": None
+    }  # fmt: skip
+
     path: str | None
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     missing: list[str]
+    date: str | None
+    gaps: Literal["error", "allow"]
+    regressors: list[str]
+    inputs: list[str]
+    n_ahead: NonNegativeInt | str
+    origin: Origin
+    intervention: bool
+    budget: Budget | None
     skip: NonNegativeInt
     n_steps: Annotated[int, Field(ge=1)] | None
 
@@ -65,24 +84,81 @@ class CsvSeries(Dataset[Sequence]):
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         file = self._file(setting.data_dir)
         header, rows = self._read(file)
-        seen = self._numbers(file, header, rows, self.columns, "columns")  # [T, dy]
+        times = self._calendar(file, header, rows)
+        n_ahead = self.n_ahead
+        if isinstance(n_ahead, str):
+            n_ahead = len(times.dates) - place(times.dates if self.date else (), n_ahead, "dataset.n_ahead")
+        if (seen := len(times.dates) - n_ahead) < 1:
+            raise Misfit(f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from")
         if self.truth is not None and len(self.truth) != len(self.columns):
             raise Misfit(f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}")
-        truth = None if self.truth is None else self._numbers(file, header, rows, self.truth, "truth")
 
-        def placed(value: Tensor, replicates: int) -> Tensor:
-            return value.expand(replicates, -1, -1).to(device=setting.device, dtype=setting.dtype).contiguous()
+        def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
+            values = self._numbers(file, header, rows, names, key)
+            out = values.new_full((len(values) + times.gaps, len(names)), between)
+            out[times.places] = values
+            return out  # [T, …]
 
-        return Sequence(
+        y = spread(self.columns, "columns")
+        if bool(y[:seen].isnan().any(1).all()):
+            raise Misfit(f"dataset.columns={','.join(self.columns)}: missing at all of the {seen} times that are seen")
+        truth = None if self.truth is None else spread(self.truth, "truth")
+        x, u = spread(self.regressors, "regressors"), spread(self.inputs, "inputs", 0.0)
+        where = list(times.dates) if self.date is not None else [f"line {line}" for line, _ in rows]
+        self._check(file, x, self.regressors, "regressors", seen, where)
+        self._check(file, u, self.inputs, "inputs", seen, where)
+
+        def placed(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype).contiguous()
+
+        whole = Sequence(
             name=self.identity(setting.data_dir, setting.offline),
             states=None,
-            observations=placed(seen, setting.replicates),
-            means=None if truth is None else placed(truth, 1),
+            observations=placed(y.expand(setting.replicates, -1, -1)),
+            means=None if truth is None else placed(truth.unsqueeze(0)),
             system=None,
             state_names=self.columns,
+            regressors=placed(x) if self.regressors else None,
+            regressor_names=self.regressors,
+            inputs=placed(u) if self.inputs else None,
+            input_names=self.inputs,
+            dates=times.dates if self.date is not None else (),
             figures=[signal],
             about={} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])},
         )
+        if n_ahead == 0:
+            if self.budget is not None and self.budget.total is not None:
+                raise Misfit(
+                    f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
+                )
+            return whole
+        return split(whole, n_ahead, self.origin, self.budget, self.intervention)
+
+    def _calendar(self, file: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> Calendar:
+        """Raises Misfit: dates that make no series."""
+        if self.date is None:
+            return Calendar(("",) * len(rows), list(range(len(rows))))
+        if self.date not in header:
+            raise Misfit(f"dataset.date={self.date}: {file} has no such column; there are {', '.join(header)}")
+        j = header.index(self.date)
+        texts, lines = [row[j].strip() for _, row in rows], [line for line, _ in rows]
+        return calendar(texts, lines, str(file), self.date, self.gaps == "allow")
+
+    def _check(self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]) -> None:
+        """What stands beside y [T, …]: it varies where y is seen, and is known after that; inputs are known everywhere.
+
+        Raises Misfit."""
+        for j, name in enumerate(names):
+            column = values[:, j]
+            known = column[:seen][~column[:seen].isnan()]
+            if len(known) == 0 or bool((known == known[0]).all()):
+                what = "missing" if len(known) == 0 else f"{known[0]:g}"
+                raise Misfit(f"dataset.{key}={name}: always {what} over the {seen} times that are seen; leave it out")
+            must = column if key == "inputs" else column[seen:]
+            if len(gone := must.isnan().nonzero().flatten()):
+                first = where[int(gone[0]) + len(column) - len(must)]
+                why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
+                raise Misfit(f"{file}, {first}: {name} of dataset.{key} is missing; {why}")
 
     def _read(self, file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         """The names of the columns, and the rows that were asked for with the numbers of their lines.

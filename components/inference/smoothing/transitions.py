@@ -22,7 +22,7 @@ class Smoothable(StateSpace, TransitionDensity, Protocol):
     """A state-space model whose transition can be evaluated."""
 
 
-class Block(NamedTuple):
+class Pairs(NamedTuple):
     """Pairs (x'_k, x_n) of some replicates and some later particles; log w_n + log f_t(x'_k | x_n) = logits + constant."""
 
     replicates: slice
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     constant: Tensor  # what does not depend on n [r, k, 1]
 
 
-def backward_kernel(block: Block, t: int) -> Tensor:
+def backward_kernel(block: Pairs, t: int) -> Tensor:
     """w_n f_t(x'_k | x_n) / Σ_l w_l f_t(x'_k | x_l), written over the block's logits; [r, k, N].
 
     Raises NumericalTrouble where nothing leads to x'_k."""
@@ -43,7 +43,7 @@ def backward_kernel(block: Block, t: int) -> Tensor:
     return kernel
 
 
-def pairs(model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Block]:
+def pairs(model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Pairs]:
     """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N, dx] with log w.
 
     Where x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²) − ½|u|², one product of
@@ -59,10 +59,10 @@ def pairs(model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: i
         log_f = model.log_transition(
             ahead.flatten(1, 2), earlier.unsqueeze(1).expand(-1, ahead.shape[1], -1, -1).flatten(1, 2), t
         ).unflatten(1, (-1, n))
-        yield Block(slice(0, r), some, log_f.add_(log_w.unsqueeze(1)), log_f.new_zeros(()))
+        yield Pairs(slice(0, r), some, log_f.add_(log_w.unsqueeze(1)), log_f.new_zeros(()))
 
 
-def _gaussian(model: AdditiveGaussian, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Block]:
+def _gaussian(model: AdditiveGaussian, later: Tensor, earlier: Tensor, log_w: Tensor, t: int) -> Iterator[Pairs]:
     r, k, n = len(later), later.shape[1], earlier.shape[1]
     L = factor(model.Q, "Q")
     ahead = model.transition_mean(earlier, t)  # [R, N, dx]
@@ -81,4 +81,4 @@ def _gaussian(model: AdditiveGaussian, later: Tensor, earlier: Tensor, log_w: Te
             left = from_later[these, some]
             logits = room[: left.shape[0] * left.shape[1] * n].view(left.shape[0], left.shape[1], n)
             torch.bmm(left, from_earlier[these], out=logits)
-            yield Block(these, some, logits, constant[these, some])
+            yield Pairs(these, some, logits, constant[these, some])

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, defaults, load
 
 from components.contracts.roles import Setting
 from components.trouble import DamagedFile, DataUnavailable, Misfit
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "series.csv")
+
+WEEKS = "week,y,x,u\n2011-01-03,1,5,0\n2011-01-10,2,6,1\n2011-01-17,3,1,4\n2011-01-24,NA,2,0\n"
+DATED = {"date": "week"}
+BUDGET = defaults("dataset", "csv_series")["budget"]
 
 
 def test_columns_missing_cells_and_truth():
@@ -62,8 +66,38 @@ def test_the_name_changes_with_the_content(tmp_path):
         ("y\n1\n2\n", {"n_steps": 5}, Misfit, "dataset.n_steps=5: .* has 2 lines"),
         ('y\n"1\n', {}, DamagedFile, "no CSV file"),
         (b"y\n\xff\xfe\n", {}, DamagedFile, "no CSV file"),
+        ("y\nNA\n\nNA\n", {}, Misfit, "dataset.columns=y: missing at all of the 2 times that are seen"),
+        ("y\nNA\n1\n", {"n_ahead": 1}, Misfit, "dataset.columns=y: missing at all of the 1 times that are seen"),
+        ("y\n1\n2\n", {"n_ahead": 2}, Misfit, "dataset.n_ahead=2: there are 2 times; leave some to learn from"),
+        ("y\n1\n2\n", {"regressors": ["z"]}, Misfit, "dataset.regressors=z: .* has no such column"),
+        ("y,z\n1,a\n", {"regressors": ["z"]}, Misfit, "line 2: z is 'a', no number"),
+        ("y,z\n1,3\n2,3\n3,4\n", {"regressors": ["z"], "n_ahead": 1}, Misfit,
+         "dataset.regressors=z: always 3 over the 2 times that are seen; leave it out"),
+        ("y,z\n1,0\n2,0\n", {"inputs": ["z"]}, Misfit, "dataset.inputs=z: always 0 over the 2 times that are seen"),
+        ("y,z\n1,0\n2,NA\n3,1\n", {"inputs": ["z"]}, Misfit, "line 3: z of dataset.inputs is missing; nothing spent is 0"),
+        ("y,z\n1,0\n2,1\n3,NA\n", {"regressors": ["z"], "n_ahead": 1}, Misfit,
+         "line 4: z of dataset.regressors is missing; a forecast asks for it"),
+        (WEEKS.replace("2011-01-17,3,1,4", "2011-01-17,3,NA,4"), {**DATED, "regressors": ["x"], "n_ahead": 2}, Misfit,
+         "mine.csv, 2011-01-17: x of dataset.regressors is missing; a forecast asks for it"),
+        (WEEKS, {"date": "day"}, Misfit, "dataset.date=day: .* has no such column; there are week, y, x, u"),
+        (WEEKS.replace("2011-01-17", "17 January"), DATED, Misfit, "line 4: week '17 January' is no date; write 2011-01-03"),
+        (WEEKS.replace("2011-01-17", "2011-01-10"), DATED, Misfit, "line 4: week 2011-01-10 is there twice; keep one"),
+        (WEEKS.replace("2011-01-17", "2011-01-09"), DATED, Misfit,
+         "line 4: week 2011-01-09 comes after 2011-01-10; sort the lines by week"),
+        (WEEKS.replace("2011-01-24", "2011-02-14"), DATED, Misfit,
+         "line 5: 3 missing between 2011-01-17 and 2011-02-14; add lines, or dataset.gaps=allow"),
+        (WEEKS.replace("2011-01-24", "2011-01-26"), {**DATED, "gaps": "allow"}, Misfit,
+         "line 5: week has no equal steps between 2011-01-17 and 2011-01-26; elsewhere 7 days"),
+        (WEEKS, {**DATED, "n_ahead": "2012-01-01"}, Misfit,
+         "dataset.n_ahead=2012-01-01: the series is from 2011-01-03 to 2011-01-24; name a date between them"),
+        (WEEKS, {"n_ahead": "2011-01-17"}, Misfit,
+         "dataset.n_ahead=2011-01-17: a date asks for a column of dates, dataset.date"),
+        (WEEKS, {"inputs": ["u"], "budget": BUDGET | {"total": 2.0}}, Misfit,
+         "dataset.budget.total=2: nothing is to be forecast; give dataset.n_ahead"),
+        (WEEKS, {"inputs": ["u"], "n_ahead": 1, "budget": BUDGET | {"total": 2.0, "weeks": 1, "least": {"u": 3.0}}}, Misfit,
+         r"dataset.budget.total=2: minimum spends \(least.u\) need 3"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(tmp_path, content, keys, error, said):
     path = tmp_path / "mine.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -77,3 +111,50 @@ def test_no_file():
         load("csv_series", path="gone.csv")
     with pytest.raises(DataUnavailable, match=r"dataset.path: not given; name a CSV file"):
         load("csv_series")
+
+
+def told(tmp_path, text, **keys):
+    (tmp_path / "mine.csv").write_text(text)
+    return load("csv_series", path=str(tmp_path / "mine.csv"), **keys)[0]
+
+
+def test_what_stands_beside_y_and_what_is_to_be_forecast(tmp_path):
+    beside = {"regressors": ["x"], "inputs": ["u"], "columns": ["y"]}
+    problem = told(tmp_path, WEEKS, **DATED, **beside, n_ahead=1, budget=BUDGET | {"total": 2.0, "weeks": 1})
+    assert problem.observations[0, :, 0].tolist() == [1, 2, 3]
+    assert problem.regressors[:, 0].tolist() == [5, 6, 1]
+    assert problem.inputs[:, 0].tolist() == [0, 1, 4]
+    assert problem.beyond.x.tolist() == [[2]]
+    assert problem.beyond.u.tolist() == [[0]]
+    assert problem.future.isnan().all()
+    assert problem.dates == ("2011-01-03", "2011-01-10", "2011-01-17", "2011-01-24")
+    assert (problem.regressor_names, problem.input_names) == (["x"], ["u"])
+    by_date = told(tmp_path, WEEKS, **DATED, **beside, n_ahead="2011-01-12")  # the first week from then on
+    assert by_date.dates[by_date.observations.shape[1]] == "2011-01-17"
+
+
+def test_gaps_are_missing_where_they_may_be(tmp_path):
+    text = WEEKS.replace("2011-01-24", "2011-02-07")
+    problem = told(tmp_path, text, **DATED, gaps="allow", regressors=["x"], inputs=["u"])
+    assert problem.dates[3:] == ("2011-01-24", "2011-01-31", "2011-02-07")
+    assert problem.missing[0].tolist() == [False, False, False, True, True, True]
+    assert problem.regressors[3:, 0].isnan().tolist() == [True, True, False]
+    assert problem.inputs[:, 0].tolist() == [0, 1, 4, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("dates", "filled"),
+    [
+        (["2011-01", "2011-02", "2011-05", "2011-06"], ["2011-03", "2011-04"]),
+        (["2011-01-31", "2011-02-28", "2011-04-30", "2011-05-31"], ["2011-03-31"]),
+        (["2010-11-15", "2010-12-15", "2011-02-15", "2011-03-15"], ["2011-01-15"]),
+        (["1960", "1961", "1963", "1964"], ["1962"]),
+        (["2011-01-03T22:00", "2011-01-03T23:00", "2011-01-04T01:00", "2011-01-04T02:00"], ["2011-01-04T00:00"]),
+    ],
+)
+def test_steps_of_months_years_and_hours(tmp_path, dates, filled):
+    text = "d,y\n" + "".join(f"{date},{k}\n" for k, date in enumerate(dates))
+    problem = told(tmp_path, text, date="d", gaps="allow")
+    assert [date for date in problem.dates if date not in dates] == filled
+    assert list(problem.dates) == sorted(problem.dates)
+    assert int(problem.missing.sum()) == len(filled)

@@ -107,3 +107,25 @@ def test_co2_is_the_record():
     assert float(problem.observations[0, 0, 0]) == pytest.approx(320.62, abs=1e-4)
     assert problem.observations.min() > 315
     assert problem.future.max() < 340
+
+
+@pytest.mark.parametrize(("name", "months", "dates"), [("airline", 144, ("1949-01", "1960-12")), ("nutria", 120, ())])
+def test_monthly_records(name, months, dates):
+    cls = type(component("dataset", name))
+    keys = {"n_train": months - 24, "n_ahead": 24, "log": False}
+    with pytest.warns(SimulatedData, match="a simulated record takes its place"):
+        problem, _ = load(name, **keys)
+    assert problem.name == f"{name}-sim"
+    whole = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
+    assert len(whole) == months
+    assert (problem.dates[:1] + problem.dates[-1:]) == dates
+    with pytest.raises(Misfit, match=rf"that is {months + 1} months, the record has {months}"):
+        load(name, simulated=True, **keys | {"n_train": months - 23})
+    log, _ = load(name, simulated=True, **keys | {"log": True})
+    assert torch.allclose(log.observations.exp(), problem.observations)
+    if (REAL / cls.path).is_file():
+        genuine = component("dataset", name, **keys).load(None, Setting(REAL, torch.device("cpu"), torch.float64, 1))
+        y = torch.cat([genuine.observations, genuine.future], 1)[0, :, 0]
+        assert genuine.name == name
+        known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]
+        assert (float(y[0]), float(y[-1]), float(y.max())) == known

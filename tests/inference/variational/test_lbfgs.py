@@ -12,8 +12,9 @@ from shallow_gp_problems import F64, problem, streams
 from small_problems import component
 from torch import nn
 
-from components.inference.variational.lbfgs import find_direction, flatten
-from components.maths.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
+from components.inference.variational.lbfgs import flatten
+from components.maths.line_search.limited_memory import find_direction
+from components.maths.line_search.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
 from runner.run import checkpoint
 

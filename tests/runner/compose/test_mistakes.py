@@ -18,6 +18,7 @@ SELECT, ONLINE = [WIENER, "inference=select_beta"], [WIENER, "inference=online_b
 SERIES = ["dataset=csv_series", "model=matern_sde", "inference=kalman", "tracking=false"]
 VIS = ["dataset=funnel", "model=target_density", "inference=vis"]
 UIVI = ["dataset=planar_toy", "model=target_density", "inference=uivi"]
+CO2 = "+experiment=structural_co2"
 LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
@@ -110,6 +111,13 @@ MISTAKES = [
      "inference.gradient=reparam"),
     ([GAME, "+gradient=reparam"], "gradient=reparam: a gradient is a part of another component; give it to one, such as "
      "inference.gradient=reparam"),
+    ([GAME, "block=seasonal"], "block=seasonal: a block is a part of another component; give it to one, such as "
+     "model.blocks=[seasonal]"),
+    ([CO2, "model.blocks=[local_levl]"], "model.blocks.0=local_levl: no such block, did you mean local_level?"),
+    ([CO2, "model.blocks=[{name: seasonal, perod: 3}]"], "model.blocks.0.perod: unknown key, did you mean period?"),
+    ([CO2, "model.blocks=[]"], "model.blocks=[]: list should have at least 1 item after validation, not 0"),
+    ([CO2, "model.blocks=[{name: regression, inclusion: {a: 2.0}}]"], "model.blocks.0.inclusion.a=2.0: out of range, must be "
+     "≤ 1"),
     # samplers
     ([MOG, "steps=300"], "inference.burn_in=500: no draw would be kept in steps=300; raise steps, or lower inference.burn_in"),
     ([MOG, "inference=hmc", "steps=500"], "inference.warmup=500: no draw would be kept in steps=500; raise steps, or lower "

@@ -1,0 +1,1 @@
+"""Blocks of structural time series: each adds states, or columns, to a sum."""

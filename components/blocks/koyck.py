@@ -1,0 +1,49 @@
+"""Advertising's lasting effect by way of last week's sales."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from torch import Tensor
+
+from components.blocks.selection import inclusion, slab_precision
+from components.contracts.roles import Block, Probability
+from components.contracts.structural import Covariates, Facts, Regressors, Terms
+from components.registry import register
+
+
+@register("block", "koyck")
+class KoyckBlock(Block):
+    """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ (``y_lag``) and q.
+
+    Most likely what the thesis fitted, for bsts takes no inputs into its autoregressive state: "y_AR" stands among its
+    coefficients.  A time whose predecessor is missing is passed over; c is the first observation.  No states, c + 1 columns;
+    the slab is that of ``regression``.
+
+    Raises Misfit where there are no inputs, or none of that name.
+
+    Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954)."""
+
+    inputs: list[str] | None
+    inclusion: dict[str, Probability]
+    expected_size: NonNegativeFloat | None
+    information: PositiveFloat
+    shrinkage: Probability
+
+    def terms(self, facts: Facts) -> Terms:
+        places = facts.named("inputs", self.inputs, facts.u_names, "input")
+        names = ["y_lag", *(f"{facts.u_names[j]}_lag" for j in places)]
+
+        def before(beside: Covariates) -> Tensor:
+            assert beside.u is not None
+            past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
+            return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
+
+        regressors = Regressors(
+            names=tuple(names),
+            columns=before,
+            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
+            precision=slab_precision(facts, names, before(facts.seen), self.information, self.shrinkage),
+            lag=0,
+        )
+        return Terms.without_states("koyck", regressors, facts.like)

@@ -1,0 +1,73 @@
+"""Goodwill, which advertising builds up and time wears down."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from torch import Tensor
+
+from components.blocks.rows import constant
+from components.blocks.selection import inclusion, slab_precision
+from components.contracts.roles import Block, Probability
+from components.contracts.structural import Covariates, Dynamics, Facts, Regressors, Terms
+from components.registry import register
+
+
+@register("block", "nerlove_arrow")
+class NerloveArrowBlock(Block):
+    """Nerlove and Arrow's goodwill: y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
+
+    What is spent at t moves y from t + 1 on; at once by q, in the long run by q/δ.  Written A_t = A⁰_t + Σ_i q_i s_it with the
+    stocks s_{i,t+1} = (1 − δ) s_it + u_it, s_i1 = 0: one state A⁰, which nobody pays for, and c columns, whose q are drawn with
+    all other coefficients.  1 − δ is uniform on (0, 1); the slab is that of ``regression`` with u in the place of X.
+
+    Raises Misfit where there are no inputs, or none of that name.
+
+    Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962)."""
+
+    inputs: list[str] | None
+    inclusion: dict[str, Probability]
+    expected_size: NonNegativeFloat | None
+    information: PositiveFloat
+    shrinkage: Probability
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        places = facts.named("inputs", self.inputs, facts.u_names, "input")
+        names, like = [facts.u_names[j] for j in places], facts.like
+
+        def flows(beside: Covariates) -> Tensor:
+            assert beside.u is not None
+            return beside.u[:, places]  # [n, c]
+
+        regressors = Regressors(
+            names=tuple(names),
+            columns=flows,
+            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
+            precision=slab_precision(facts, names, flows(facts.seen), self.information, self.shrinkage),
+            fades=(0, 0),
+        )
+        one = torch.ones(1).to(like)
+        stays = Dynamics(
+            names=("goodwill_kept",),
+            row=0,
+            terms=one.view(1, 1),
+            mean=0.0,
+            sd=torch.inf,
+            within=(0.0, 1.0),
+            start=(0.5,),
+        )
+        return Terms(
+            label="goodwill",
+            states=("goodwill",),
+            rows=constant(one),
+            G=torch.zeros_like(one).view(1, 1),
+            mean=torch.zeros_like(one),
+            sd=self.initial_sd * facts.scale * one,
+            scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
+            transitions=(stays,),
+            regressors=regressors,
+        )

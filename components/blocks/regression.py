@@ -1,0 +1,45 @@
+"""Regression on what is known of every time, with variable selection."""
+
+from __future__ import annotations
+
+from pydantic import NonNegativeFloat, PositiveFloat
+
+from components.blocks.rows import standardised
+from components.blocks.selection import inclusion, slab_precision
+from components.contracts.roles import Block, Probability
+from components.contracts.structural import Facts, Regressors, Terms
+from components.registry import register
+
+
+@register("block", "regression")
+class RegressionBlock(Block):
+    """Regression with spike and slab: y has x_tᵀ β, and β_i is 0 unless γ_i = 1.
+
+        γ_i ~ Bernoulli(π_i),   β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹)
+
+    Ω = κ/n ((1 − w) XᵀX + w diag XᵀX), κ the ``information`` in observations, w the ``shrinkage``; σ² is the variance of the
+    observations.  π as ``inclusion`` names it (1: always in, 0: never); of the others k/p, k the expected size.  No
+    states, a column for each of ``columns`` (null: all regressors).
+
+    Raises Misfit where a column is not there or constant, π is given to none of the columns, more are expected than there are.
+
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
+
+    columns: list[str] | None
+    inclusion: dict[str, Probability]
+    expected_size: NonNegativeFloat | None
+    information: PositiveFloat
+    shrinkage: Probability
+    standardise: bool
+
+    def terms(self, facts: Facts) -> Terms:
+        places = facts.named("columns", self.columns, facts.x_names, "regressor")
+        names = [facts.x_names[j] for j in places]
+        columns, like = standardised(facts, places, self.standardise), facts.like
+        regressors = Regressors(
+            names=tuple(names),
+            columns=columns,
+            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
+            precision=slab_precision(facts, names, columns(facts.seen), self.information, self.shrinkage),
+        )
+        return Terms.without_states("regression", regressors, like)

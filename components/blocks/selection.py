@@ -1,0 +1,45 @@
+"""Spike and slab: which columns are in, and how far their coefficients may lie from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from components.contracts.structural import Facts
+from components.trouble import Misfit
+
+
+def inclusion(facts: Facts, names: list[str], given: Mapping[str, float], expected_size: float | None) -> Tensor:
+    """π of each column [p]: as given by name, the others alike, so that as many of them as expected are in (None: all).
+
+    Raises:
+        Misfit: a name that is none of the columns, or more expected than there are.
+
+    Source: Gallego (2021), section 1.2.2."""
+    for name in given:
+        if name not in names:
+            raise Misfit(f"{facts.where}.inclusion.{name}: no such column; there are {', '.join(names)}")
+    others = len(names) - len(given)
+    if expected_size is not None and expected_size > others > 0:
+        raise Misfit(
+            f"{facts.where}.expected_size={expected_size:g}: there are {others} columns to choose from; expect fewer, or null: "
+            "all are in"
+        )
+    each = 1.0 if expected_size is None or others == 0 else expected_size / others
+    return facts.like.new_tensor([given.get(name, each) for name in names])
+
+
+def slab_precision(facts: Facts, names: list[str], columns: Tensor, information: float, shrinkage: float) -> Tensor:
+    """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with an unknown number are left out.
+
+    Raises:
+        Misfit: a column is 0 at all times that are seen.
+
+    Source: Scott and Varian (2014)."""
+    X = columns[~columns.isnan().any(1)]
+    gram = X.mT @ X / max(len(X), 1)
+    if idle := [name for name, square in zip(names, gram.diagonal().tolist(), strict=True) if not square > 0]:
+        raise Misfit(f"{facts.where}: {idle[0]} is 0 at all times that are seen; leave it out")
+    return information * ((1 - shrinkage) * gram + shrinkage * torch.diag(gram.diagonal()))

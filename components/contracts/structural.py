@@ -1,0 +1,173 @@
+"""What the blocks of a structural time series add to it, and what its samplers and filters read of the whole.
+
+    y_t = F_t α_t + x_tᵀβ + ε_t,   α_{t+1} = G(φ) α_t + N(0, diag W(σ)),   α_1 ~ N(m_1, diag s_1²),   ε_t ~ N(0, σ²/λ_t)
+
+A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill that fades at the rate of a state's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from components.trouble import Misfit
+
+
+class Covariates(NamedTuple):
+    """A series with what stands beside it, from time 1 to the last that is seen or forecast, n times; float64."""
+
+    y: Tensor  # [n]; NaN: missing, or still to come
+    x: Tensor | None = None  # regressors [n, p]
+    u: Tensor | None = None  # inputs, spendings of c channels [n, c]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a block may know when it is built: the series that is seen, in its own units."""
+
+    seen: Covariates
+    scale: float  # of y, in whose units priors are given: its standard deviation, or the model's key
+    centre: float  # where levels start: the first observation, or the model's key
+    x_names: list[str]  # of the regressors; empty: there are none
+    u_names: list[str]  # of the inputs
+    where: str  # the key that holds the block, for complaints: model.blocks.2
+
+    @property
+    def like(self) -> Tensor:
+        """Something of the dtype and on the device of the series."""
+        return self.seen.y
+
+    def noise(
+        self, name: str, guess: float, df: float, upper: float | None, states: tuple[int, ...], unit: float = 1.0
+    ) -> Scale:
+        """A standard deviation with a prior in units of y's, or of so much of it."""
+        unit = unit * self.scale
+        return Scale(name, guess * unit, df, math.inf if upper is None else upper * unit, states)
+
+    def named(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
+        """Places of the columns that a key of the block names; None: of all.
+
+        Raises:
+            Misfit: there are none, or none of that name."""
+        if not names:
+            raise Misfit(f"{self.where}: the data set has no {what}; leave the block out, or give it some")
+        for name in wanted or []:
+            if name not in names:
+                raise Misfit(f"{self.where}.{key}={name}: no such {what}; there are {', '.join(names)}")
+        return [names.index(name) for name in wanted or names]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A standard deviation σ: 1/σ² ~ Gamma(df/2, rate df guess²/2), given σ ≤ upper; all in the units of y."""
+
+    name: str
+    guess: float
+    df: float
+    upper: float  # may be inf
+    states: tuple[int, ...] = ()  # whose noise has it; none: that of the observations
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """Unknown coefficients φ [k] of one row of G: G_row = base_row + Σ_j φ_j terms_j, φ ~ N(mean, sd²) where they may lie."""
+
+    names: tuple[str, ...]
+    row: int
+    terms: Tensor  # [k, d]
+    mean: float
+    sd: float  # inf: uniform
+    within: tuple[float, float] | None  # each, open; None: where the autoregression is stationary
+    start: tuple[float, ...]  # where chains and searches begin
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Regressors:
+    """Columns whose coefficients are in or out: γ_i ~ Bernoulli(π_i), β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹) with the precision Ω."""
+
+    names: tuple[str, ...]
+    columns: Callable[[Covariates], Tensor]  # [n, p], NaN where one is not known; of a stock what flows in at t
+    inclusion: Tensor  # π [p]
+    precision: Tensor  # Ω [p, p]
+    fades: tuple[int, int] | None = (
+        None  # they are stocks: which of its block's transitions, and which of its coefficients
+    )
+    lag: int | None = None  # the column that holds y_{t−1}, less the centre of the facts
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a block adds: d states (0: none) and p columns."""
+
+    label: str  # heads the names of its parameters where they are shown: level, season_52
+    states: tuple[str, ...]  # names of the d states
+    rows: Callable[[Covariates], Tensor]  # F [n, d]; known, of any length
+    G: Tensor  # base [d, d]
+    mean: Tensor  # m_1 [d]
+    sd: Tensor  # s_1 [d]
+    scales: tuple[Scale, ...] = ()
+    transitions: tuple[Dynamics, ...] = ()
+    regressors: Regressors | None = None
+
+    @classmethod
+    def without_states(cls, label: str, regressors: Regressors, like: Tensor) -> Terms:
+        """Columns alone."""
+        none = like.new_zeros(0)
+        return cls(
+            label, (), lambda beside: like.new_zeros(len(beside.y), 0), none.view(0, 0), none, none, (), (), regressors
+        )
+
+
+@dataclass(frozen=True)
+class Errors:
+    """ε_t = σ λ_t^{−½} N(0, 1), λ_t ~ Gamma(ν/2, ν/2); Gaussian: λ_t = 1."""
+
+    student: bool
+    nu: float | None  # None: drawn, ν − 2 ~ Gamma(shape, rate)
+    shape: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Structure:
+    """All blocks side by side: d states, S scales of which the first is that of the observations, transitions, p columns.
+
+    Rows, terms and states are counted in the whole.  θ [C, P] holds σ [S], φ [Q], β [p] (0: out) and, where it is drawn, ν."""
+
+    G: Tensor  # base [d, d]
+    mean: Tensor  # m_1 [d]
+    sd: Tensor  # s_1 [d]
+    scales: tuple[Scale, ...]
+    transitions: tuple[Dynamics, ...]
+    column_names: tuple[str, ...]
+    inclusion: Tensor  # π [p]
+    precision: Tensor  # Ω [p, p], of each block a block
+    fades: Tensor  # [p] which φ a column fades with, −1: it is no stock
+    lag: tuple[int, float] | None  # the column that holds y_{t−1}, and what is taken off it
+    errors: Errors
+    labels: tuple[str, ...]  # of the B blocks
+    state_block: Tensor  # [d] whose states
+    column_block: Tensor  # [p] and whose columns they are
+    names: tuple[str, ...]  # of the P parameters, in the order of θ
+
+    @property
+    def beta(self) -> list[int]:
+        """Where in θ the coefficients of the columns are."""
+        first = len(self.scales) + sum(moves.count for moves in self.transitions)
+        return list(range(first, first + len(self.column_names)))
+
+
+class Design(NamedTuple):
+    """What a structure reads of one series, times 1 … n; float64."""
+
+    y: Tensor  # [n]; NaN: missing
+    seen: Tensor  # [n] bool: y is there, and so is all that it is regressed on
+    F: Tensor  # [n, d]
+    X: Tensor  # [n, p]; of a stock what flows in at t; unknown numbers are 0, in times that are not seen

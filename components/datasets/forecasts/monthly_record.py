@@ -1,0 +1,66 @@
+"""Monthly records of a file, of which the first months are seen and the next are to be forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.stand_in import FileOrSimulation
+from components.problems.forecasting import Forecasting, Origin, split
+from components.problems.sequence import Sequence
+from components.trouble import Misfit
+
+
+class MonthlyRecord(FileOrSimulation[Forecasting]):
+    """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds its file and reads it."""
+
+    kind: ClassVar[Kind] = "sequence"
+    stand_in: ClassVar[str] = "a simulated record"
+    path: ClassVar[str]  # in the catalogue
+    state_name: ClassVar[str]
+    unit: ClassVar[str]
+    first: ClassVar[tuple[int, int] | None] = None  # year and month; None: not known
+    n_train: Annotated[int, Field(ge=2)]
+    n_ahead: PositiveInt
+    origin: Origin
+    log: bool
+
+    def file(self) -> str:
+        return self.path
+
+    def read(self, path: Path) -> Tensor:
+        """The record [T]."""
+        raise TypeError(f"{type(self).__name__} has no read")
+
+    def imitated(self) -> Tensor:
+        """A record like it [T], from a seed of its own."""
+        raise TypeError(f"{type(self).__name__} has no imitation")
+
+    def load(self, rng: Rng, setting: Setting) -> Forecasting:
+        name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
+        record = self.imitated() if path is None else self.read(path)
+        n = self.n_train + self.n_ahead
+        if n > len(record):
+            raise Misfit(
+                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} that is {n} months, the record has "
+                f"{len(record)}"
+            )
+        y = record[:n].log() if self.log else record[:n]
+        months = range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
+        whole = Sequence(
+            name=name,
+            states=None,
+            observations=torch.as_tensor(y).view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            system=None,
+            state_names=[self.state_name],
+            dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[:n]),
+            about={"unit": f"log {self.unit}" if self.log else self.unit},
+        )
+        return split(whole, self.n_ahead, self.origin)

@@ -1,0 +1,37 @@
+"""A series taken apart: what each block adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from components.contracts.posteriors import Decomposes
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def components(posterior: Decomposes) -> dict[str, Figure]:
+    """The series with the sum of its parts, and below it a panel for each part, its mean and 90 % band."""
+    parts = posterior.components
+    if not parts:
+        return {}
+    y = posterior.series.y[0, :, 0].cpu()
+    dates = posterior.series.dates
+    t = np.array(dates[: len(y)], dtype="datetime64[D]") if dates else np.arange(1, len(y) + 1)
+    figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
+    whole = torch.stack([part.mean.cpu() for part in parts]).sum(0)
+    axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
+    axes[0].plot(t, whole, color=PALETTE[0], lw=1.2, label="sum of the parts")
+    axes[0].legend(loc="best", fontsize=8, ncols=2)
+    for axis, part in zip(axes[1:], parts, strict=True):
+        axis.fill_between(t, part.lower.cpu(), part.upper.cpu(), color=PALETTE[5], alpha=0.5, lw=0)
+        axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
+        axis.set_ylabel(part.name)
+    if not dates:
+        axes[-1].set_xlabel("t")
+    axes[-1].margins(x=0.01)
+    return {"components": figure}

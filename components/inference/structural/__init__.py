@@ -1,0 +1,1 @@
+"""Methods for structural time series."""

@@ -1,0 +1,61 @@
+"""Draws of the coefficients of a structural series' own dynamics: autoregressions, slopes that return, goodwill that fades."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.structural import Dynamics
+from components.inference.structural.fading import Fading
+from components.maths.conditionals.slice_sampling import sliced
+from components.maths.series.stationary import partial_of
+
+TRIES = 30  # draws of an autoregression's coefficients, of which the first that is stationary is taken
+
+
+def stationary(phi: Tensor) -> Tensor:
+    """Whether x_t = Σ φ_j x_{t−j} + ε_t is, of φ [..., k]."""
+    rows = phi.reshape(-1, phi.shape[-1])
+    return (partial_of(rows).abs() < 1).all(1).view(phi.shape[:-1])
+
+
+def allowed(moves: Dynamics, phi: Tensor) -> Tensor:
+    """Whether φ [..., k] lies where the prior has it."""
+    if moves.within is None:
+        return stationary(phi)
+    return ((phi > moves.within[0]) & (phi < moves.within[1])).all(-1)
+
+
+def draw_dynamics(
+    moves: Dynamics, base: Tensor, states: Tensor, scale: Tensor, phi: Tensor, generator: torch.Generator,
+    besides: Fading | None,
+) -> Tensor:  # fmt: skip
+    """φ [C, k] from its normal conditional where it may lie: target_t = design_t φ + N(0, scale²), t = 2 … n.
+
+    One coefficient by slice sampling, ``besides`` being what columns that fade with it say; several by drawing until they are
+    stationary, at most 30 times, after which those before stay: exact as well.
+
+    ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian (2014), section 2.2, as bsts
+    does it; Neal (2003)."""
+    before, after = states[:, :-1], states[:, 1:, moves.row]
+    design = before @ moves.terms.T  # [C, n − 1, k]
+    target = after - before @ base
+    weight = 1 / (scale * scale)
+    prior = 0.0 if moves.sd == torch.inf else 1 / moves.sd**2
+    precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
+    pull = (design.mT @ target.unsqueeze(2)).squeeze(2) * weight.unsqueeze(1) + prior * moves.mean  # [C, k]
+    if moves.count == 1:
+        p, b, x = precision[:, 0, 0], pull[:, 0], phi[:, 0]
+        low, high = (-1.0, 1.0) if moves.within is None else moves.within
+        if besides is not None:
+            return besides.draw(p, b, x, low, high, generator).unsqueeze(1)
+        return sliced(lambda x: (b - 0.5 * p * x) * x, x, low, high, generator).unsqueeze(1)
+    assert besides is None  # stocks fade with one number
+    L = torch.linalg.cholesky(precision)
+    mean = torch.cholesky_solve(pull.unsqueeze(2), L)  # [C, k, 1]
+    z = torch.randn(len(phi), moves.count, TRIES, generator=generator, device=generator.device, dtype=phi.dtype)
+    tried = (mean + torch.linalg.solve_triangular(L.mT, z, upper=True)).mT  # [C, TRIES, k]
+    good = allowed(moves, tried)
+    first = good.double().argmax(1)
+    chosen = tried[torch.arange(len(phi), device=phi.device), first]
+    return torch.where(good.any(1, keepdim=True), chosen, phi)

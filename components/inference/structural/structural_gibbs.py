@@ -1,0 +1,132 @@
+"""Gibbs sampling of a structural time series: states, standard deviations, coefficients that are in or out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.structural import Structure
+from components.contracts.traces import Trace
+from components.inference.structural.sweep import Place, Sweep
+from components.posteriors.structural import StructuralDraws, parts_of
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import NumericalTrouble
+
+SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
+
+
+@dataclass(kw_only=True)
+class Chained:
+    """C chains: where they are, and what they have kept."""
+
+    model: StructuralSeries = rebuilt()
+    series: Series = rebuilt()
+    sweeps: Sweep = rebuilt()
+    begun: Tensor  # θ where the chains began [C, P]
+    place: Place
+    t: int = 0  # sweeps done
+    kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
+    kept_parts: Trace = field(default_factory=Trace)  # rows of what each block adds [C, n, B], on the CPU
+    kept_precisions: Trace = field(default_factory=Trace)  # rows of λ [C, n] of Student's errors, on the CPU
+
+
+@register("inference", "structural_gibbs")
+class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
+    """Gibbs sampler of a structural time series, C chains at once; one sweep a step.
+
+        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),  γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
+
+    and where errors are Student's ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a simulation smoother; β and σ are
+    summed out where γ is drawn, β where the decay of goodwill is, λ where ν is: each is drawn next.  Missing observations are
+    passed over and need no imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
+    ``burn_in`` sweeps every ``thinning``-th is kept, which takes C (P + n B) numbers.
+
+    Raises NumericalTrouble where a conditional draws what is not finite.
+
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and Koopman (2002)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
+    gives: ClassVar[frozenset[str]] = frozenset(
+        {"holds_draws", "forecasts", "forecasts_each", "decomposes", "selects", "affine_in_inputs", "writes_files"}
+    )
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Chained:
+        sweeps = Sweep(model.structure, model.design(problem.series))
+        place = started(model.structure, sweeps, self.chains, rng.init)
+        return Chained(
+            model=model, series=problem.series, sweeps=sweeps, begun=theta_of(model.structure, place), place=place
+        )
+
+    @torch.no_grad()
+    def step(self, state: Chained, batch: Series, rng: Rng) -> tuple[Chained, Info]:
+        structure = state.model.structure
+        place, alpha = state.sweeps.sweep(state.place, rng.noise)
+        theta = theta_of(structure, place)
+        if not torch.isfinite(theta.sum()):
+            raise NumericalTrouble("a conditional drew what is not finite", "change the priors of model.blocks")
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(theta.cpu())
+            state.kept_parts.append(parts_of(state.model, theta, alpha, state.sweeps.design).cpu())
+            if structure.errors.student:
+                state.kept_precisions.append(place.precisions.cpu())
+        by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
+        return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
+
+    def posterior(self, state: Chained) -> StructuralDraws:
+        theta, n = theta_of(state.model.structure, state.place), len(state.kept)
+        structure = state.model.structure
+        if n:
+            draws, parts = state.kept.stacked(1).to(theta.device), state.kept_parts.stacked(1).to(theta.device)
+            lam = state.kept_precisions.stacked(1).to(theta.device) if structure.errors.student else None
+        else:
+            draws = theta.unsqueeze(1)[:, :0]
+            parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
+            lam = None
+        return StructuralDraws(
+            draws=draws, start=state.begun, names=list(structure.names), current=theta,
+            of=state.model, series=state.series, contributions=parts, precisions=lam,
+        )  # fmt: skip
+
+
+def started(structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator) -> Place:
+    """Where C chains begin."""
+    like = structure.inclusion
+    guess, upper = (like.new_tensor([vars(scale)[key] for scale in structure.scales]) for key in ("guess", "upper"))
+    z = torch.randn(chains, len(guess), generator=generator, dtype=like.dtype).to(like.device)
+    phi = [x for moves in structure.transitions for x in moves.start]
+    errors = structure.errors
+    nu = torch.inf if not errors.student else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
+    gamma = torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
+    times = sweeps.n if errors.student else 0
+    return Place(
+        sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
+        phi=like.new_tensor(phi).expand(chains, -1).clone(),
+        gamma=gamma,
+        beta=torch.zeros_like(gamma, dtype=like.dtype),
+        nu=like.new_full((chains,), nu),
+        precisions=like.new_ones(chains, times),
+    )
+
+
+def theta_of(structure: Structure, place: Place) -> Tensor:
+    """θ [C, P] in the order of its names."""
+    theta = [place.sigma, place.phi, place.beta]
+    drawn = structure.errors.student and structure.errors.nu is None
+    return torch.cat([*theta, place.nu.unsqueeze(1)] if drawn else theta, 1)

@@ -1,0 +1,134 @@
+"""Maximum likelihood of structural time series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.problems import Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.structural.coordinates import Coordinates
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
+from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulated
+from components.maths.series.time_varying import filtered
+from components.posteriors.structural import StructuralDraws, parts_of
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import Misfit
+
+
+@dataclass(kw_only=True)
+class Searches:
+    """Searches for the best parameters, from several starts."""
+
+    model: StructuralSeries = rebuilt()
+    series: Series = rebuilt()
+    seed: int  # of the draws of the states
+    runs: list[LBFGSRun]
+
+    @property
+    def best(self) -> LBFGSRun:
+        return min(self.runs, key=lambda run: run.value)
+
+
+@register("inference", "structural_mle")
+class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
+    """Maximum likelihood of a structural time series by limited-memory BFGS: the baseline without priors.
+
+        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives;  α ~ p(α | y, θ̂)
+
+    One step is one iteration from each of ``restarts`` starts; what has converged is left alone, and the best is the
+    posterior, θ̂ without spread.  Columns whose π is above 0 are all in; Gaussian priors of initial states stay.  Standard
+    deviations move as their logarithms, and may go to 0.  Info: log_likelihood, grad_norm, converged (1 when all have).
+
+    Raises Misfit where errors are Student's t, whose likelihood has no closed form.
+
+    Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[Sees] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
+    gives: ClassVar[frozenset[str]] = frozenset(
+        {"holds_draws", "forecasts", "forecasts_each", "decomposes", "selects", "affine_in_inputs", "writes_files"}
+    )
+    mixes: ClassVar[bool] = False
+
+    restarts: PositiveInt
+    restart_scale: NonNegativeFloat
+    memory: PositiveInt
+    tolerance: NonNegativeFloat
+    gradient_tolerance: NonNegativeFloat
+    max_evaluations: PositiveInt
+    draws: PositiveInt
+
+    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Searches:
+        if model.structure.errors.student:
+            raise Misfit(
+                f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian "
+                "or inference=structural_gibbs"
+            )
+        design = model.design(problem.series)
+        coordinates = Coordinates.of(model.structure, design)
+        like, scales = design.y, len(model.structure.scales)
+        runs = []
+        for restart in range(self.restarts):
+            normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
+            runs.append(begun(coordinates.start(design, self.restart_scale * normal * (restart > 0))))
+        seed = int(torch.randint(2**31, (), generator=rng.init))
+        return Searches(model=model, series=problem.series, seed=seed, runs=runs)
+
+    def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:
+        design = state.model.design(batch)
+        coordinates, seen = Coordinates.of(state.model.structure, design), design.seen.tolist()
+
+        def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+            z = z.detach().requires_grad_()
+            system = state.model.system(coordinates.theta(z), design)
+            value = -filtered(system, design.y, seen).log_density.squeeze(0)
+            return float(value.detach()), torch.autograd.grad(value, z)[0], {}
+
+        tolerance = Tolerance(self.tolerance, self.gradient_tolerance)
+        for run in state.runs:
+            if not run.converged:
+                iterate(run, evaluate, self.memory, tolerance, self.max_evaluations)
+        best = state.best
+        return state, {
+            "log_likelihood": -best.value,
+            "grad_norm": best.gradient.abs().max(),
+            "converged": float(all(run.converged for run in state.runs)),
+        }
+
+    @torch.no_grad()
+    def posterior(self, state: Searches) -> StructuralDraws:
+        model, design = state.model, state.model.design(state.series)
+        coordinates = Coordinates.of(model.structure, design)
+        theta = coordinates.theta(state.best.theta)
+        many = theta.expand(self.draws, -1)
+        generator = torch.Generator(theta.device).manual_seed(state.seed)
+        system = model.system(many, design)
+        noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
+        layout = StateLayout(design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+
+        (times, d), n = design.F.shape, self.draws
+        numbers = StateNumbers(normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times))
+        y = design.y - system.offset
+        states, _ = simulated(layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers)
+        return StructuralDraws(
+            theta.unsqueeze(0),
+            coordinates.theta(state.runs[0].theta),
+            list(model.structure.names),
+            of=model,
+            series=state.series,
+            contributions=parts_of(model, many, states, design).unsqueeze(0),
+        )

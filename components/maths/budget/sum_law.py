@@ -1,0 +1,73 @@
+"""Mean and variance of a sum of sales to come, linear and quadratic in what is spent, under draws of a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array = NDArray[np.float64]
+
+
+def numbers(value: Tensor) -> Array:
+    """A tensor as numpy has it, in float64."""
+    return value.detach().double().cpu().numpy()
+
+
+@dataclass(frozen=True)
+class SumLaw:
+    """y_{t+1} + … + y_{t+k} given n spends u: of draw s it is N(a_s + r_s'u, v_s), and draws are equally likely.
+
+    E = ā + r̄'u and Var = v̄ + Var(a) + 2 Cov(a, r)'u + u' Cov(r) u, over the draws: the law of total variance.
+
+    Source: Gallego (2021), section 1.2.4, "Budget allocation"."""
+
+    a: Array  # [S] sum of what is expected where nothing more is spent
+    r: Array  # [S, n] what one unit more of each spend adds to the sum
+    v: Array  # [S] variance of the sum, of one draw
+
+    @classmethod
+    def of_draws(cls, base: Tensor, response: Tensor, noise_variance: Tensor) -> SumLaw:
+        """Of k weeks: base [S, k], response [S, k, n], variance of the sum of the noises [S]."""
+        return cls(numbers(base.sum(1)), numbers(response.sum(1)), numbers(noise_variance))
+
+    @property
+    def size(self) -> int:
+        return self.r.shape[1]
+
+    @cached_property
+    def effect(self) -> Array:
+        """r̄ [n], the gradient of the mean."""
+        return self.r.mean(0)
+
+    @cached_property
+    def spread(self) -> Array:
+        """Cov(r) [n, n]."""
+        away = self.r - self.effect
+        return away.T @ away / len(away)
+
+    @cached_property
+    def shared(self) -> Array:
+        """Cov(a, r) [n]."""
+        return (self.r - self.effect).T @ (self.a - self.a.mean()) / len(self.a)
+
+    @cached_property
+    def base_variance(self) -> float:
+        """v̄ + Var(a)."""
+        return float(self.v.mean() + self.a.var())
+
+    def mean(self, u: Array) -> float:
+        return float(self.a.mean() + self.effect @ u)
+
+    def variance(self, u: Array) -> float:
+        return self.base_variance + float((2 * self.shared + self.spread @ u) @ u)
+
+    def slope(self, u: Array) -> Array:
+        """∇ Var = 2 (Cov(a, r) + Cov(r) u)  [n]."""
+        return 2 * (self.shared + self.spread @ u)
+
+    def sd(self, u: Array) -> float:
+        return float(np.sqrt(self.variance(u)))

@@ -1,0 +1,135 @@
+"""Draws of a spike-and-slab regression, compiled: the bits of ``maths.conditionals.spike_slab``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from torch import Tensor
+
+from components.maths.compiled.loops import Array, compiled
+from components.maths.conditionals import truncated_gamma
+from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.conditionals.truncated_gamma import variance_of
+
+
+def sweep(M: Array, k: int, within: bool, row: Array) -> None:
+    """M with column k brought among the regressors, or taken from among them where it is ``within``."""
+    q, pivot = len(M), M[k, k]
+    for i in range(q):
+        row[i] = M[k, i]
+    for i in range(q):
+        for j in range(q):
+            M[i, j] -= row[i] * row[j] / pivot
+    for i in range(q):
+        edge = -(row[i] / pivot) if within else row[i] / pivot
+        M[k, i] = edge
+        M[i, k] = edge
+    M[k, k] = -(1 / pivot)
+
+
+def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, u: float) -> bool:
+    """Whether column k is in, now."""
+    p = len(E)
+    d, e, h, S = M[k, k], E[k, k], M[k, p], M[p, p]
+    inside, outside = S, S
+    if within:
+        d, e = -(1 / d), -(1 / e)
+        outside = S + h * h * d
+    else:
+        inside = S - h * h / d
+    odds = logit + 0.5 * math.log(e / d) - a * math.log(inside / outside)
+    return u < 1 / (math.exp(-odds) + 1)
+
+
+def begun(
+    A: Array, b: Array, c: float, omega: Array, squares: float, gamma: Array, M: Array, E: Array, row: Array
+) -> None:
+    """M and E, swept by γ."""
+    p = len(b)
+    for i in range(p):
+        for j in range(p):
+            M[i, j] = A[i, j] + omega[i, j]
+            E[i, j] = omega[i, j]
+        M[i, p] = b[i]
+        M[p, i] = b[i]
+    M[p, p] = c + squares
+    for k in range(p):
+        if gamma[k]:
+            sweep(M, k, False, row)
+            sweep(E, k, False, row[:p])
+
+
+def regression(
+    A: Array, b: Array, c: float, omega: Array, logit: Array, squares: float, a: float, upper: float, u: Array, turn: float,
+    g: Array, z: Array, gamma: Array, beta: Array, M: Array, E: Array, row: Array, was: Array,
+) -> float:  # fmt: skip
+    """σ; γ and β are left in their arrays."""
+    p = len(b)
+    begun(A, b, c, omega, squares, gamma, M, E, row)
+    for k in range(p):
+        was[k] = gamma[k]
+    for j in range(p):
+        k = j if turn < 0.5 else p - 1 - j
+        within = gamma[k]
+        gamma[k] = asked(M, E, k, within, logit[k], a, u[k])
+        if gamma[k] != within:
+            sweep(M, k, within, row)
+            sweep(E, k, within, row[:p])
+    if 0.5 * M[p, p] / g[1] > upper * upper:
+        for k in range(p):
+            gamma[k] = was[k]
+        begun(A, b, c, omega, squares, gamma, M, E, row)
+    sigma = math.sqrt(variance_of(g[0], a, 0.5 * M[p, p], upper))
+    for j in range(p):
+        beta[j] = 0.0
+    for j in range(p):
+        if gamma[j]:
+            pivot = -M[j, j]
+            step = sigma * math.sqrt(pivot) * z[j]
+            beta[j] = M[j, p] + step
+            for i in range(p):
+                row[i] = -M[j, i]
+            for i in range(j + 1, p):
+                M[i, p] += row[i] / pivot * step
+                for k in range(j + 1, p):
+                    M[i, k] += row[i] * row[k] / pivot
+    return sigma
+
+
+compilable = (*truncated_gamma.compilable, sweep, asked, begun, regression)
+
+
+def _chains(
+    A: Array, b: Array, c: Array, omega: Array, logit: Array, squares: float, a: float, upper: float, u: Array, turn: Array,
+    g: Array, z: Array, gamma: Array, sigma: Array, beta: Array,
+) -> None:  # fmt: skip
+    C, p = b.shape
+    M, E, row, was = np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1), np.empty(p, dtype=np.bool_)
+    for i in range(C):
+        sigma[i] = regression(A[i], b[i], c[i], omega, logit, squares, a, upper, u[i], turn[i],
+                              g[i], z[i], gamma[i], beta[i], M, E, row, was)  # fmt: skip
+
+
+@cache
+def _loop() -> Callable[..., None]:
+    return compiled(_chains, compilable)
+
+
+def draw(
+    prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What ``maths.conditionals.spike_slab.draw`` draws, on the CPU.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    C, p = b.shape
+    gamma, sigma, beta = gamma.clone(), b.new_empty(C), b.new_empty(C, p)
+    known = (A.expand(C, p, p), b, c, prior.precision, prior.logit)
+    drawn = (numbers.u, numbers.turn, numbers.g, numbers.z, gamma, sigma, beta)
+    _loop()(*(x.contiguous().numpy() for x in known), prior.squares, prior.shape(n), prior.upper,
+            *(x.contiguous().numpy() for x in drawn))  # fmt: skip
+    return gamma, sigma, beta

@@ -1,0 +1,143 @@
+"""Stocks that flow in and fade, and what observations say of how fast, compiled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.normals import mixed
+from components.maths.conditionals.slice_sampling import MOST, seeds_of
+from components.maths.conditionals.truncated_gamma import hashed
+
+
+def fading(flow: Array, kept: float, s: Array) -> None:
+    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of ``maths.series.stocks.grown``."""
+    n = len(flow)
+    s[0] = 0.0
+    for t in range(1, n):
+        s[t] = flow[t - 1]
+    width, power = 1, kept
+    while width < n:
+        for t in range(n - 1, width - 1, -1):
+            s[t] += power * s[t - width]
+        power *= power
+        width *= 2
+
+
+def _grow(flow: Array, kept: Array, out: Array) -> None:
+    C, n, k = out.shape
+    s = np.empty(n)
+    for c in range(C):
+        for j in range(k):
+            fading(flow[j], kept[c, j], s)
+            for t in range(n):
+                out[c, t, j] = s[t]
+
+
+def evidence(
+    columns: Array, flow: Array, fades: Array, kept: float, weights: Array, left: Array, omega: Array, gamma: Array,
+    sigma: float, V: Array, A: Array, b: Array, s: Array, on: Array,
+) -> float:  # fmt: skip
+    """log p(e | γ, σ) of one chain up to a constant, β summed out: columns that are in and fade are stocks with φ ``kept``."""
+    p, n = columns.shape
+    k = 0
+    for j in range(p):
+        if gamma[j]:
+            on[k] = j
+            if fades[j]:
+                fading(flow[j], kept, s)
+            for t in range(n):
+                V[t, k] = s[t] if fades[j] else columns[j, t]
+            k += 1
+    for i in range(k):
+        b[i] = 0.0
+        for j in range(i + 1):
+            A[i, j] = omega[on[i], on[j]]
+    for t in range(n):
+        for i in range(k):
+            weighed = weights[t] * V[t, i]
+            b[i] += weighed * left[t]
+            for j in range(i + 1):
+                A[i, j] += weighed * V[t, j]
+    value = 0.0
+    for i in range(k):  # L in the place of A, and L⁻¹ b in that of b
+        for j in range(i + 1):
+            total = A[i, j]
+            for m in range(j):
+                total -= A[i, m] * A[j, m]
+            A[i, j] = total / A[j, j] if j < i else math.sqrt(total)
+        told = b[i]
+        for m in range(i):
+            told -= A[i, m] * b[m]
+        b[i] = told / A[i, i]
+        value += b[i] * b[i] / (2 * sigma * sigma) - math.log(A[i, i])
+    return value
+
+
+def _slice(
+    columns: Array, flow: Array, fades: Array, weights: Array, left: Array, omega: Array, gamma: Array, sigma: Array,
+    precision: Array, pull: Array, x: Array, low: float, high: float, seeds: Array, found: Array,
+) -> None:  # fmt: skip
+    C, p, n = columns.shape
+    V, A, b, s, on = np.empty((n, p)), np.empty((p, p)), np.empty(p), np.empty(n), np.empty(p, dtype=np.int64)
+    for c in range(C):
+        w = weights[c % len(weights)]
+        value = evidence(columns[c], flow, fades, x[c], w, left[c], omega, gamma[c], sigma[c], V, A, b, s, on)
+        level = value + (pull[c] - 0.5 * precision[c] * x[c]) * x[c] + math.log(hashed(seeds[c], 0))
+        below, above = low, high
+        found[c] = x[c]
+        for k in range(1, MOST + 1):
+            point = below + (above - below) * hashed(seeds[c], k)
+            value = evidence(columns[c], flow, fades, point, w, left[c], omega, gamma[c], sigma[c], V, A, b, s, on)
+            if value + (pull[c] - 0.5 * precision[c] * point) * point >= level:
+                found[c] = point
+                break
+            if point < x[c]:
+                below = point
+            else:
+                above = point
+
+
+@cache
+def _growing() -> Callable[[Array, Array, Array], None]:
+    return compiled(_grow, [fading])
+
+
+@cache
+def _slicing() -> Callable[..., None]:
+    return compiled(_slice, [mixed, hashed, fading, evidence])
+
+
+def grown(flow: Tensor, kept: Tensor) -> Tensor:
+    """What ``maths.series.stocks.grown`` has, of flows [n, k] and φ [C, k] on the CPU; [C, n, k].
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    out = kept.new_empty(len(kept), *flow.shape)
+    _growing()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
+    return out
+
+
+def sliced(
+    columns: Tensor, flow: Tensor, fades: Tensor, weights: Tensor, left: Tensor, omega: Tensor, gamma: Tensor,
+    sigma: Tensor, precision: Tensor, pull: Tensor, x: Tensor, low: float, high: float, generator: torch.Generator,
+) -> Tensor:  # fmt: skip
+    """What ``maths.conditionals.slice_sampling.sliced`` draws of φ [C] on the CPU, where the log density is a normal's, (pull −
+    ½ precision φ) φ, and what observations e [C, n], weighed [C or 1, n], say, β summed out: those columns [C, p, n] that
+    ``fades`` [p] names are stocks of flows [p, n].
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    found = x.clone()
+    arrays = (columns, flow, fades, weights, left, omega, gamma, sigma, precision, pull, x)
+    given = [a.contiguous().numpy() for a in arrays]
+    _slicing()(*given, low, high, seeds_of(len(x), generator), found.numpy())
+    return found

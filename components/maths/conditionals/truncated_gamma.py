@@ -1,0 +1,83 @@
+"""Variances whose standard deviation has an upper limit: gamma numbers given that they are at least c, drawn exactly."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
+from components.maths.conditionals.exact_root import root
+
+
+def hashed(seed: Any, k: int) -> float:
+    """The k-th number in (0, 1] of a counter's hash."""
+    return (np.float64(np.int64(mixed(seed + np.uint64(k) * GOLDEN) >> S11)) + 1.0) * STEP
+
+
+def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
+    """A number of Gamma(a, 1) from the k-th hashed number on, and which comes next; a < 1: of a + 1, times u^{1/a}.
+
+    Source: Marsaglia & Tsang (2000)."""
+    boost = 1.0
+    shape = a
+    if a < 1:
+        boost = hashed(seed, k) ** (1 / a)
+        k += 1
+        shape = a + 1
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    while True:
+        x = math.sqrt(-2 * math.log(hashed(seed, k))) * math.cos(2 * math.pi * hashed(seed, k + 1))
+        u = hashed(seed, k + 2)
+        k += 3
+        v = 1 + c * x
+        v = v * v * v
+        if v > 0 and math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return d * v * boost, k
+
+
+def gamma_beyond(a: float, c: float, seed: Any) -> float:
+    """A number of Gamma(a, 1) given that it is at least c, by rejection: of gamma numbers where c is not far above their mean,
+    otherwise of exponential ones from c on, whose rate is the slope at c of the logarithm of a density that is log-concave.
+
+    Source: Dagpunar (1978); Philippe (1997)."""
+    k = 0
+    if c <= a + math.sqrt(a):
+        while True:
+            g, k = gamma_of(a, seed, k)
+            if g >= c:
+                return g
+    rate = 1 - max(a - 1, 0.0) / c
+    while True:
+        x = c - math.log(hashed(seed, k)) / rate
+        bound = (a - 1) * (math.log(x / c) - (x - c) / c) if a > 1 else (a - 1) * math.log(x / c)
+        if math.log(hashed(seed, k + 1)) <= bound:
+            return x
+        k += 2
+
+
+def variance_of(g: float, a: float, half: float, upper: float) -> float:
+    """σ² = half/g, where g is a number of Gamma(a, 1), given σ ≤ upper: where g says otherwise it is but the seed of one that
+    does not."""
+    least = half / (upper * upper)
+    if g >= least:
+        return half / g
+    return half / gamma_beyond(a, least, np.float64(g).view(np.uint64))
+
+
+compilable = (mixed, hashed, gamma_of, gamma_beyond, variance_of)
+
+
+def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:
+    """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one shape."""
+    drawn = half / g
+    beyond = g < half / (upper * upper)
+    if beyond.any():
+        with np.errstate(over="ignore"):  # a hash is meant to
+            for place in beyond.nonzero().tolist():
+                at = tuple(place)
+                drawn[at] = variance_of(float(g[at]), a, float(half[at]), upper)
+    return root(drawn)

@@ -1,0 +1,1 @@
+"""Minimisation along lines: what limited-memory BFGS is made of."""

@@ -1,0 +1,110 @@
+"""Limited-memory BFGS with a strong-Wolfe line search, an iteration at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
+from components.trouble import NumericalTrouble
+
+Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]  # θ -> f, ∇f, and terms that come with f
+CURVATURE_FLOOR = 1e-10  # pairs with sᵀ y below this much of ‖s‖ ‖y‖ would spoil the inverse Hessian
+
+
+class Tolerance(NamedTuple):
+    """Where a run has converged."""
+
+    value: float  # an iteration took less than so much, of |f|, off it
+    gradient: float  # largest |∂f/∂θ|
+
+
+@dataclass
+class LBFGSRun:
+    """One restart: where it is, and what it knows of the curvature there."""
+
+    theta: Tensor  # [P]
+    value: float  # f
+    gradient: Tensor  # ∇f [P]
+    S: Tensor  # steps s = θ' − θ of the last ``memory`` iterations [K, P]
+    Y: Tensor  # changes of the gradient y = ∇f' − ∇f [K, P]
+    terms: dict[str, Tensor] = field(default_factory=dict)  # of the bound
+    iteration: int = 0
+    evaluations: int = 0
+    step_size: float = 0.0
+    converged: bool = False
+
+    def forget(self) -> None:
+        """Drops the curvature pairs: the next step is along −∇f."""
+        self.S, self.Y = self.S[:0], self.Y[:0]
+
+
+def begun(theta: Tensor) -> LBFGSRun:
+    """A run that starts at θ [P]."""
+    none = theta.new_zeros(0, theta.numel())  # of the curvature pairs
+    return LBFGSRun(theta, float("inf"), torch.zeros_like(theta), none, none)
+
+
+def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
+    """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest first.
+
+    Source: Nocedal and Wright (2006), Algorithm 7.4."""
+    q, K = -gradient, S.shape[0]
+    rho = 1 / (S * Y).sum(1)  # [K]
+    alpha = [torch.zeros(())] * K
+    for i in reversed(range(K)):
+        alpha[i] = rho[i] * (S[i] @ q)
+        q = torch.addcmul(q, -alpha[i], Y[i])
+    if K:
+        q = q / (rho[-1] * (Y[-1] @ Y[-1]))  # eq. (7.20)
+    for i in range(K):
+        q = torch.addcmul(q, alpha[i] - rho[i] * (Y[i] @ q), S[i])
+    return q
+
+
+def iterate(run: LBFGSRun, evaluate: Evaluate, memory: int, tolerance: Tolerance, max_evaluations: int) -> None:
+    """Replaces a run's θ by the next; sets ``converged`` when f or its gradient stops changing."""
+    if run.iteration == 0:
+        run.value, run.gradient, run.terms = evaluate(run.theta)
+        run.evaluations += 1
+    run.iteration += 1
+    theta, value, gradient = run.theta, run.value, run.gradient
+    if float(gradient.abs().max()) <= tolerance.gradient:
+        run.converged = True
+        return
+    along = find_direction(gradient, run.S, run.Y)
+    slope = float(gradient @ along)
+    fresh = run.S.shape[0] == 0
+    if not slope < 0:  # rounding has spoilt the curvature pairs: start again from the gradient
+        along, slope, fresh = -gradient, -float(gradient @ gradient), True
+        run.forget()
+
+    def phi(step: float) -> Trial:
+        try:
+            f, g, terms = evaluate(theta + step * along)
+        except NumericalTrouble:  # too far: the line search comes back
+            return Trial(step, float("inf"), float("nan"))
+        return Trial(step, f, float(g @ along), (g, terms))
+
+    first = min(1.0, 1.0 / float(gradient.norm())) if fresh else 1.0
+    trial, evaluations = strong_wolfe(phi, Trial(0.0, value, slope), first, max_evaluations)
+    run.evaluations += evaluations
+    if trial is None:
+        # No decrease along −H ∇f: forget H; along −∇f itself there is none to be had in this arithmetic.
+        run.converged = fresh
+        run.forget()
+        return
+    new_gradient, run.terms = trial.found
+    s, y = trial.step * along, new_gradient - gradient
+    if float(s @ y) > CURVATURE_FLOOR * float(s.norm() * y.norm()):
+        # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at an aligned one.
+        oldest = max(run.S.shape[0] - memory + 1, 0)
+        run.S, run.Y = torch.cat([run.S[oldest:], s[None]]), torch.cat([run.Y[oldest:], y[None]])
+    run.theta, run.value, run.gradient = theta + trial.step * along, trial.value, new_gradient
+    run.step_size = trial.step
+    scale = max(abs(value), abs(trial.value), 1.0)
+    run.converged = value - trial.value <= tolerance.value * scale

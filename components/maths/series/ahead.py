@@ -1,0 +1,56 @@
+"""What follows a series: the joint moments of its next observations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.maths.series.time_varying import TimeVaryingSystem, filtered
+
+
+class AheadOfSeries(NamedTuple):
+    """Of y_{T+1} … y_{T+H} given y_1 … y_T, for C systems."""
+
+    mean: Tensor  # [C, H]
+    covariance: Tensor  # [C, H, H]
+
+
+def ahead_of(
+    system: TimeVaryingSystem, y: Tensor, seen: Tensor, horizon: int, kappa: Tensor | None, centre: float
+) -> AheadOfSeries:
+    """y [n], the last H of which are to be forecast.  ``kappa`` [C]: y_t is regressed on y_{t−1} − centre besides, of which the
+    system has what is known, at time T + 1 alone.
+
+        w_h = F_h α_h + o_h + ε_h ~ N(m, Q) jointly,   y_h = w_h + κ (y_{h−1} − c)
+        ⇒   y = A (w − κ c 1_{h>1}),   A_hk = κ^{h−k} where k ≤ h"""
+    times = len(y) - horizon
+    past = system._replace(F=system.F[:times], offset=system.offset[:, :times], noise=system.noise[:, :times])
+    found = filtered(past, y[:times], seen[:times].tolist())
+    a, P = found.a[:, -1], found.last
+    W, GT = torch.diag_embed(system.W), system.G.mT
+    crosses: list[Tensor] = []  # of the latest state with w_1 … w_h  # [C, d] each
+    means, rows = [], []
+    for t in range(times, len(y)):
+        F = system.F[t]
+        if t > times:
+            a = (system.G @ a.unsqueeze(2)).squeeze(2)
+            P = system.G @ P @ GT + W
+            crosses = [(system.G @ cross.unsqueeze(2)).squeeze(2) for cross in crosses]
+        spread = P @ F
+        rows.append([*(cross @ F for cross in crosses), spread @ F + system.noise[:, t]])
+        crosses.append(spread)
+        means.append(a @ F + system.offset[:, t])
+    mean = torch.stack(means, 1)
+    Q = mean.new_zeros(len(mean), horizon, horizon)
+    for h, row in enumerate(rows):
+        Q[:, h, : h + 1] = torch.stack(row, 1)
+    Q = Q + Q.tril(-1).mT
+    if kappa is None:
+        return AheadOfSeries(mean, Q)
+    lag = torch.arange(horizon, device=mean.device)
+    apart = (lag.unsqueeze(1) - lag).to(mean)
+    A = torch.where(apart >= 0, kappa.view(-1, 1, 1) ** apart.clamp_min(0), 0.0)
+    own = mean - kappa.unsqueeze(1) * centre * (lag > 0)
+    return AheadOfSeries((A @ own.unsqueeze(2)).squeeze(2), A @ Q @ A.mT)

@@ -1,0 +1,30 @@
+"""Autoregressions that are stationary, by their partial autocorrelations."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def of_partial(partial: Tensor) -> Tensor:
+    """Coefficients φ [C, p] of partial autocorrelations r [C, p], each within (−1, 1): φ_k^(k) = r_k, and below it
+
+        φ_j^(k) = φ_j^(k−1) − r_k φ_{k−j}^(k−1)
+
+    Source: Monahan (1984)."""
+    phi = partial[:, :0]
+    for r in partial.split(1, 1):
+        phi = torch.cat([phi - r * phi.flip(1), r], 1)
+    return phi
+
+
+def partial_of(phi: Tensor) -> Tensor:
+    """The inverse: r [C, p] of φ [C, p]; outside (−1, 1), or not a number, where φ is not stationary.
+
+    Source: Monahan (1984)."""
+    out = []
+    while phi.shape[1]:
+        r = phi[:, -1:]
+        out.append(r)
+        phi = (phi[:, :-1] + r * phi[:, :-1].flip(1)) / (1 - r.square())
+    return torch.cat(out[::-1], 1) if out else phi

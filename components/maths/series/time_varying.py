@@ -1,0 +1,122 @@
+"""The Kalman filter and smoother of one series with time-varying rows, for C systems at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class TimeVaryingSystem(NamedTuple):
+    """y_t = F_t α_t + o_t + N(0, r_t),  α_{t+1} = G α_t + N(0, diag W),  α_1 ~ N(m, diag s²), t = 1 … n."""
+
+    F: Tensor  # [n, d]
+    G: Tensor  # [C, d, d]
+    W: Tensor  # [C, d]
+    mean: Tensor  # m [d]
+    sd: Tensor  # s [d]
+    offset: Tensor  # o [C, n]
+    noise: Tensor  # r [C, n]
+
+
+@dataclass(frozen=True)
+class FilteredSystem:
+    """What is said of each time from those before it, and what a smoother needs of it."""
+
+    log_density: Tensor  # log p(y_seen) [C]
+    mean: Tensor  # E[y_t | y_<t] [C, n]
+    variance: Tensor  # Var(y_t | y_<t) [C, n]
+    a: Tensor  # E[α_t | y_<t] [C, n + 1, d], of the time after the last too
+    P: Tensor | None  # Cov(α_t | y_<t) [C, n + 1, d, d]; None: the last alone was kept
+    last: Tensor  # that of the time after the last [C, d, d]
+    gain: Tensor  # K_t = G P_t F_tᵀ/S_t, 0 where y is not seen [C, n, d]
+    error: Tensor  # v_t = y_t less its mean, 0 where it is not seen [C, n]
+
+
+Weigh = Callable[[int, Tensor, Tensor], Tensor]  # of t, v [C] and S [C] the precision λ of that observation [C]
+
+
+def filtered(
+    system: TimeVaryingSystem, y: Tensor, seen: list[bool], keep: bool = False, weigh: Weigh | None = None
+) -> FilteredSystem:
+    """Of y [n] or [C, n]; times that are not seen are passed over.  ``keep``: every covariance.  ``weigh``: once its error is
+    known, an observation is worth r/λ; what was said of it before is not.
+
+        S = F P Fᵀ + r,  v = y − F a − o,  a ← G (a + P Fᵀ v/S),  P ← G (P − P Fᵀ F P/S) Gᵀ + W,  log p = Σ log N(v | 0, S)
+
+    Source: Durbin and Koopman (2012), section 4.3, eq. (4.24)."""
+    sets = len(system.G)
+    a = system.mean.expand(sets, -1)
+    P = torch.diag_embed(system.sd.square()).expand(sets, -1, -1)
+    y = y.expand(sets, -1)
+    W, GT = torch.diag_embed(system.W), system.G.mT
+    means, variances, states, covariances, gains, errors = [], [], [a], [P], [], []
+    for t, there in enumerate(seen):
+        F = system.F[t]
+        PF = P @ F  # [C, d]
+        mean, S = a @ F + system.offset[:, t], PF @ F + system.noise[:, t]
+        means.append(mean)
+        variances.append(S)
+        if there:
+            error = y[:, t] - mean
+            worth = S if weigh is None else S + system.noise[:, t] * (1 / weigh(t, error, S) - 1)
+            root = worth.rsqrt().unsqueeze(1)
+            unit = PF * root
+            a = a + unit * root * error.unsqueeze(1)
+            P = P - unit.unsqueeze(2) * unit.unsqueeze(1)
+            gains.append((system.G @ (unit * root).unsqueeze(2)).squeeze(2))
+            errors.append(error)
+        else:
+            gains.append(torch.zeros_like(PF))
+            errors.append(torch.zeros_like(mean))
+        a = (system.G @ a.unsqueeze(2)).squeeze(2)
+        P = system.G @ P @ GT + W
+        states.append(a)
+        if keep:
+            covariances.append(P)
+    mean, S, v = torch.stack(means, 1), torch.stack(variances, 1), torch.stack(errors, 1)
+    counts = torch.tensor(seen, device=v.device)
+    log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
+    kept = torch.stack(covariances, 1) if keep else None
+    return FilteredSystem(log_density, mean, S, torch.stack(states, 1), kept, P, torch.stack(gains, 1), v)
+
+
+def _adjoints(system: TimeVaryingSystem, found: FilteredSystem, seen: list[bool]) -> Tensor:
+    """r_0 … r_n [C, n + 1, d], r_n = 0:  r_{t−1} = F_tᵀ v_t/S_t + (G − K_t F_t)ᵀ r_t.
+
+    Source: Durbin and Koopman (2012), eq. (4.44)."""
+    r = torch.zeros_like(system.W)
+    out = [r]
+    for t in range(len(seen) - 1, -1, -1):
+        back = (r.unsqueeze(1) @ system.G).squeeze(1)
+        if seen[t]:
+            along = found.error[:, t] / found.variance[:, t] - (found.gain[:, t] * r).sum(1)
+            back = back + along.unsqueeze(1) * system.F[t]
+        r = back
+        out.append(r)
+    return torch.stack(out[::-1], 1)
+
+
+def smoothed(system: TimeVaryingSystem, y: Tensor, seen: list[bool]) -> tuple[Tensor, Tensor]:
+    """E[α_t | y] [C, n, d] and Cov(α_t | y) [C, n, d, d].
+
+        α̂_t = a_t + P_t r_{t−1},   V_t = P_t − P_t N_{t−1} P_t,   N_{t−1} = F_tᵀF_t/S_t + L_tᵀ N_t L_t,   L_t = G − K_t F_t
+
+    Source: Durbin and Koopman (2012), eq. (4.44)."""
+    found = filtered(system, y, seen, keep=True)
+    assert found.P is not None
+    r = _adjoints(system, found, seen)
+    N = torch.zeros_like(found.last)
+    covariances = []
+    for t in range(len(seen) - 1, -1, -1):
+        L = system.G - found.gain[:, t].unsqueeze(2) * system.F[t]
+        N = L.mT @ N @ L
+        if seen[t]:
+            N = N + torch.outer(system.F[t], system.F[t]) / found.variance[:, t].view(-1, 1, 1)
+        P = found.P[:, t]
+        covariances.append(P - P @ N @ P)
+    return found.a[:, :-1] + (found.P[:, :-1] @ r[:, :-1].unsqueeze(3)).squeeze(3), torch.stack(covariances[::-1], 1)

@@ -1,0 +1,1 @@
+"""Scores of structural series: sales forecast, effects of an intervention, columns selected."""

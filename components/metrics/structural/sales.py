@@ -1,0 +1,66 @@
+"""Scores of forecasts of what is sold: relative errors and sums, and what an intervention did to them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import GaussianMixture
+
+
+def mape(predicted: Tensor, y: Tensor) -> float:
+    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over what is observed of y [T] (NaN: not observed).
+
+    Source: Gallego (2021), section 1.2.4."""
+    there = ~y.isnan()
+    return float(100 * ((y - predicted)[there] / y[there]).abs().mean())
+
+
+def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> dict[str, float]:
+    """MAPE and coverage of the central 90 % interval of y [T], and the sums of predicted means and of observations over the
+    times observed, of each year where there are dates.
+
+    Source: Gallego (2021), section 1.2.4, Table 1.1."""
+    there = ~y.isnan()
+    if not bool(there.any()):
+        return {}
+    mean = predictive.mean[:, 0]
+    cdf = predictive.cdf(torch.where(there, y, mean).unsqueeze(1))[:, 0]
+    out = {"mape": mape(mean, y), "coverage90": float(((cdf - 0.5).abs() <= 0.45)[there].double().mean())}
+    years = sorted({date[:4] for date in dates}) if dates else []
+    spans = {f"/{year}": torch.tensor([date.startswith(year) for date in dates], device=y.device) for year in years}
+    for name, within in {"": torch.ones_like(there), **(spans if len(years) > 1 else {})}.items():
+        both = there & within
+        if bool(both.any()):
+            out[f"cumulative{name}"] = float(mean[both].sum())
+            out[f"cumulative_observed{name}"] = float(y[both].sum())
+    return out
+
+
+def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
+    """What y [H] became beside what it would have been without an intervention, paths [S, H] of the forecast: the effect a
+    time and in sum with central 95 % intervals, the latter relative to the forecast sum too, and how probable a sum as far
+    out as that observed is without any effect, p = min(Pr(Σ ≥ Σy), Pr(Σ ≤ Σy)), the observed one counted among the draws.
+
+    Times without an observation do not count.  Source: Brodersen et al. (2015)."""
+    there = ~y.isnan()
+    without = paths[:, there].sum(1)  # [S]
+    observed, number = y[there].sum(), int(there.sum())
+    effect = observed - without
+    low, middle, high = (float(effect.quantile(level)) for level in (0.025, 0.5, 0.975))
+    relative = effect / without
+    s = len(without)
+    tail = min(float((without >= observed).sum()), float((without <= observed).sum()))
+    return {
+        "effect/cumulative": float(effect.mean()),
+        "effect/cumulative_median": middle,
+        "effect/cumulative_lower": low,
+        "effect/cumulative_upper": high,
+        "effect/average": float(effect.mean()) / number,
+        "effect/average_lower": low / number,
+        "effect/average_upper": high / number,
+        "effect/relative": float(relative.mean()),
+        "effect/relative_lower": float(relative.quantile(0.025)),
+        "effect/relative_upper": float(relative.quantile(0.975)),
+        "effect/tail_probability": (1 + tail) / (1 + s),
+    }

@@ -1,0 +1,20 @@
+"""How well a selection of columns tells those that matter from those that do not."""
+
+from __future__ import annotations
+
+LAG = "_lag"  # what Koyck's form adds to the name of a column
+IN = 0.5  # from this inclusion probability on a column is kept: the median probability model
+
+
+def of_selection(inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]) -> dict[str, float]:
+    """Of the regressors that matter in truth the share found, of the idle ones the share kept; of the inputs likewise.
+
+    Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5."""
+    found: dict[str, list[float]] = {}
+    for name, share in inclusion.items():
+        bare = name.removesuffix(LAG)
+        if bare in coefficients:
+            label = "true_found" if coefficients[bare] else "idle_kept"
+            label = f"inputs_{label}" if bare in inputs else label
+            found.setdefault(label, []).append(float(share >= IN))
+    return {label: sum(kept) / len(kept) for label, kept in found.items()}

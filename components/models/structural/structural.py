@@ -1,0 +1,176 @@
+"""Structural time series: a sum of blocks."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.roles import Block, Model
+from components.contracts.sequences import Series
+from components.contracts.streams import Rng
+from components.contracts.structural import Covariates, Design, Errors, Facts, Structure
+from components.maths.series.stocks import stocks
+from components.maths.series.time_varying import TimeVaryingSystem
+from components.models.structural.side_by_side import side_by_side
+from components.problems.forecasting import Forecasting
+from components.problems.sequence import Sequence
+from components.registry import register
+from components.trouble import Misfit
+
+Law = Literal["gaussian", "student_t"]
+
+
+class SumOfBlocks:
+    """``StructuralSeries``: blocks, and the observations' noise, of one series."""
+
+    def __init__(
+        self, blocks: list[Block], facts: Facts, observation: tuple[float, float, float | None], errors: Errors
+    ):
+        places = [Facts(**(vars(facts) | {"where": f"{facts.where}.{b}"})) for b in range(len(blocks))]
+        self.terms = [block.terms(place) for block, place in zip(blocks, places, strict=True)]
+        columns = any(terms.regressors is not None for terms in self.terms)
+        r2, df, upper = observation
+        noise = facts.noise("observation_sd", math.sqrt(1 - r2) if columns else 1.0, df, upper, ())
+        self.structure: Structure = side_by_side(self.terms, noise, errors, facts)
+
+    def design(self, series: Series, ahead: int = 0) -> Design:
+        """The rows and columns of all T times, and of so many that follow.
+
+        Raises:
+            Misfit: a row needs what is not known of the times ahead."""
+        beside = beside_of(series, ahead)
+        F = torch.cat([terms.rows(beside) for terms in self.terms], 1)
+        parts = [terms.regressors.columns(beside) for terms in self.terms if terms.regressors is not None]
+        X = torch.cat(parts, 1) if parts else F[:, :0]
+        known = ~torch.cat([F, X], 1).isnan()
+        self._check_ahead(known, len(beside.y) - ahead)
+        seen = known.all(1) & ~beside.y.isnan()
+        return Design(beside.y, seen, F.nan_to_num(0.0), X.nan_to_num(0.0))
+
+    def _check_ahead(self, known: Tensor, times: int) -> None:
+        lag = self.structure.lag
+        names = [name for terms in self.terms for name in terms.states] + list(self.structure.column_names)
+        for j, name in enumerate(names):
+            own = lag is not None and j == self.structure.G.shape[0] + lag[0]
+            if not own and not bool(known[times:, j].all()):
+                raise Misfit(
+                    f"dataset: {name} is not known at all of the times to be forecast; give it there, or leave its block out"
+                )
+
+    @cached_property
+    def _spread(self) -> Tensor:
+        """[S, d] 1 where a state's noise has a standard deviation."""
+        out = self.structure.G.new_zeros(len(self.structure.scales), len(self.structure.G))
+        for j, scale in enumerate(self.structure.scales):
+            out[j, list(scale.states)] = 1.0
+        return out
+
+    @cached_property
+    def _moves(self) -> Tensor:
+        """[Q, d, d] what each φ adds to G."""
+        d = len(self.structure.G)
+        out = []
+        for dynamics in self.structure.transitions:
+            for terms in dynamics.terms:
+                one = terms.new_zeros(d, d)
+                one[dynamics.row] = terms
+                out.append(one)
+        return torch.stack(out) if out else self.structure.G.new_zeros(0, d, d)
+
+    def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """σ [C, S], φ [C, Q] and β [C, p]."""
+        S, Q, p = len(self.structure.scales), len(self._moves), len(self.structure.column_names)
+        sigma, phi, beta, _ = theta.tensor_split([S, S + Q, S + Q + p], 1)
+        return sigma, phi, beta
+
+    def columns(self, theta: Tensor, design: Design) -> Tensor:
+        """x_t of each set, stocks with the φ of their own [C, n, p]."""
+        _, phi, _ = self.split(theta)
+        return stocks(design.X, self.structure.fades, phi)
+
+    def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem:
+        sigma, phi, beta = self.split(theta)
+        G = self.structure.G + torch.einsum("cq,qij->cij", phi, self._moves)
+        W = sigma.square() @ self._spread
+        offset = (self.columns(theta, design) @ beta.unsqueeze(2)).squeeze(2)
+        noise = sigma[:, :1].square().expand(-1, len(design.y))
+        return TimeVaryingSystem(design.F, G, W, self.structure.mean, self.structure.sd, offset, noise)
+
+
+def beside_of(series: Series, ahead: int) -> Covariates:
+    """One series and so many times after it, of which y is not known."""
+    y = series.y[0, :, 0].double()
+    y = torch.cat([y, y.new_full((ahead,), torch.nan)])
+    later = series.ahead
+
+    def grown(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+        if value is None:
+            return None
+        known = value[:0] if after is None else after[:ahead]
+        unknown = value.new_full((ahead - len(known), value.shape[1]), torch.nan)
+        return torch.cat([value, known, unknown]).double()
+
+    return Covariates(y, grown(series.x, later and later.x), grown(series.u, later and later.u))
+
+
+@register("model", "structural")
+class Structural(Model[Sequence, SumOfBlocks]):
+    """Structural time series: the sum of ``blocks``, seen through noise.
+
+        y_t = Σ_b F_bt α_bt + x_tᵀ β + ε_t,   α_{b,t+1} = G_b α_bt + N(0, W_b),   ε_t ~ N(0, σ²) or σ t_ν
+
+    Blocks by name, or ``{name: seasonal, period: 52}``; parameters θ [C, P], in float64.  Priors of standard deviations are
+    given in units of ``scale`` (null: sd(y) of what is seen), levels start about ``centre`` (null: the first observation).
+    1/σ² ~ Gamma(df/2, df guess²/2) with guess √(1 − R²) sd(y) where there are columns, else sd(y); ``df`` is that of all blocks
+    too: 0.01 as in bsts, 5 for a prior that can be drawn from.  ν − 2 ~ Gamma(a, b) where it is drawn.  Missing observations
+    are passed over.  One series of one number at a time.
+
+    Raises Misfit when there are several series or numbers, y is not seen or constant, or a block lacks its columns.
+
+    Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = frozenset({"structural_series"})
+    shares: ClassVar[frozenset[str]] = frozenset({"df"})
+
+    blocks: Annotated[list[Block], Field(min_length=1)]
+    scale: PositiveFloat | None
+    centre: float | None
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    r2: Annotated[float, Field(ge=0, lt=1)]
+    errors: Law
+    nu: Annotated[float, Field(gt=2)] | None
+    nu_shape: PositiveFloat
+    nu_rate: PositiveFloat
+
+    def build(self, problem: Sequence, rng: Rng) -> SumOfBlocks:
+        y = problem.observations
+        if len(y) > 1 or y.shape[2] != 1:
+            raise Misfit(
+                f"model={self.name}: takes one series of one number at a time, dataset={problem.name} holds {len(y)} of "
+                f"{y.shape[2]}"
+            )
+        seen = beside_of(problem.series, 0)
+        there = seen.y[~seen.y.isnan()]
+        if len(there) < 2 or bool((there == there[0]).all()):
+            raise Misfit(
+                f"dataset={problem.name}: y is missing or constant at all times seen; there is nothing to learn"
+            )
+        facts = Facts(
+            seen=seen,
+            scale=float(there.std()) if self.scale is None else self.scale,
+            centre=float(there[0]) if self.centre is None else self.centre,
+            x_names=problem.regressor_names,
+            u_names=problem.input_names,
+            where="model.blocks",
+        )
+        errors = Errors(self.errors == "student_t", self.nu, self.nu_shape, self.nu_rate)
+        made = SumOfBlocks(list(self.blocks), facts, (self.r2, self.df, self.upper), errors)
+        made.design(problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0)
+        return made

@@ -1,0 +1,189 @@
+"""What is known of a structural series: draws of its parameters, of what each block adds, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.posteriors import Affine, Part
+from components.contracts.predictive import GaussianMixture
+from components.contracts.sequences import Ahead, Series
+from components.contracts.structural import Design
+from components.maths.particles.order_statistics import quantiles
+from components.maths.series.ahead import AheadOfSeries, ahead_of
+from components.maths.series.time_varying import filtered
+from components.posteriors.draws import FORECASTS, Draws, spaced
+
+
+def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
+    """What each block adds to y: F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B]."""
+    structure = of.structure
+    out = states.new_zeros(*states.shape[:2], len(structure.labels))
+    out.index_add_(2, structure.state_block, states * design.F)
+    return out.index_add_(2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructuralDraws(Draws):
+    """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts sum the states out, given θ.
+
+    Errors of Student's t are Gaussian given their precisions λ_t: of times that were seen λ is drawn with θ; an error that is
+    still to come draws its own from the prior, and one that comes while forecasts go on from it is weighed by what λ_t is
+    expected to be then, (ν + 1)/(ν + v²/S)."""
+
+    of: StructuralSeries
+    series: Series
+    contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
+    precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
+
+    # ---- forecasts ---------------------------------------------------------------------------------------------------
+    def _some(self) -> tuple[Tensor, Tensor | None]:
+        """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before one is kept."""
+        if not self.n_draws:
+            return (self.start if self.current is None else self.current), None
+        lam = None if self.precisions is None else spaced(self.precisions.flatten(0, 1), FORECASTS)
+        return spaced(self.flat, FORECASTS), lam
+
+    def _ahead(self, series: Series, horizon: int, generator: torch.Generator) -> AheadOfSeries:
+        """The joint moments of y_{T+1} … y_{T+H}, given each θ [S, …]."""
+        theta, lam = self._some()
+        design = self.of.design(series, horizon)
+        system = self.of.system(theta, design)
+        system = system._replace(noise=system.noise / self._weights(theta, lam, design.y, horizon, generator))
+        lag, kappa, centre, late = self.of.structure.lag, None, 0.0, 0
+        if lag is not None:
+            kappa, centre = theta[:, self.of.structure.beta[lag[0]]], lag[1]
+            # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
+            late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
+        with torch.no_grad():
+            found = ahead_of(system, design.y, design.seen, horizon + late, kappa, centre)
+        return AheadOfSeries(found.mean[:, late:], found.covariance[:, late:, late:])
+
+    def _weights(
+        self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
+    ) -> Tensor:
+        """λ of all times [S, n]: those drawn, then the prior's."""
+        out = theta.new_ones(len(theta), len(y))
+        if not self.of.structure.errors.student:
+            return out
+        times = len(y) - horizon
+        if lam is not None:
+            known = min(times, lam.shape[1])
+            out[:, :known] = lam[:, :known]
+        half = (self._nu(theta) / 2).unsqueeze(1).expand(-1, horizon)
+        out[:, times:] = torch._standard_gamma(half.contiguous(), generator=generator) / half
+        return out
+
+    def _nu(self, theta: Tensor) -> Tensor:
+        fixed = self.of.structure.errors.nu
+        return theta[:, -1] if fixed is None else theta.new_full((len(theta),), fixed)
+
+    def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
+        """Of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
+        found = self._ahead(series, horizon, generator)
+        return GaussianMixture(found.mean.unsqueeze(2), found.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2))
+
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
+        """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
+        found = self._ahead(series, horizon, generator)
+        root = torch.linalg.cholesky(found.covariance)
+        normal = torch.randn(found.mean.shape, generator=generator, device=root.device, dtype=root.dtype)
+        return found.mean + (root @ normal.unsqueeze(2)).squeeze(2)
+
+    def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
+        """Of each of the last n of a series given all before it, parameters being still those learnt [S, n, 1]."""
+        theta, lam = self._some()
+        design = self.of.design(series)
+        system = self.of.system(theta, design)
+        weights = self._weights(theta, lam, design.y, 0, generator)
+        student = self.of.structure.errors.student
+        drawn = 0 if lam is None else lam.shape[1]
+
+        def weigh(t: int, error: Tensor, S: Tensor) -> Tensor:
+            nu = self._nu(theta)
+            return weights[:, t] if t < drawn else (nu + 1) / (nu + error.square() / S)
+
+        with torch.no_grad():
+            found = filtered(system, design.y, design.seen.tolist(), weigh=weigh if student else None)
+        mean, v = found.mean[:, -n:], found.variance[:, -n:]
+        if student:
+            v = v + system.noise[:, -n:] * (1 / self._weights(theta, None, design.y[-n:], n, generator) - 1)
+        return GaussianMixture(mean.unsqueeze(2), v.unsqueeze(2))
+
+    def log_likelihood(self, series: Series) -> Tensor:
+        """log p(y_1:T | θ) of at most 500 draws [S]; of Student's t given the precisions too."""
+        theta, lam = self._some()
+        design = self.of.design(series)
+        system = self.of.system(theta, design)
+        noise = system.noise if lam is None else system.noise / lam
+        with torch.no_grad():
+            return filtered(system._replace(noise=noise), design.y, design.seen.tolist()).log_density
+
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
+        """What inputs u_T … u_{T+H−1} make of y_{T+1} … y_{T+H}: mean + D u, covariance, for at most 500 draws."""
+        assert series.u is not None
+        c = series.u.shape[1]
+        none = series.u.new_zeros(horizon, c)
+        x = None if series.ahead is None else series.ahead.x
+
+        def of(first: Tensor) -> AheadOfSeries:
+            """With u_T as given, and nothing after it."""
+            u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
+            state = torch.Generator(generator.device)
+            state.set_state(generator.get_state())
+            return self._ahead(series._replace(u=u, ahead=Ahead(x, none)), horizon, state)
+
+        base = of(none[0])
+        D = base.mean.new_zeros(len(base.mean), horizon, horizon, c)
+        for i in range(c):
+            one = none[0].clone()
+            one[i] = 1.0
+            response = of(one).mean - base.mean  # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
+            for j in range(horizon):
+                D[:, j:, j, i] = response[:, : horizon - j]
+        return Affine(base.mean, base.covariance, D)
+
+    # ---- what the blocks say -----------------------------------------------------------------------------------------
+    @property
+    def labels(self) -> list[str]:
+        return list(self.of.structure.labels)
+
+    @cached_property
+    def components(self) -> list[Part]:
+        """Of each block's part of y the mean and central 90 % band at each time."""
+        pooled = self.contributions.flatten(0, 1)  # [S, T, B]
+        if not len(pooled):
+            return []
+        mean = pooled.mean(0)
+        lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.05, 0.95))
+        low, high = lower.view_as(mean), upper.view_as(mean)
+        return [Part(name, mean[:, b], low[:, b], high[:, b]) for b, name in enumerate(self.labels)]
+
+    @cached_property
+    def residuals(self) -> Tensor:
+        """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not seen [T]."""
+        times = self.series.y.shape[1]
+        found = self.one_ahead(self.series, times, torch.Generator(self.draws.device).manual_seed(0))
+        seen = self.of.design(self.series).seen
+        z = (self.series.y[0, :, 0] - found.mean[:, 0]) / found.variance[:, 0].sqrt()
+        return torch.where(seen, z, torch.nan)
+
+    @property
+    def inclusion(self) -> dict[str, float]:
+        """How often each column is in."""
+        return self._shares(lambda beta: (beta != 0).double().mean(0))
+
+    @property
+    def positive(self) -> dict[str, float]:
+        """How often the coefficient of a column that is in is positive; 1 where it never is in."""
+        return self._shares(lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1))
+
+    def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
+        structure = self.of.structure
+        names = structure.column_names if self.n_draws else ()
+        return dict(zip(names, of(self.flat[:, structure.beta]).tolist(), strict=False))

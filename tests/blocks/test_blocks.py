@@ -1,0 +1,89 @@
+"""Blocks written out, state by state."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.contracts.structural import Covariates, Facts
+from tests.structural_series import F64, block
+
+Y = torch.arange(20, dtype=F64) + 3
+X = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+
+
+def terms(name, **changes):
+    facts = Facts(Covariates(Y, X, X.abs()), 2.0, 3.0, ["a", "b"], ["tv", "web"], "model.blocks.0")
+    return block(name, **changes).terms(facts)
+
+
+def moved(made, state, phi=()):
+    """G(φ) times a state."""
+    G = made.G.clone()
+    values = list(phi)
+    for moves in made.transitions:
+        for row in moves.terms:
+            G[moves.row] += values.pop(0) * row
+    return G @ torch.tensor(state, dtype=F64)
+
+
+def test_trends():
+    assert moved(terms("local_level"), [5.0]).tolist() == [5.0]
+    assert moved(terms("local_linear_trend"), [5.0, 2.0]).tolist() == [7.0, 2.0]
+
+
+def test_semilocal_slope_returns_to_its_mean():
+    made = terms("semilocal_trend")
+    mu, slope, D, phi = 5.0, 2.0, 0.5, 0.25
+
+    assert moved(made, [mu, slope, D], [phi]).tolist() == [mu + slope, D + phi * (slope - D), D]
+    assert made.transitions[0].within == (-1.0, 1.0)
+
+
+def test_a_season_and_those_before_it_sum_to_nothing():
+    made = terms("seasonal", period=4)
+    state = [3.0, -1.0, 0.5]
+
+    found = moved(made, state)
+
+    assert found.tolist() == [-2.5, 3.0, -1.0]
+    assert made.scales[0].states == (0,)
+
+
+@pytest.mark.parametrize("period", [6.5, 6.0])
+def test_waves_repeat_after_a_period(period):
+    """Of whole numbers of times: each harmonic comes back after p/j."""
+    made = terms("trigonometric", period=period, harmonics=3)
+    times = round(2 * period)  # 13 or 12: whole both times
+    state = torch.randn(len(made.states), generator=torch.Generator().manual_seed(1), dtype=F64)
+
+    assert torch.allclose(torch.linalg.matrix_power(made.G, times) @ state, state)
+    assert len(made.states) == (5 if period == 6.0 else 6)  # the last wave of an even period has no sine
+    w = 2 * math.pi / period
+    assert moved(made, [1.0, *[0.0] * (len(made.states) - 1)])[:2].tolist() == pytest.approx(
+        [math.cos(w), -math.sin(w)]
+    )
+
+
+def test_an_autoregression_remembers():
+    assert moved(terms("autoregressive", lags=3), [1.0, 2.0, 4.0], [0.5, 0.25, -1.0]).tolist() == [-3.0, 1.0, 2.0]
+
+
+def test_dynamic_regression_reads_standardised_regressors():
+    rows = terms("dynamic_regression").rows(Covariates(Y, X))
+
+    assert torch.allclose(rows.mean(0), torch.zeros(2, dtype=F64), atol=1e-12)
+    assert torch.allclose(rows.std(0, correction=0), torch.ones(2, dtype=F64))
+
+
+def test_goodwill_keeps_a_part():
+    made = terms("nerlove_arrow", inputs=["web"], inclusion={"web": 0.25})
+
+    assert moved(made, [8.0], [0.75]).tolist() == [6.0]
+    assert made.regressors.names == ("web",)
+    assert made.regressors.inclusion.tolist() == [0.25]
+    assert made.regressors.fades == (0, 0)
+    u = X.abs()[:, 1:]
+    assert torch.allclose(made.regressors.precision, 0.01 * u.T @ u / 20)

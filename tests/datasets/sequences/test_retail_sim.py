@@ -1,0 +1,103 @@
+"""Simulated sales of a chain that advertises: its equations, what is shown of it, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import load
+
+from components.datasets.forecasts.retail_world import CHANNELS, REGRESSORS, RetailWorld
+from components.trouble import Misfit
+
+ALL = list(CHANNELS)
+
+
+def test_the_equations_as_printed():
+    """(1.4), (1.5) week by week, hardly any noise; β and q of all columns, two channels not shown."""
+    q = dict(zip(ALL, (1.0, 0.5, -0.2, 3.0, 2.0, 4.0, 1.5), strict=True))
+    beta = dict(zip(REGRESSORS, (2.0, -10.0, 0.8, 0.1, 0.2, -0.3, 0.4), strict=True))
+    problem, _ = load(
+        "retail_sim", q=q, effects=beta, decay=0.3, goodwill_sd=0.0, level_sd=0.0, observation_sd=1e-9, channels=ALL
+    )
+    X = torch.cat([problem.regressors, problem.beyond.x])
+    U = torch.cat([problem.inputs, problem.beyond.u])
+    y = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
+    A = sum(q[name] * float(U[:, i].mean()) for i, name in enumerate(ALL)) / 0.3
+    for t in range(234):
+        if t > 0:
+            A = (1 - 0.3) * A + sum(q[name] * float(U[t - 1, i]) for i, name in enumerate(ALL))
+        expected = A + 168.0 + sum(beta[name] * float(X[t, j]) for j, name in enumerate(REGRESSORS))
+        assert float(y[t]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_is_shown():
+    problem, _ = load("retail_sim")
+    assert problem.observations.shape == (1, 104, 1)
+    assert problem.future.shape == (1, 130, 1)
+    assert problem.input_names == ["OOH", "TV", "ONLINE", "SEARCH", "RADIO"]
+    assert problem.regressor_names == list(REGRESSORS)
+    assert problem.inputs.shape == (104, 5)
+    assert problem.beyond.u.shape == (130, 5)
+    assert problem.beyond.x.shape == (130, 7)
+    assert (problem.dates[0], problem.dates[103], problem.dates[-1]) == ("2011-01-03", "2012-12-24", "2015-06-22")
+    assert problem.inputs.min() >= 0
+    idle = {name for name, value in problem.system.coefficients.items() if value == 0}
+    assert idle == {"AVG_Rain", "Unemp_IX", "Price_IX", "CC_IX", "TV", "RADIO"}
+    days = dict(zip(problem.dates, problem.regressors[:, 0].tolist(), strict=False))
+    assert days["2011-12-26"] == days["2011-08-01"] == 7  # Christmas, August
+    assert days["2011-04-18"] == 7  # the week that ends with Easter Sunday, 24 April
+
+
+def test_each_seed_is_another_series_and_missing_weeks_change_nothing_else():
+    one, _ = load("retail_sim")
+    other, _ = load("retail_sim", seed=1)
+    gone, _ = load("retail_sim", missing_share=0.3)
+    assert not torch.equal(one.observations, other.observations)
+    assert not torch.equal(one.inputs, other.inputs)
+    assert int(gone.missing.sum()) == 31
+    assert not bool(gone.missing[0, 0])
+    assert torch.equal(gone.observations[~gone.missing], one.observations[~gone.missing])
+    assert torch.equal(gone.future, one.future)
+    assert torch.equal(gone.regressors, one.regressors)
+
+
+@pytest.mark.parametrize("nu", [None, 4.0])
+def test_the_noises_have_their_variances(nu):
+    problem, _ = load("retail_sim", n_steps=2500, n_train=2499, nu=nu, goodwill_sd=0.0, level_sd=0.0)
+    noise = (problem.observations - problem.means)[0, :, 0]
+    assert float(noise.var()) == pytest.approx(25.0, rel=0.08 if nu is None else 0.25)
+    kurtosis = float((noise**4).mean() / noise.var() ** 2)
+    assert kurtosis > 4.5 if nu else kurtosis == pytest.approx(3.0, abs=0.2)
+
+
+def test_what_a_spend_does_is_what_the_recursion_makes_of_it():
+    problem, _ = load("retail_sim", decay=0.4)
+    effect = problem.system.effect(4)
+    for j in range(4):
+        for i, name in enumerate(problem.input_names):
+            A, path = 0.0, []
+            for t in range(4):  # A_{t+1} from u_t
+                A = (1 - 0.4) * A + (problem.system.coefficients[name] if t == j else 0.0)
+                path.append(A)
+            assert effect[:, j, i].tolist() == pytest.approx(path)
+
+
+def test_campaigns_fill_their_share_of_the_weeks():
+    world = RetailWorld(20_000, torch.Generator().manual_seed(0))
+    spends = world.bursts(2.0, 0.3)
+    assert float((spends > 0).double().mean()) == pytest.approx(0.3, abs=0.02)
+    assert float(spends.mean()) == pytest.approx(2.0, rel=0.07)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"channels": ["TVs"]}, "dataset.channels: TVs is not among OOH, RADIO, TV"),
+        ({"q": {"tv": 1.0}}, "dataset.q: tv is not among OOH"),
+        ({"effects": {"Rain": 1.0}}, "dataset.effects: Rain is not among Hols, Sport_EV"),
+        ({"n_train": 234}, "dataset.n_train=234: of 234 weeks some must be left to forecast"),
+    ],
+)
+def test_what_is_refused(keys, said):
+    with pytest.raises(Misfit, match=said):
+        load("retail_sim", **keys)

@@ -1,0 +1,60 @@
+"""What one sweep draws, of thousands of chains at one place, against each conditional's exact law."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy import stats
+
+from components.inference.structural.sweep import Sweep
+from components.maths.series.time_varying import smoothed
+from runner.run.rng import Streams
+from tests.configured import component
+from tests.structural_series import F64, block, model, problem
+
+C = 4000
+BLOCKS = [block("local_linear_trend", df=5.0, guess=0.3), block("seasonal", period=4, df=3.0, guess=0.2)]
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """A sweep of a trend with seasons and missing observations: where it began, where it ended, and its states."""
+    data, rng = problem(missing=(3, 8)), Streams(0)
+    built = model(*BLOCKS, of=data, df=4.0)
+    gibbs = component("inference", "structural_gibbs", chains=C)
+    state = gibbs.init(built, data, rng)
+    one = torch.tensor([0.9, 0.5, 0.2, 0.3], dtype=F64)
+    place = replace(state.place, sigma=one.expand(C, -1).clone())
+    sweeps: Sweep = state.sweeps
+    after, alpha = sweeps.sweep(place, rng.noise)
+    return built, data, one, after, alpha
+
+
+def test_states_have_the_moments_of_the_smoother(swept):
+    built, data, one, _, alpha = swept
+    design = built.design(data.series)
+    mean, V = smoothed(built.system(one.unsqueeze(0), design), design.y, design.seen.tolist())
+    for t in (0, 3, 12, 23):
+        for i in (0, 1, 2):
+            law = stats.norm(float(mean[0, t, i]), float(V[0, t, i, i]) ** 0.5)
+            assert stats.kstest(alpha[:, t, i].numpy(), law.cdf).pvalue > 1e-4, (t, i)
+
+
+@pytest.mark.parametrize("j", [0, 1, 2, 3])
+def test_deviations_are_inverse_gamma_given_the_states(swept, j):
+    """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2), whatever the states: r the noise of a state, or of what is seen."""
+    built, data, _, after, alpha = swept
+    structure, design = built.structure, built.design(data.series)
+    scale = structure.scales[j]
+    if j == 0:
+        noise = (design.y - (design.F * alpha).sum(2))[:, design.seen]
+    else:
+        moves = alpha[:, 1:] - (structure.G @ alpha[:, :-1].unsqueeze(3)).squeeze(3)
+        noise = moves[..., list(scale.states)].flatten(1)
+    half = 0.5 * (scale.df * scale.guess**2 + noise.square().sum(1))
+    gamma = (half / after.sigma[:, j].square()).numpy()
+    law = stats.gamma(0.5 * (scale.df + noise.shape[1]))
+    assert scale.upper > float(after.sigma[:, j].max())
+    assert stats.kstest(gamma, law.cdf).pvalue > 1e-4

@@ -1,0 +1,169 @@
+"""Forecasts of structural series against the dense Gaussian of what is seen and what follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from components.posteriors.structural import StructuralDraws
+from tests.structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
+
+SUMS = {
+    "states": ["local_linear_trend", block("seasonal", period=4), "dynamic_regression"],
+    "goodwill": ["local_level", "nerlove_arrow", block("regression", expected_size=1.0)],
+    "koyck": ["local_level", "koyck", block("regression", expected_size=1.0)],
+}
+
+
+def posterior(name, missing=(), **keys):
+    data = problem(missing=missing)
+    built = model(*SUMS[name], of=data, **keys)
+    theta = some_theta(built)
+    draws = StructuralDraws(
+        theta.unsqueeze(0),
+        theta[:1],
+        list(built.structure.names),
+        of=built,
+        series=data.series,
+        contributions=torch.zeros(1, 2, TIMES, len(built.structure.labels), dtype=F64),
+    )
+    return data, built, theta, draws
+
+
+def whole(data):
+    """The series with what follows it, all seen."""
+    y = torch.cat([data.observations, data.future], 1)
+    x, u = (torch.cat([a, b]) for a, b in ((data.regressors, data.beyond.x), (data.inputs, data.beyond.u)))
+    return data.series._replace(y=y, x=x, u=u, ahead=None)
+
+
+def conditioned(built, theta, data, c, u=None):
+    """Mean and covariance of the future given the past, of the dense Gaussian; lags of what is to come by iteration."""
+    series = data.series if u is None else data.series._replace(u=u[:TIMES], ahead=data.beyond._replace(u=u[TIMES:]))
+    design = built.design(series, AHEAD)
+    both, _, _ = joint(built.system(theta, design), c)
+    seen, m, C = design.seen, both.loc, both.covariance_matrix
+    lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, TIMES:]).T
+    return m[TIMES:] + lift @ (design.y[seen] - m[seen]), C[TIMES:, TIMES:] - lift @ C[seen][:, TIMES:]
+
+
+@pytest.mark.parametrize("name", ["states", "goodwill"])
+def test_forecasts_are_the_conditional_gaussian(name):
+    data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
+    g = torch.Generator().manual_seed(0)
+
+    found = draws._ahead(data.series, AHEAD, g)
+    mixture = draws.forecast(data.series, AHEAD, g)
+
+    for c in range(2):
+        mean, covariance = conditioned(built, theta, data, c)
+        assert torch.allclose(found.mean[c], mean, rtol=1e-9)
+        assert torch.allclose(found.covariance[c], covariance, rtol=1e-8)
+        assert torch.allclose(mixture.v[c, :, 0], covariance.diagonal(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("missing", [(), (TIMES - 2, TIMES - 1)])
+def test_koyck_forecasts_feed_on_themselves(missing):
+    """y_h = w_h + κ (y_{h−1} − c), each mean and covariance written out."""
+    data, built, theta, draws = posterior("koyck", missing=missing)
+    kappa, centre = theta[:, built.structure.names.index("y_lag")], float(data.observations[0, 0, 0])
+
+    found = draws._ahead(data.series, AHEAD, torch.Generator().manual_seed(0))
+
+    late = len(missing)
+    design = built.design(data.series, AHEAD)
+    for c in range(2):
+        both, _, _ = joint(built.system(theta, design), c)
+        seen, m, C = design.seen.clone(), both.loc, both.covariance_matrix
+        first = TIMES - late
+        lift = torch.linalg.solve(C[seen][:, seen], C[seen][:, first:]).T
+        mean, Q = m[first:] + lift @ (design.y[seen] - m[seen]), C[first:, first:] - lift @ C[seen][:, first:]
+        for h in range(1, len(mean)):  # y_h takes κ y_{h−1} in
+            mean[h] += kappa[c] * (mean[h - 1] - centre)
+            Q[h] += kappa[c] * Q[h - 1]
+            Q[:, h] += kappa[c] * Q[:, h - 1]
+        assert torch.allclose(found.mean[c], mean[late:], rtol=1e-9)
+        assert torch.allclose(found.covariance[c], Q[late:, late:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_one_ahead_is_a_forecast_of_one(name):
+    data, _, _, draws = posterior(name, missing=(5,))
+    grown, g = whole(data), torch.Generator().manual_seed(0)
+
+    found = draws.one_ahead(grown, AHEAD, g)
+
+    for h in (0, 3, AHEAD - 1):
+        n = TIMES + h
+        cut = grown._replace(y=grown.y[:, :n], x=grown.x[:n], u=grown.u[:n])
+        cut = cut._replace(ahead=data.beyond._replace(x=grown.x[n:], u=grown.u[n:]))
+        one = draws.forecast(cut, 1, g)
+        assert torch.allclose(found.mu[:, h], one.mu[:, 0], rtol=1e-9)
+        assert torch.allclose(found.v[:, h], one.v[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["goodwill", "koyck"])
+def test_inputs_act_as_the_affine_form_says(name):
+    """Any plan u_T … u_{T+H−1}: its forecast is the base and D u."""
+    data, _, _, draws = posterior(name)
+    g = torch.Generator().manual_seed(0)
+    plan = torch.rand(AHEAD, 2, generator=g, dtype=F64)
+
+    found = draws.affine(data.series, AHEAD, g)
+
+    series = data.series
+    u = torch.cat([series.u[:-1], plan[:1]])
+    planned = series._replace(u=u, ahead=series.ahead._replace(u=torch.cat([plan[1:], torch.zeros(1, 2, dtype=F64)])))
+    expected = draws.forecast(planned, AHEAD, g).mu[..., 0]
+    assert torch.allclose(found.mean + torch.einsum("shji,ji->sh", found.effect, plan), expected, rtol=1e-9)
+    assert bool((found.effect[:, 0, 1:] == 0).all())  # eq. (1.4): u_{T+1} acts from y_{T+2} on
+
+
+def alike(draws, n):
+    """The first draw, n times."""
+    lam = None if draws.precisions is None else draws.precisions[:, :1].expand(-1, n, -1)
+    return replace(draws, draws=draws.draws[:, :1].expand(-1, n, -1), precisions=lam)
+
+
+def test_paths_have_the_joint_moments():
+    data, _, _, draws = posterior("goodwill")
+    g = torch.Generator().manual_seed(1)
+    exact, many, n = draws._ahead(data.series, AHEAD, g), alike(draws, 500), 2_000
+
+    sums = torch.cat([many.paths(data.series, AHEAD, g).sum(1) for _ in range(n // 500)])  # [N]
+
+    sd = exact.covariance[0].sum().sqrt()
+    assert abs(sums.mean() - exact.mean[0].sum()) / sd * math.sqrt(n) < 4
+    assert abs(sums.std() / sd - 1) < 4 / math.sqrt(2 * n)
+
+
+def test_heavy_tails_weigh_what_came():
+    """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever went before."""
+    data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
+    lam = 0.5 + torch.rand(1, 2, TIMES, generator=torch.Generator().manual_seed(0), dtype=F64)
+    drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
+    system = built.system(theta, design)
+    seen = torch.cat([lam[0], torch.full((2, 1), torch.inf, dtype=F64)], 1)  # without an error of its own at T + 1
+    both, _, _ = joint(system._replace(noise=system.noise / seen), 0)
+    past = torch.distributions.MultivariateNormal(both.loc[:-1], both.covariance_matrix[:-1, :-1])
+
+    found = drawn.log_likelihood(data.series)
+    v = alike(drawn, 500).forecast(data.series, 1, torch.Generator().manual_seed(3)).v[:, 0, 0]
+
+    assert float(found[0]) == pytest.approx(float(past.log_prob(design.y[:-1])), rel=1e-10)
+    C = both.covariance_matrix
+    state = C[-1, -1] - C[-1, :-1] @ torch.linalg.solve(C[:-1, :-1], C[:-1, -1])
+    weights = theta[0, 0] ** 2 / (v - state)  # λ ~ Gamma(ν/2, ν/2): mean 1, variance 2/ν
+    assert abs(float(weights.mean()) - 1) < 4 * math.sqrt(0.5 / 500)
+    assert abs(float(weights.var()) / 0.5 - 1) < 0.5
+
+
+def test_parts_and_residuals():
+    draws = posterior("goodwill", missing=(5,))[3]
+
+    assert [part.name for part in draws.components] == ["level", "goodwill", "regression"]
+    assert draws.residuals.isnan().nonzero().flatten().tolist() == [5]
+    assert draws.inclusion == {"tv": 1.0, "web": 1.0, "a": 1.0, "b": 1.0}

@@ -1,0 +1,79 @@
+"""Small structural series, and the dense Gaussian that their systems stand for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.maths.series.time_varying import TimeVaryingSystem
+from components.models.structural.structural import SumOfBlocks
+from components.problems.forecasting import Forecasting, split
+from components.problems.sequence import Sequence
+from runner.run.rng import Streams
+from tests.configured import component
+
+F64 = torch.float64
+TIMES, AHEAD = 24, 6
+
+
+def block(name: str, **changes: Any) -> Any:
+    return component("block", name, **changes)
+
+
+def problem(times: int = TIMES, ahead: int = AHEAD, missing: tuple[int, ...] = (), seed: int = 3) -> Forecasting:
+    """A wandering series with two regressors and two channels."""
+    g = torch.Generator().manual_seed(seed)
+    n = times + ahead
+    x = torch.randn(n, 2, generator=g, dtype=F64)
+    u = torch.rand(n, 2, generator=g, dtype=F64)
+    y = 10 + torch.randn(n, generator=g, dtype=F64).cumsum(0) + x[:, 0]
+    y[list(missing)] = math.nan
+    whole = Sequence(
+        "drawn",
+        None,
+        y.view(1, -1, 1),
+        None,
+        ["y"],
+        regressors=x,
+        regressor_names=["a", "b"],
+        inputs=u,
+        input_names=["tv", "web"],
+    )
+    return split(whole, ahead, "end")
+
+
+def model(*blocks: Any, of: Sequence | None = None, **changes: Any) -> SumOfBlocks:
+    parts = [block(part) if isinstance(part, str) else part for part in blocks]
+    return component("model", "structural", blocks=parts, **changes).build(of or problem(), Streams(0))
+
+
+def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
+    """θ [C, P] that differ, stationary."""
+    g = torch.Generator().manual_seed(seed)
+    structure = built.structure
+    count = [len(structure.scales), sum(moves.count for moves in structure.transitions), len(structure.column_names)]
+    sigma = 0.3 + torch.rand(sets, count[0], generator=g, dtype=F64)
+    phi = 0.2 + 0.25 * torch.rand(sets, count[1], generator=g, dtype=F64)
+    beta = torch.randn(sets, count[2], generator=g, dtype=F64)
+    return torch.cat([sigma, phi, beta], 1)
+
+
+def joint(system: TimeVaryingSystem, c: int) -> tuple[torch.distributions.MultivariateNormal, Tensor, Tensor]:
+    """p(y_1 … y_n) of one set, E[α] [n, d] and Cov(α, α) [n·d, n·d], from the definition: α_t in α_1 and the noises."""
+    n, d = system.F.shape
+    G = system.G[c]
+    spreads = [torch.diag(system.sd.square()), *[torch.diag(system.W[c])] * (n - 1)]
+    powers, C = [torch.eye(d, dtype=F64)], torch.zeros(n, d, n, d, dtype=F64)
+    for _ in range(n - 1):
+        powers.append(G @ powers[-1])
+    effects = torch.stack(powers)  # of the noise of k times ago
+    for k, spread in enumerate(spreads):
+        own = effects[: n - k]
+        C[k:, :, k:] += torch.einsum("sij,jk,tlk->sitl", own, spread, own)
+    mean = effects @ system.mean
+    y_mean = (system.F * mean).sum(1) + system.offset[c]
+    y_cov = torch.einsum("si,sitj,tj->st", system.F, C, system.F) + torch.diag(system.noise[c])
+    return torch.distributions.MultivariateNormal(y_mean, y_cov), mean, C
