@@ -118,7 +118,8 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
 
 @cache
 def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
-    """All moves of an episode that ends sooner or later, from streams of their own; arguments as those of a move."""
+    """All moves of an episode that may end before its horizon, from streams of their own; arguments as those of a move, and
+    ``one`` [R] is room."""
     move = _one(actions, threats, noticed)
 
     def walk(
@@ -127,17 +128,21 @@ def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
         who: int, p: Array, means: Array, smooths: Array, odds: Array,
         pays: Array, after: Array, ends: Array, shown: Array, seen: Array,
         s: Array, order: Array, left: Array, foreseen: Array, total: Array, tally: Array, u: Array, v: Array, w: Array,
-        policy: Array, ties: int, at_next: bool, bootstraps_ends: bool, bootstraps_horizon: bool, last_alone: bool,
-        ends_alone: bool, kept: bool,
+        one: Array, policy: Array, ties: int, drawn: bool, at_next: bool, bootstraps_ends: bool, bootstraps_horizon: bool,
+        last_alone: bool, ends_alone: bool, kept: bool,
     ) -> None:  # fmt: skip
-        per = len(v) // (rows * len(order))
+        per, levels = len(v) // (rows * len(order)), len(begins) if drawn else 0
         for at in range(horizon):
             draw(noise, 1, 1, order, left, u)
             draw(attack, rows, per, order, left, v)
+            for level in range(1, levels):
+                draw(noise, 1, 1, order, left, one)
+                for place in range(left[0]):
+                    w[level, order[place]] = one[order[place]]
             goes_on, ready = bootstraps_horizon | (at < horizon - 1), kept & (at > 0)
             move(
                 q, begins, counts, chances, steps, forget_gamma, who, p, means, smooths, odds, pays, after, ends, shown, seen,
-                s, order, left, foreseen, total, tally, u, v, w, policy, ties, False, False, at_next, bootstraps_ends,
+                s, order, left, foreseen, total, tally, u, v, w, policy, ties, drawn, False, at_next, bootstraps_ends,
                 goes_on, last_alone, ends_alone, ready,
             )  # fmt: skip
             if left[0] == 0:

@@ -73,6 +73,7 @@ class CompiledTable:
         self.foreseen = np.empty((replicates, noticed), self.dtype)
         self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)  # one of level 1 draws nothing
         self.tally = np.empty((3, replicates), self.dtype)
+        self.one = np.empty(replicates, self.dtype)
         self.drawn = self.w.numpy(), self.policy.numpy()
         self.sparse = environment.ends is not None and environment.dtype == torch.float64 and streams_known()
         self.changing = environment if isinstance(environment, Changing) else None
@@ -120,12 +121,12 @@ class CompiledTable:
         ready = kept and continuing and self._stood is standing
         order, left, few = self.order, self.left, self.w[1:] if known.drawn else ()
         noise, attack = Stream(rng.noise, self.sparse), Stream(rng.attack, self.sparse)
-        walks = self.sparse and not given and not known.drawn
+        walks = self.sparse and not given
         if walks:
             self.walk(
                 environment.horizon, noise.words, attack.words, self.parts, *her, steps, forget_gamma, *he, *told, s, order,
-                left, self.foreseen, total, self.tally, self.u.numpy(), draws.numpy(), w, policy, known.ties, known.at_next,
-                known.bootstraps_ends, known.bootstraps_horizon, last_alone, ends_alone, kept,
+                left, self.foreseen, total, self.tally, self.u.numpy(), draws.numpy(), w, self.one, policy, known.ties,
+                known.drawn, known.at_next, known.bootstraps_ends, known.bootstraps_horizon, last_alone, ends_alone, kept,
             )  # fmt: skip
         for to_come in () if walks else range(environment.horizon - 1, -1, -1):
             u, v = noise.fill(self.u, 1, order, left), attack.fill(draws, self.parts, order, left)
