@@ -85,8 +85,8 @@ def chooses(who: int, p: Array, n: int, means: Array, odds: Array, i: int, u: Ar
         return 1 - meant if u[len(means) + i] < odds[1] else meant
     at, place = i * n, 0
     for b in range(1, n):  # of equal estimates the first, or the one with the least number drawn
-        equal = p[at + b] == p[at + place] and odds[0] == 0
-        if p[at + b] < p[at + place] or (equal and u[at + b] < u[at + place]):
+        equal = (p[at + b] == p[at + place]) & (odds[0] == 0)
+        if (p[at + b] < p[at + place]) | (equal & (u[at + b] < u[at + place])):
             place = b
     return place
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from components.inference.games.compiled import opponents, thinkers
+from components.inference.games.compiled import opponents, thinkers, uniforms
 from components.inference.games.compiled.arithmetic import inverted, loop, room
 from components.inference.games.compiled.opponents import chooses, observes
 from components.inference.games.compiled.thinkers import expect, foresee, learn, reply
+from components.inference.games.compiled.uniforms import draw
 from components.maths.compiled.loops import Array
 
 
@@ -35,8 +36,11 @@ def weighing(actions: int, noticed: int) -> Callable[..., Any]:
     return loop(weigh, thinkers.parts)
 
 
+parts = (*thinkers.parts, *opponents.parts)
+
+
 @cache
-def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
+def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
     """One move, of games of so many actions and threats, of which she tells ``noticed`` apart: numbers that the compiler knows.
 
     The replicates that still play are the first ``left`` [1] of ``order`` [R].  ``foreseen`` [R, noticed] is what she forecasts
@@ -99,9 +103,49 @@ def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
             tally[1, i] += b == 0
             tally[2, i] += 1
             s[i] = s_next
-            if not done:
-                order[going] = i
-                going += 1
+            order[going] = i
+            going += not done
         left[0] = going
 
-    return loop(move, [*thinkers.parts, *opponents.parts])
+    return move
+
+
+@cache
+def moving(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
+    """A move."""
+    return loop(_one(actions, threats, noticed), parts)
+
+
+@cache
+def walking(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
+    """All moves of an episode that may end before its horizon, from streams of their own; arguments as those of a move, and
+    ``one`` [R] is room."""
+    move = _one(actions, threats, noticed)
+
+    def walk(
+        horizon: int, noise: Array, attack: Array, rows: int,
+        q: Array, begins: Array, counts: Array, chances: Array, steps: Array, forget_gamma: Array,
+        who: int, p: Array, means: Array, smooths: Array, odds: Array,
+        pays: Array, after: Array, ends: Array, shown: Array, seen: Array,
+        s: Array, order: Array, left: Array, foreseen: Array, total: Array, tally: Array, u: Array, v: Array, w: Array,
+        one: Array, policy: Array, ties: int, drawn: bool, at_next: bool, bootstraps_ends: bool, bootstraps_horizon: bool,
+        last_alone: bool, ends_alone: bool, kept: bool,
+    ) -> None:  # fmt: skip
+        per, levels = len(v) // (rows * len(order)), len(begins) if drawn else 0
+        for at in range(horizon):
+            draw(noise, 1, 1, order, left, u)
+            draw(attack, rows, per, order, left, v)
+            for level in range(1, levels):
+                draw(noise, 1, 1, order, left, one)
+                for place in range(left[0]):
+                    w[level, order[place]] = one[order[place]]
+            goes_on, ready = bootstraps_horizon | (at < horizon - 1), kept & (at > 0)
+            move(
+                q, begins, counts, chances, steps, forget_gamma, who, p, means, smooths, odds, pays, after, ends, shown, seen,
+                s, order, left, foreseen, total, tally, u, v, w, policy, ties, drawn, False, at_next, bootstraps_ends,
+                goes_on, last_alone, ends_alone, ready,
+            )  # fmt: skip
+            if left[0] == 0:
+                break
+
+    return loop(walk, (*parts, *uniforms.parts, move))

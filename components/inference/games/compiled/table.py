@@ -15,7 +15,7 @@ from components.contracts.streams import Rng
 from components.inference.games.compiled import opponents
 from components.inference.games.compiled.arithmetic import FEW
 from components.inference.games.compiled.opponents import Adversary
-from components.inference.games.compiled.rounds import moving, weighing
+from components.inference.games.compiled.rounds import moving, walking, weighing
 from components.inference.games.compiled.rules import Rules, rules
 from components.inference.games.compiled.thinkers import Levels, behind_each_other
 from components.inference.games.compiled.uniforms import Stream, streams_known
@@ -61,6 +61,7 @@ class CompiledTable:
         self.whole, places = behind_each_other(self.tables)
         self.begins, self.own, noticed = places[:, 0].copy(), places[:, 1], int(places[-1, 2])
         self.move = moving(environment.n_actions, environment.n_threats[0], noticed)
+        self.walk = walking(environment.n_actions, environment.n_threats[0], noticed)
         self.weigh = weighing(environment.n_actions, noticed)
         self.q = self.whole.numpy()
         self.dtype: type[np.floating] = self.q.dtype.type
@@ -72,6 +73,7 @@ class CompiledTable:
         self.foreseen = np.empty((replicates, noticed), self.dtype)
         self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)  # one of level 1 draws nothing
         self.tally = np.empty((3, replicates), self.dtype)
+        self.one = np.empty(replicates, self.dtype)
         self.drawn = self.w.numpy(), self.policy.numpy()
         self.sparse = environment.ends is not None and environment.dtype == torch.float64 and streams_known()
         self.changing = environment if isinstance(environment, Changing) else None
@@ -119,7 +121,14 @@ class CompiledTable:
         ready = kept and continuing and self._stood is standing
         order, left, few = self.order, self.left, self.w[1:] if known.drawn else ()
         noise, attack = Stream(rng.noise, self.sparse), Stream(rng.attack, self.sparse)
-        for to_come in range(environment.horizon - 1, -1, -1):
+        walks = self.sparse and not given
+        if walks:
+            self.walk(
+                environment.horizon, noise.words, attack.words, self.parts, *her, steps, forget_gamma, *he, *told, s, order,
+                left, self.foreseen, total, self.tally, self.u.numpy(), draws.numpy(), w, self.one, policy, known.ties,
+                known.drawn, known.at_next, known.bootstraps_ends, known.bootstraps_horizon, last_alone, ends_alone, kept,
+            )  # fmt: skip
+        for to_come in () if walks else range(environment.horizon - 1, -1, -1):
             u, v = noise.fill(self.u, 1, order, left), attack.fill(draws, self.parts, order, left)
             for level in few:
                 noise.fill(level, 1, order, left)

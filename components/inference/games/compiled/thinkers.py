@@ -114,14 +114,19 @@ def expect(q: Array, at: int, own: int, other: int, believed: Array, psi: Array,
 
 def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Array) -> None:
     """Twin: ``probabilities`` of components.maths.policies, ε-greedy."""
-    highest, equals, place = psi[0], 1, 0
+    highest = psi[0]
     for a in range(1, n):
-        if psi[a] > highest:
-            highest, equals, place = psi[a], 1, a
-        elif psi[a] == highest and ties == SHARED:
-            equals += 1
-        elif psi[a] == highest and ties == LAST:
-            place = a
+        highest = max(highest, psi[a])
+    equals, place = 0, 0
+    for a in range(n):  # counted without a branch: which is the highest is nothing that a processor could guess
+        equals += psi[a] == highest
+    if ties != SHARED:
+        equals = 1
+        for a in range(n):
+            if psi[a] == highest:
+                place = a
+                if ties == FIRST:
+                    break
     rest, best = chances[level, 0], chances[level, 0] + chances[level, equals]
     for a in range(n):
         answer[a] = best if (psi[a] == highest if ties == SHARED else a == place) else rest

@@ -42,37 +42,41 @@ def tempered(y: int) -> int:
     return y ^ (y >> np.uint64(18))
 
 
-@cache
-def drawing() -> Callable[..., Any]:
+def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Array) -> None:
     """Of ``parts`` × R × ``per`` numbers in a row, those of the first ``left`` [1] replicates of ``order``, which rises.
 
     Twin: ``Tensor.uniform_`` in float64: 53 bits of two words, of which the first is the higher."""
+    replicates = len(order)
+    at = N + 1 - np.int64(words[1] & np.uint64(0xFFFFFFFF))  # the place of the next word
+    begin = 0  # words of the blocks behind, from where this draw began
+    for part in range(parts):
+        for place in range(left[0]):
+            for c in range(per):
+                number = (part * replicates + order[place]) * per + c
+                bits = np.uint64(0)
+                for half in range(2):
+                    word = at + 2 * number + half - begin
+                    while word >= N:
+                        turned(words)
+                        begin += N
+                        word -= N
+                    bits = (bits << np.uint64(32)) | tempered(words[BEGIN + word])
+                out[number] = (bits & np.uint64(0x1FFFFFFFFFFFFF)) * (1.0 / 9007199254740992.0)
+    end = at + 2 * len(out) - begin
+    while end > N:
+        turned(words)
+        end -= N
+    words[1] = (words[1] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(N + 1 - end)
+    words[2] = np.uint64(end)
 
-    def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Array) -> None:
-        replicates = len(order)
-        at = N + 1 - np.int64(words[1] & np.uint64(0xFFFFFFFF))  # the place of the next word
-        begin = 0  # words of the blocks behind, from where this draw began
-        for part in range(parts):
-            for place in range(left[0]):
-                for c in range(per):
-                    number = (part * replicates + order[place]) * per + c
-                    bits = np.uint64(0)
-                    for half in range(2):
-                        word = at + 2 * number + half - begin
-                        while word >= N:
-                            turned(words)
-                            begin += N
-                            word -= N
-                        bits = (bits << np.uint64(32)) | tempered(words[BEGIN + word])
-                    out[number] = (bits & np.uint64(0x1FFFFFFFFFFFFF)) * (1.0 / 9007199254740992.0)
-        end = at + 2 * len(out) - begin
-        while end > N:
-            turned(words)
-            end -= N
-        words[1] = (words[1] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(N + 1 - end)
-        words[2] = np.uint64(end)
 
-    return loop(draw, (mixed, turned, tempered))
+parts = (mixed, turned, tempered, draw)
+
+
+@cache
+def drawing() -> Callable[..., Any]:
+    """``draw`` alone."""
+    return loop(draw, parts[:-1])
 
 
 class Stream:
@@ -80,12 +84,12 @@ class Stream:
 
     def __init__(self, generator: torch.Generator, sparse: bool):
         self.generator, self.state = generator, generator.get_state() if sparse else None
-        self.words = None if self.state is None else self.state.numpy().view(np.uint64)
+        self.words: Array = np.empty(0, np.uint64) if self.state is None else self.state.numpy().view(np.uint64)
 
     def fill(self, room: Tensor, parts: int, order: Array, left: Array) -> Array:
         """The next numbers: all of them, or as ``drawing``."""
         out: Array = room.numpy()
-        if self.words is None:
+        if self.state is None:
             room.uniform_(generator=self.generator)
         else:
             drawing()(self.words, parts, len(out) // (parts * len(order)), order, left, out)
