@@ -56,6 +56,7 @@ class CompiledTable:
 
     def __post_init__(self) -> None:
         environment, replicates = self.game.environment, self.game.replicates
+        assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         self.opponent = self.game.opponents()[0]
         self.parts = opponents.parts_drawn(self.opponent)
         self.whole, places = behind_each_other(self.tables)

@@ -20,7 +20,7 @@ BEGIN = 3  # where its words begin in what a generator tells of its state, 64 bi
 SIZE = 5056  # bytes of that state
 
 
-def mixed(this: int, then: int, far: int) -> int:
+def mixed(this: np.uint64, then: np.uint64, far: np.uint64) -> np.uint64:
     bits = (this & np.uint64(0x80000000)) | (then & np.uint64(0x7FFFFFFF))
     return far ^ (bits >> np.uint64(1)) ^ ((then & np.uint64(1)) * np.uint64(0x9908B0DF))
 
@@ -35,7 +35,7 @@ def turned(words: Array) -> None:
     words[last] = mixed(words[last], words[BEGIN], words[BEGIN + AHEAD - 1])
 
 
-def tempered(y: int) -> int:
+def tempered(y: np.uint64) -> np.uint64:
     y = y ^ (y >> np.uint64(11))
     y = y ^ ((y << np.uint64(7)) & np.uint64(0x9D2C5680))
     y = y ^ ((y << np.uint64(15)) & np.uint64(0xEFC60000))
