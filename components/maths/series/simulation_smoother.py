@@ -145,6 +145,17 @@ def simulated(
     return torch.stack(states, 1), eta
 
 
+def driven(layout: StateLayout, G: Tensor, noise: Tensor) -> Tensor:
+    """What states answer to their noise [C, n − 1, d] alone: D_1 = 0, D_{t+1} = G D_t + noise_t [C, n, d]."""
+    values = layout.rows.numbers(G)
+    state = torch.zeros_like(noise[:, 0])
+    states = [state]
+    for step in noise.unbind(1):
+        state = layout.rows.times(values, state) + step
+        states.append(state)
+    return torch.stack(states, 1)
+
+
 def _pattern(rows: Sparse) -> Tensor:
     d = len(rows.start) - 1
     there = torch.zeros(d, d, dtype=torch.bool)
