@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,11 @@ class Row:
 
 
 def one_too_many(sweep: Sweep) -> None:
-    """The prior's degrees of freedom of one scale are one more."""
+    """The prior's degrees of freedom of one scale are one more, in both of its draws."""
     sweep.shape[1] += 0.5
+    first, second, *rest = sweep.structure.scales
+    more = replace(second, df=second.df + 1, guess=second.guess * (second.df / (second.df + 1)) ** 0.5)
+    sweep.interweaving = replace(sweep.interweaving, scales=(first, more, *rest))
 
 
 def forwards(sweep: Sweep) -> None:

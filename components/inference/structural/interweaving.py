@@ -30,9 +30,9 @@ class Interweaving:
         self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """(σ [C, S], α [C, n, d]) of what columns leave of y [C, n], 0 where it is not seen, and weights w [C or 1, n]."""
-        shape, where, dtype = sigma.shape, generator.device, sigma.dtype
-        z = torch.randn(shape, generator=generator, device=where, dtype=dtype).to(sigma.device)
-        u = torch.rand(shape, generator=generator, device=where, dtype=dtype).to(sigma.device)
+        where, kind = generator.device, sigma.dtype
+        z = torch.randn(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
+        u = torch.rand(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
         answer = compiled.driven if loops.serve(sigma) else driven
         sigma = sigma.clone()
         for j, scale in enumerate(self.scales):
