@@ -69,7 +69,7 @@ def forwards(sweep: Sweep) -> None:
     """Each state is drawn given the one before and its own observation, not those that follow."""
 
     def states(place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
-        design, G = sweep.design, sweep.transition(place.phi)
+        design, G = sweep.design, sweep.structure.transition(place.phi)
         W = torch.zeros_like(place.sigma[:, :1]).expand(-1, sweep.d).clone()
         W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
         y = design.y - (design.X * place.beta.unsqueeze(1)).sum(2)

@@ -39,7 +39,5 @@ class DynamicRegressionBlock(Block):
             G=torch.eye(len(places)).to(like),
             mean=like.new_zeros(len(places)),
             sd=like.new_full((len(places),), self.initial_sd * facts.scale),
-            scales=tuple(
-                facts.noise(f"{name}_sd", self.guess, self.df, self.upper, (j,)) for j, name in enumerate(names)
-            ),
+            scales=facts.noises((f"{name}_sd" for name in names), self.guess, self.df, self.upper),
         )

@@ -6,9 +6,9 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.blocks.selection import inclusion, slab_precision
+from components.blocks.selection import selected
 from components.contracts.roles import Block, Probability
-from components.contracts.structural import Covariates, Facts, Regressors, Terms
+from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
 
 
@@ -39,11 +39,4 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        regressors = Regressors(
-            names=tuple(names),
-            columns=before,
-            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
-            precision=slab_precision(facts, names, before(facts.seen), self.information, self.shrinkage),
-            lag=0,
-        )
-        return Terms.without_states("koyck", regressors, facts.like)
+        return Terms.without_states("koyck", selected(self, facts, names, before, lag=0), facts.like)

@@ -7,9 +7,9 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.blocks.rows import constant
-from components.blocks.selection import inclusion, slab_precision
+from components.blocks.selection import selected
 from components.contracts.roles import Block, Probability
-from components.contracts.structural import Covariates, Dynamics, Facts, Regressors, Terms
+from components.contracts.structural import Covariates, Dynamics, Facts, Terms
 from components.registry import register
 
 
@@ -43,13 +43,6 @@ class NerloveArrowBlock(Block):
             assert beside.u is not None
             return beside.u[:, places]  # [n, c]
 
-        regressors = Regressors(
-            names=tuple(names),
-            columns=flows,
-            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
-            precision=slab_precision(facts, names, flows(facts.seen), self.information, self.shrinkage),
-            fades=(0, 0),
-        )
         one = torch.ones(1).to(like)
         stays = Dynamics(
             names=("goodwill_kept",),
@@ -69,5 +62,5 @@ class NerloveArrowBlock(Block):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=regressors,
+            regressors=selected(self, facts, names, flows, fades=(0, 0)),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import NonNegativeFloat, PositiveFloat
 
 from components.blocks.rows import standardised
-from components.blocks.selection import inclusion, slab_precision
+from components.blocks.selection import selected
 from components.contracts.roles import Block, Probability
-from components.contracts.structural import Facts, Regressors, Terms
+from components.contracts.structural import Facts, Terms
 from components.registry import register
 
 
@@ -35,11 +35,5 @@ class RegressionBlock(Block):
     def terms(self, facts: Facts) -> Terms:
         places = facts.named("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
-        columns, like = standardised(facts, places, self.standardise), facts.like
-        regressors = Regressors(
-            names=tuple(names),
-            columns=columns,
-            inclusion=inclusion(facts, names, self.inclusion, self.expected_size),
-            precision=slab_precision(facts, names, columns(facts.seen), self.information, self.shrinkage),
-        )
-        return Terms.without_states("regression", regressors, like)
+        regressors = selected(self, facts, names, standardised(facts, places, self.standardise))
+        return Terms.without_states("regression", regressors, facts.like)

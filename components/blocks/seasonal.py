@@ -11,7 +11,6 @@ from components.blocks.rows import constant
 from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.trouble import Misfit
 
 
 @register("block", "seasonal")
@@ -31,9 +30,8 @@ class SeasonalBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        p, like, times = self.period, facts.like, len(facts.like)
-        if p > times:
-            raise Misfit(f"{facts.where}.period={p}: longer than the {times} times that are seen; shorten it")
+        p, like = self.period, facts.like
+        facts.check_period(p)
         G = torch.diag(like.new_ones(p - 2), -1)
         G[0] = -1.0
         return Terms(

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from components.contracts.structural import Facts
+from components.contracts.structural import Covariates, Facts, Regressors
 from components.trouble import Misfit
+
+
+class Selecting(Protocol):
+    """Keys of a block whose columns are in or out."""
+
+    @property
+    def inclusion(self) -> dict[str, float]: ...
+
+    @property
+    def expected_size(self) -> float | None: ...
+
+    @property
+    def information(self) -> float: ...
+
+    @property
+    def shrinkage(self) -> float: ...
+
+
+def selected(
+    block: Selecting,
+    facts: Facts,
+    names: list[str],
+    columns: Callable[[Covariates], Tensor],
+    fades: tuple[int, int] | None = None,
+    lag: int | None = None,
+) -> Regressors:
+    """Columns of a block, with the spike and slab that its keys describe.
+
+    Raises:
+        Misfit: as ``inclusion`` and ``slab_precision`` do."""
+    return Regressors(
+        names=tuple(names),
+        columns=columns,
+        inclusion=inclusion(facts, names, block.inclusion, block.expected_size),
+        precision=slab_precision(facts, names, columns(facts.seen), block.information, block.shrinkage),
+        fades=fades,
+        lag=lag,
+    )
 
 
 def inclusion(facts: Facts, names: list[str], given: Mapping[str, float], expected_size: float | None) -> Tensor:

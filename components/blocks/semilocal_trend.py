@@ -45,9 +45,6 @@ class SemilocalTrendBlock(Block):
             G=like.new_tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
             mean=like.new_tensor([facts.centre, 0.0, 0.0]),
             sd=facts.scale * like.new_tensor([self.initial_sd, self.initial_slope_sd, self.mean_slope_sd]),
-            scales=tuple(
-                facts.noise(name, self.guess, self.df, self.upper, (j,))
-                for j, name in enumerate(("level_sd", "slope_sd"))
-            ),
+            scales=facts.noises(("level_sd", "slope_sd"), self.guess, self.df, self.upper),
             transitions=(back,),
         )

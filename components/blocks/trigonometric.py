@@ -35,9 +35,8 @@ class TrigonometricBlock(Block):
     initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
-        p, like, times = self.period, facts.like, len(facts.like)
-        if p > times:
-            raise Misfit(f"{facts.where}.period={p:g}: longer than the {times} times that are seen; shorten it")
+        p, like = self.period, facts.like
+        facts.check_period(p)
         if 2 * self.harmonics > p:
             raise Misfit(f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most")
         waves = [2 * math.pi * j / p for j in range(1, self.harmonics + 1)]

@@ -7,7 +7,7 @@ A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,6 +46,15 @@ class Facts:
         """A standard deviation with a prior in units of y's, or of so much of it."""
         unit = unit * self.scale
         return Scale(name, guess * unit, df, math.inf if upper is None else upper * unit, states)
+
+    def noises(self, names: Iterable[str], guess: float, df: float, upper: float | None) -> tuple[Scale, ...]:
+        """One standard deviation for each state in turn, with one prior."""
+        return tuple(self.noise(name, guess, df, upper, (j,)) for j, name in enumerate(names))
+
+    def check_period(self, period: float) -> None:
+        """Raises Misfit where a season is longer than what is seen."""
+        if period > (times := len(self.like)):
+            raise Misfit(f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it")
 
     def named(self, key: str, wanted: list[str] | None, names: list[str], what: str) -> list[int]:
         """Places of the columns that a key of the block names; None: of all.
@@ -134,6 +143,10 @@ class Errors:
     shape: float
     rate: float
 
+    @property
+    def draws_nu(self) -> bool:
+        return self.student and self.nu is None
+
 
 @dataclass(frozen=True)
 class Structure:
@@ -156,6 +169,14 @@ class Structure:
     state_block: Tensor  # [d] whose states
     column_block: Tensor  # [p] and whose columns they are
     names: tuple[str, ...]  # of the P parameters, in the order of θ
+
+    def transition(self, phi: Tensor) -> Tensor:
+        """G [C, d, d] with the coefficients φ [C, Q]."""
+        G, q = self.G.expand(len(phi), -1, -1).clone(), 0
+        for moves in self.transitions:
+            G[:, moves.row] += phi[:, q : q + moves.count] @ moves.terms
+            q += moves.count
+        return G
 
     @property
     def beta(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -62,6 +62,8 @@ class Forecasting(Sequence):
     origin: Origin = "end"
     intervention: bool = False  # the future is what came of one: forecasts say what would have been
     budget: Budget | None = None  # of the inputs, to be planned
+    # The last plan, and whose it is: scores, figures and tables of one evaluation ask for the same.
+    _planned: tuple[AffineInInputs, PlannedBudget] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,9 +162,11 @@ class Forecasting(Sequence):
         """What the budget is best spent on.  None: nothing is to be planned, or the posterior does not know what inputs do."""
         if self.budget is None or self.budget.total is None or not isinstance(posterior, AffineInInputs):
             return None
-        said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
-        known = self.system if isinstance(self.system, KnownResponse) else None
-        return planned_of(self.budget, self.series, self.input_names, said, known)
+        if self._planned is None or self._planned[0] is not posterior:
+            said = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
+            known = self.system if isinstance(self.system, KnownResponse) else None
+            self._planned = posterior, planned_of(self.budget, self.series, self.input_names, said, known)
+        return self._planned[1]
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}

@@ -75,6 +75,16 @@ class Standing:
         """Share of her moves, and of each opponent's, that was action 0 [1 + M, R, t]; as above."""
         return self._of_each(self.firsts)
 
+    def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:
+        """An episode has ended: where the next begins, rows of the traces; her reward, the mean of theirs, and welfare [R]."""
+        self.s = s
+        self.rewards.append(total[0])
+        self.beside.append(total[1:])
+        self.firsts.append(firsts)
+        self.episodes += 1
+        his = total[1] if len(total) == 3 else total[1:-1].mean(0)
+        return {"reward": total[0], "reward_opponents": his, "social_utility": total[-1]}
+
     def _of_each(self, trace: Trace) -> Tensor:
         environment = self.game.environment
         if not len(trace):
@@ -124,12 +134,8 @@ class Episode:
                     break
         assert total is not None
         assert firsts is not None
-        standing.s = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
-        standing.rewards.append(total[0])
-        standing.beside.append(total[1:])
-        standing.firsts.append(firsts / moves)
-        standing.episodes += 1
-        return {"reward": total[0], "reward_opponents": total[1:-1].mean(0), "social_utility": total[-1]}
+        after = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
+        return standing.close(after, total, firsts / moves)
 
 
 Drawing = Callable[["Game", Played], "dict[str, Figure]"]

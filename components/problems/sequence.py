@@ -27,6 +27,7 @@ from components.contracts.streams import Beside, Rng
 from components.figures.sequences.effective_size import effective_size
 from components.metrics import filtering
 from components.problems.scoring import PredictionScore
+from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,6 +120,14 @@ class Sequence:
         beside = Beside(rng, ANOTHER)
         fresh = replace(self, observations=self.redraw(beside.data), clean=None, attacker=None)
         return fresh.attacked(self.attacker, beside) if isinstance(self.attacker, Contamination) else fresh
+
+    def check_single(self, model: str) -> None:
+        """Raises Misfit for a model of one series of one number where there are several."""
+        replicates, _, numbers = self.observations.shape
+        if replicates > 1 or numbers != 1:
+            raise Misfit(
+                f"model={model}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
+            )
 
     @property
     def missing(self) -> Tensor:

@@ -13,11 +13,11 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.forecasts.monthly_record import first_months
 from components.datasets.stand_in import FileOrSimulation
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
 
 FILE = "timeseries/co2_mauna_loa.csv"
 MONTHS = 637  # of the record: January 1965 to January 2018
@@ -57,15 +57,10 @@ class CO2(FileOrSimulation[Forecasting]):
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
         record = simulated() if path is None else torch.from_numpy(np.loadtxt(path))
-        n = self.n_train + self.n_ahead
-        if n > len(record):
-            raise Misfit(
-                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} that is {n} months, the record has "
-                f"{len(record)}"
-            )
+        months = first_months(record, self.n_train, self.n_ahead)
         about = {"train": record[: self.n_train], "record": record, "none": torch.tensor([0.0])}[self.standardise]
         scale = 1.0 if self.standardise == "none" else float(about.std(correction=0))
-        y = (record[:n] - about.mean()) / scale
+        y = (months - about.mean()) / scale
         whole = Sequence(
             name=name,
             states=None,

@@ -18,6 +18,19 @@ from components.problems.sequence import Sequence
 from components.trouble import Misfit
 
 
+def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
+    """Of a record [T] the months that are seen, and those that are to be forecast.
+
+    Raises:
+        Misfit: there are not so many."""
+    n = n_train + n_ahead
+    if n > len(record):
+        raise Misfit(
+            f"dataset.n_train={n_train}: with dataset.n_ahead={n_ahead} that is {n} months, the record has {len(record)}"
+        )
+    return record[:n]
+
+
 class MonthlyRecord(FileOrSimulation[Forecasting]):
     """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds its file and reads it."""
 
@@ -46,13 +59,8 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         name, path = self.identity(setting.data_dir, setting.offline), self.located(setting)
         record = self.imitated() if path is None else self.read(path)
-        n = self.n_train + self.n_ahead
-        if n > len(record):
-            raise Misfit(
-                f"dataset.n_train={self.n_train}: with dataset.n_ahead={self.n_ahead} that is {n} months, the record has "
-                f"{len(record)}"
-            )
-        y = record[:n].log() if self.log else record[:n]
+        y = first_months(record, self.n_train, self.n_ahead)
+        y = y.log() if self.log else y
         months = range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
         whole = Sequence(
             name=name,
@@ -60,7 +68,7 @@ class MonthlyRecord(FileOrSimulation[Forecasting]):
             observations=torch.as_tensor(y).view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=None,
             state_names=[self.state_name],
-            dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[:n]),
+            dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[: len(y)]),
             about={"unit": f"log {self.unit}" if self.log else self.unit},
         )
         return split(whole, self.n_ahead, self.origin)

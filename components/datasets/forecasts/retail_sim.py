@@ -96,6 +96,7 @@ class RetailSim(Dataset[Forecasting]):
         signal = goodwill + level + X @ beta
         y = signal + self.observation_sd * self._errors(generator)
         lost = self._lost(generator)
+        responses = {name: self.q.get(name, 0.0) for name in self.channels}
         shown = [list(CHANNELS).index(name) for name in self.channels]
 
         def placed(value: Tensor) -> Tensor:
@@ -113,9 +114,8 @@ class RetailSim(Dataset[Forecasting]):
                     "goodwill_sd": self.goodwill_sd,
                     "goodwill_kept": 1 - self.decay,
                 }
-                | {name: self.q.get(name, 0.0) for name in self.channels},
-                dict(zip(REGRESSORS, beta.tolist(), strict=True))
-                | {name: self.q.get(name, 0.0) for name in self.channels},
+                | responses,
+                dict(zip(REGRESSORS, beta.tolist(), strict=True)) | responses,
                 q[shown],
                 self.decay,
             ),

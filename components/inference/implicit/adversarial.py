@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.inference.implicit.contrast import Contrast, contrast, discrimination, kl
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term
+from components.inference.variational.ascent import climb_term, risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
@@ -96,8 +96,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
             ratio = held(state.discriminator)(found.standardised).mean()
         fit = batch.scale * self.data_term(log_likelihood).sum()
         divergence = kl(found, state.q.network.prior_std, ratio)
-        beta = min(1.0, state.t / self.warmup) if self.warmup else 1.0
-        objective = fit - beta * divergence + state.q.network.hyperprior()
+        objective = fit - risen(state.t, self.warmup) * divergence + state.q.network.hyperprior()
         return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found
 
     def step(self, state: AdversarialState, batch: Batch, rng: Rng) -> tuple[AdversarialState, Info]:

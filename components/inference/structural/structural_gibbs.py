@@ -128,5 +128,4 @@ def started(structure: Structure, sweeps: Sweep, chains: int, generator: torch.G
 def theta_of(structure: Structure, place: Place) -> Tensor:
     """θ [C, P] in the order of its names."""
     theta = [place.sigma, place.phi, place.beta]
-    drawn = structure.errors.student and structure.errors.nu is None
-    return torch.cat([*theta, place.nu.unsqueeze(1)] if drawn else theta, 1)
+    return torch.cat([*theta, place.nu.unsqueeze(1)] if structure.errors.draws_nu else theta, 1)

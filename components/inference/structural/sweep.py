@@ -161,19 +161,11 @@ class Sweep:
         X = stocks(self.design.X, self.structure.fades, place.phi)
         left = torch.where(self.design.seen, self.design.y - (X @ place.beta.unsqueeze(2)).squeeze(2), 0.0)
         weights = self._weights(place) / place.sigma[:, :1].square()
-        known = (self.transition(place.phi), left, weights, place.sigma, alpha)
+        known = (self.structure.transition(place.phi), left, weights, place.sigma, alpha)
         sigma, alpha = self.interweaving.draw(*known, generator)
         return replace(place, sigma=sigma), alpha
 
     # ---- the parts -------------------------------------------------------------------------------------------------
-    def transition(self, phi: Tensor) -> Tensor:
-        """G [C, d, d]."""
-        G, q = self.structure.G.expand(len(phi), -1, -1).clone(), 0
-        for moves in self.structure.transitions:
-            G[:, moves.row] += phi[:, q : q + moves.count] @ moves.terms
-            q += moves.count
-        return G
-
     def _states(self, place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         X = stocks(self.design.X, self.structure.fades, place.phi)
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
@@ -182,7 +174,7 @@ class Sweep:
             noise = noise / root(place.precisions)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
         draw = compiled_states.simulated if quick else tensor_states.simulated
-        return draw(self.layout, y, self.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
+        return draw(self.layout, y, self.structure.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
 
     def _weights(self, place: Place) -> Tensor:
         """λ [C, n] or [1, n], 0 at times that are not seen."""

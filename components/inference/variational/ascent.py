@@ -50,6 +50,11 @@ def climb(parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: f
     return norm
 
 
+def risen(t: int, steps: int) -> float:
+    """A weight that rises from 0 to 1 in so many steps: min(1, t/steps), 1 where there are none."""
+    return min(1.0, t / steps) if steps else 1.0
+
+
 def climb_term(optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch) -> Info:
     """One step of what the optimizer moves up the term of a name [], divided by the number of rows: all terms."""
     optimizer.zero_grad()

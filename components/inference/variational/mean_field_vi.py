@@ -18,7 +18,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term
+from components.inference.variational.ascent import climb_term, risen
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
@@ -159,8 +159,8 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
         terms = self.elbo(state.q, batch, rng.noise)
-        if state.t < self.warmup:
-            waived = (1 - state.t / self.warmup) * self.kl_scale * terms["kl"]
+        if (beta := risen(state.t, self.warmup)) < 1:
+            waived = (1 - beta) * self.kl_scale * terms["kl"]
             info = climb_term(state.optimizer, terms | {"objective": terms["elbo"] + waived}, "objective", batch)
         else:
             info = climb_term(state.optimizer, terms, "elbo", batch)

@@ -142,11 +142,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
 
     def build(self, problem: Sequence, rng: Rng) -> DynamicLinear:
         y = problem.observations
-        if len(y) > 1 or y.shape[2] != 1:
-            raise Misfit(
-                f"model={self.name}: takes one series of one number at a time, dataset={problem.name} holds {len(y)} of "
-                f"{y.shape[2]}"
-            )
+        problem.check_single(self.name)
         if isinstance(problem.system, CategoricalSeries):
             raise Misfit(f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm")
         noises = dict.fromkeys(NOISES[self.trend], 1)

@@ -44,7 +44,7 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     column_names = tuple(name for columns in regressors for name in columns.names)
     moving = [name for moves in dynamics for name in moves.names]
     names = [scale.name for scale in scales] + moving + list(column_names)
-    names += ["nu"] if errors.student and errors.nu is None else []
+    names += ["nu"] if errors.draws_nu else []
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise Misfit(f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out")
     return Structure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
@@ -31,8 +32,7 @@ class SumOfBlocks:
     def __init__(
         self, blocks: list[Block], facts: Facts, observation: tuple[float, float, float | None], errors: Errors
     ):
-        places = [Facts(**(vars(facts) | {"where": f"{facts.where}.{b}"})) for b in range(len(blocks))]
-        self.terms = [block.terms(place) for block, place in zip(blocks, places, strict=True)]
+        self.terms = [block.terms(replace(facts, where=f"{facts.where}.{b}")) for b, block in enumerate(blocks)]
         columns = any(terms.regressors is not None for terms in self.terms)
         r2, df, upper = observation
         noise = facts.noise("observation_sd", math.sqrt(1 - r2) if columns else 1.0, df, upper, ())
@@ -70,21 +70,10 @@ class SumOfBlocks:
             out[j, list(scale.states)] = 1.0
         return out
 
-    @cached_property
-    def _moves(self) -> Tensor:
-        """[Q, d, d] what each φ adds to G."""
-        d = len(self.structure.G)
-        out = []
-        for dynamics in self.structure.transitions:
-            for terms in dynamics.terms:
-                one = terms.new_zeros(d, d)
-                one[dynamics.row] = terms
-                out.append(one)
-        return torch.stack(out) if out else self.structure.G.new_zeros(0, d, d)
-
     def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """σ [C, S], φ [C, Q] and β [C, p]."""
-        S, Q, p = len(self.structure.scales), len(self._moves), len(self.structure.column_names)
+        S, p = len(self.structure.scales), len(self.structure.column_names)
+        Q = sum(moves.count for moves in self.structure.transitions)
         sigma, phi, beta, _ = theta.tensor_split([S, S + Q, S + Q + p], 1)
         return sigma, phi, beta
 
@@ -95,8 +84,7 @@ class SumOfBlocks:
 
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem:
         sigma, phi, beta = self.split(theta)
-        G = self.structure.G + torch.einsum("cq,qij->cij", phi, self._moves)
-        W = sigma.square() @ self._spread
+        G, W = self.structure.transition(phi), sigma.square() @ self._spread
         offset = (self.columns(theta, design) @ beta.unsqueeze(2)).squeeze(2)
         noise = sigma[:, :1].square().expand(-1, len(design.y))
         return TimeVaryingSystem(design.F, G, W, self.structure.mean, self.structure.sd, offset, noise)
@@ -150,12 +138,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     nu_rate: PositiveFloat
 
     def build(self, problem: Sequence, rng: Rng) -> SumOfBlocks:
-        y = problem.observations
-        if len(y) > 1 or y.shape[2] != 1:
-            raise Misfit(
-                f"model={self.name}: takes one series of one number at a time, dataset={problem.name} holds {len(y)} of "
-                f"{y.shape[2]}"
-            )
+        problem.check_single(self.name)
         seen = beside_of(problem.series, 0)
         there = seen.y[~seen.y.isnan()]
         if len(there) < 2 or bool((there == there[0]).all()):

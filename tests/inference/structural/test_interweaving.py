@@ -30,7 +30,9 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
     for _ in range(80):
         drawn = sweeps.numbers(1, C, rng.noise)
         alpha, _ = sweeps._states(place, drawn, loops.serve(start))
-        sigma, _ = sweeps.interweaving.draw(sweeps.transition(place.phi), left, weights, place.sigma, alpha, rng.noise)
+        sigma, _ = sweeps.interweaving.draw(
+            sweeps.structure.transition(place.phi), left, weights, place.sigma, alpha, rng.noise
+        )
         place = replace(place, sigma=sigma)
     scale = built.structure.scales[1]
     grid = np.linspace(1e-3, scale.upper, 300)

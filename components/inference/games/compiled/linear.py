@@ -150,11 +150,5 @@ class CompiledMarks:
             he.learn(places, after, b, a, gains[1], gains[0], last)
             she.learn(places, after, a, b, gains[0], gains[1], last)
             places, after = after, places
-        earned = torch.from_numpy(total)
-        standing.s = environment.reset(len(s), rng.batches)
-        standing.rewards.append(earned[0])
-        standing.beside.append(earned[1:])
-        standing.firsts.append(torch.from_numpy(tally / self.dtype(horizon)))
-        standing.episodes += 1
-        hers_all, his_all, welfare = earned.clone()
-        return {"reward": hers_all, "reward_opponents": his_all, "social_utility": welfare}
+        after_it = environment.reset(len(s), rng.batches)
+        return standing.close(after_it, torch.from_numpy(total), torch.from_numpy(tally / self.dtype(horizon)))

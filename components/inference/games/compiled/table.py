@@ -153,10 +153,5 @@ class CompiledTable:
         """The twin of the end of ``Episode.play``."""
         environment, tally = self.game.environment, self.tally
         ended = torch.from_numpy(self.s.copy()) if environment.continuing else None
-        standing.s = environment.reset(self.game.replicates, rng.batches) if ended is None else ended
-        hers, his, welfare = total.unbind(0)
-        standing.rewards.append(hers)
-        standing.beside.append(total[1:])
-        standing.firsts.append(torch.from_numpy(tally[:2] / tally[2]))
-        standing.episodes += 1
-        return {"reward": hers, "reward_opponents": his, "social_utility": welfare}
+        after = environment.reset(self.game.replicates, rng.batches) if ended is None else ended
+        return standing.close(after, total, torch.from_numpy(tally[:2] / tally[2]))
