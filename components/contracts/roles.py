@@ -116,7 +116,7 @@ class Component(BaseModel):
 
 class Dataset(Component, Generic[P]):
     kind: ClassVar[Kind]
-    target: ClassVar[Target | None] = None
+    target: ClassVar[Target | None] = None  # of a supervised problem; None there: its keys say
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
@@ -131,6 +131,10 @@ class Dataset(Component, Generic[P]):
     def holds(self) -> Values | None:
         """What the rows of an unlabelled problem hold, as this data set is configured."""
         return self.values
+
+    def labelled(self) -> Target | None:
+        """What the labels of a supervised problem are, as this data set is configured."""
+        return self.target
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
         """Capabilities that the model must offer to be scored as keys of this data set say: capability -> how these are set,
@@ -183,6 +187,10 @@ class Inference(Component, Generic[M, P, B, S]):
     def made(self) -> frozenset[str]:
         """``makes`` of this method as it is configured."""
         return self.makes
+
+    def labelled(self) -> Target | None:
+        """What the labels of a supervised problem are, as this data set is configured."""
+        return self.target
 
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""

@@ -99,7 +99,7 @@ def build(resolved: Resolved) -> Job:
                 f"({dataset.kind}) has none; leave it out"
             )
         data = f"{data}-validation"
-    if settings.keep_predictions and (dataset.kind != "supervised" or dataset.target != "real"):
+    if settings.keep_predictions and (dataset.kind != "supervised" or dataset.labelled() != "real"):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
         )

@@ -52,7 +52,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     Raises:
         ConfigError: naming the pair.
     """
-    kind, target = dataset.kind, dataset.target
+    kind, target = dataset.kind, dataset.labelled()
     if kind not in model.kinds:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds))
         raise ConfigError(
@@ -155,7 +155,7 @@ def _models_with(needed: frozenset[str], dataset: Dataset) -> list[str]:
     found = []
     for name in registry.names("model"):
         model: type[Model] = registry.get("model", name)
-        if dataset.kind not in model.kinds or (model.targets is not None and dataset.target not in model.targets):
+        if dataset.kind not in model.kinds or (model.targets is not None and dataset.labelled() not in model.targets):
             continue
         if needed <= model.offers | model.offers_where.keys():
             settings = sorted({model.offers_where[c] for c in needed - model.offers})
@@ -222,7 +222,7 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     Raises:
         ConfigError: naming the key, and attackers that would work.
     """
-    kind, target, chosen = dataset.kind, dataset.target, f"{where}={attacker.name}"
+    kind, target, chosen = dataset.kind, dataset.labelled(), f"{where}={attacker.name}"
     if kind not in attacker.kinds:
         raise _wrong_kind(chosen, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:

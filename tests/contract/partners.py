@@ -67,6 +67,11 @@ SMALL: dict[str, dict[str, list[str]]] = {
             "columns=[pm25]",
             "truth=[network]",
         ],
+        "csv": [
+            f"path={Path(__file__).parent.parent / 'fixtures' / 'table.csv'}",
+            "targets=[height,weight]",
+            "inputs=[age,city,owner]",
+        ],
         "logistic_synthetic": ["n_train=20", "n_test=10", "n_inputs=3"],
         "london_air": ["hours=24", "simulated=true"],
         "matern_sde": ["n_steps=12"],

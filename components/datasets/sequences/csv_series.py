@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,19 +12,20 @@ from pydantic import Field, NonNegativeInt
 from torch import Tensor
 
 from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.own_file import OwnFile
 from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.figures.sequences.signal import signal
 from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import DamagedFile, DataUnavailable, Misfit
+from components.trouble import DamagedFile, Misfit
 
 
 @register("dataset", "csv_series")
-class CsvSeries(Dataset[Sequence]):
+class CsvSeries(OwnFile[Sequence]):
     """Series from the columns of a CSV file whose first line names them, a time a line.
 
     y_t holds the ``columns`` at time t, NaN where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
@@ -48,7 +48,6 @@ class CsvSeries(Dataset[Sequence]):
         "intervention": False, "budget": None
     }  # fmt: skip
 
-    path: str | None
     columns: Annotated[list[str], Field(min_length=1)]
     truth: list[str] | None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
@@ -64,25 +63,8 @@ class CsvSeries(Dataset[Sequence]):
     skip: NonNegativeInt
     n_steps: Annotated[int, Field(ge=1)] | None
 
-    def _file(self, data_dir: Path) -> Path:
-        """Raises DataUnavailable."""
-        if self.path is None:
-            raise DataUnavailable("dataset.path: not given; name a CSV file, whole or inside data_dir")
-        found = next((p for p in (Path(data_dir) / self.path, Path(self.path)) if p.is_file()), None)
-        if found is None:
-            raise DataUnavailable(f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}")
-        return found
-
-    def identity(self, data_dir: Path, offline: bool) -> str:
-        """Its own name, the file's and the beginning of its checksum.
-
-        Raises:
-            DataUnavailable: there is no such file."""
-        file = self._file(data_dir)
-        return f"{self.name}-{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        file = self._file(setting.data_dir)
+        file = self.file(setting.data_dir)
         header, rows = self._read(file)
         times = self._calendar(file, header, rows)
         n_ahead = self.n_ahead

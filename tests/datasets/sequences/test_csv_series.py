@@ -109,7 +109,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, content, keys, error, said)
 def test_no_file():
     with pytest.raises(DataUnavailable, match=r"dataset.path=gone.csv: no such file"):
         load("csv_series", path="gone.csv")
-    with pytest.raises(DataUnavailable, match=r"dataset.path: not given; name a CSV file"):
+    with pytest.raises(DataUnavailable, match=r"dataset.path: not given; name a file"):
         load("csv_series")
 
 

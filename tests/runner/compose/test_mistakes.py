@@ -195,7 +195,7 @@ MISTAKES = [
       "model.m0=[0.0]", "model.P0=[[1.0]]", "tracking=false"], "model.H: has 2 rows, dataset=lgssm "
      "observes 1 numbers at a time"),
     (["dataset=csv_series", "model=matern_sde", "inference=kalman"],
-     "dataset.path: not given; name a CSV file, whole or inside data_dir"),
+     "dataset.path: not given; name a file, whole or inside data_dir"),
     # scores by name
     ([GAME, "objective=rewrad"], "objective=rewrad: no such score of this run, did you mean reward?"),
     ([MOG, "objective=nlpp"], "objective=nlpp: no such score of this run; there are: acceptance, divergences, "),

@@ -1,0 +1,186 @@
+"""A table of one's own: rows of a CSV or Parquet file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.own_file import OwnFile
+from components.datasets.tables.columns import Table, class_labels, encode, read_table, real_labels
+from components.datasets.tables.raw_units import standardised_inputs
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.predictions import predictions
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+Rows = NDArray[np.int64]
+
+
+@dataclass
+class OwnTable(Supervised):
+    """A table that says what its columns were taken for."""
+
+    about: dict[str, str] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | self.about
+
+
+@register("dataset", "csv")
+class Csv(OwnFile[Supervised]):
+    """A table of one's own: rows of a CSV file whose first line names the columns, or of a Parquet file.
+
+    Every column of ``targets`` is a task, and a missing cell a label that was not observed; or ``task`` names the column that
+    says of which task a row's one label is.  ``labels`` says what they are, for models are chosen by it: real, binary or
+    classes.  Columns of inputs hold numbers, true or false, or texts (an input for each of at most 30); what each was taken for
+    is shown.  Rows are put aside for the test by the column ``split`` (cells train and test), by the column ``fold`` (replicate
+    r is tested on the r-th fold), or by chance.  Inputs and real labels are standardised by the training rows, as those of the
+    built-in sets; scores are in standardised units.  x [N, D], y [N, T].
+
+    Raises DataUnavailable (no such file), DamagedFile (no table), Misfit (a column that is not there, a cell that cannot be
+    used, classes that do not fit ``labels``, a split that leaves nothing, more replicates than folds).
+
+    Source: Shafranovich (2005), RFC 4180."""
+
+    kind: ClassVar[Kind] = "supervised"
+
+    labels: Target
+    targets: Annotated[list[str], Field(min_length=1)]
+    task: str | None
+    inputs: list[str] | None
+    split: str | None
+    fold: str | None
+    test_share: Annotated[float, Field(gt=0, lt=1)]
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)]
+    missing: list[str]
+    batch_size: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Csv:
+        if self.split is not None and self.fold is not None:
+            raise ValueError("split, fold: both say which rows are for the test; leave one out")
+        if self.task is not None and len(self.targets) > 1:
+            raise ValueError("task: with a column of tasks there is one column of labels; name one in dataset.targets")
+        return self
+
+    def labelled(self) -> Target | None:
+        return self.labels
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        table = read_table(self.file(setting.data_dir), self.delimiter, self.missing)
+        for key, name in (
+            *(("targets", name) for name in self.targets),
+            ("task", self.task),
+            ("split", self.split),
+            ("fold", self.fold),
+        ):
+            if name is not None:
+                table.column(name, key)  # first: a misspelt one would be taken for an input
+        used = {*self.targets, *(name for name in (self.task, self.split, self.fold) if name is not None)}
+        names = [name for name in table.names if name not in used] if self.inputs is None else self.inputs
+        if both := [name for name in names if name in used]:
+            raise Misfit(f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out")
+        if not names:
+            raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
+        encoded = [encode(table, name) for name in names]
+        kept, scored, how = self._rows(table, rng)
+        x = standardised_inputs(torch.from_numpy(np.concatenate([e.values for e in encoded], 1)), kept)
+        y, mask, tasks, more = self._labels(table, kept)
+
+        def batch(rows: Rows) -> Batch:
+            labels = y[rows].to(setting.device, setting.dtype) if self.labels == "real" else y[rows].to(setting.device)
+            return Batch(x[rows].to(setting.device, setting.dtype), labels, mask[rows].to(setting.device), 1.0)
+
+        real = self.labels == "real"
+        placed = {k: v.to(setting.device, setting.dtype) for k, v in more.items() if isinstance(v, Tensor)}
+        return OwnTable(
+            name=self.identity(setting.data_dir, setting.offline),
+            target=self.labels,
+            train=batch(kept),
+            test=batch(scored),
+            batch_size=self.batch_size,
+            n_classes=1 if real else len(more["classes"]),
+            task_names=tasks,
+            figures=[predictions, calibration] if real else [calibration],
+            evaluation_chunk=100,
+            about={
+                "columns": "; ".join(f"{n}: {e.taken_for}" for n, e in zip(names, encoded, strict=True)),
+                "test rows": f"{len(scored):,} ({how})",
+            }
+            | ({} if real else {"classes": ", ".join(more["classes"])}),
+            **placed,
+        )
+
+    def _rows(self, table: Table, rng: Rng) -> tuple[Rows, Rows, str]:
+        """Rows to train on and to test on, and how they were told apart.
+
+        Raises Misfit."""
+        n = table.n_rows
+        if self.split is not None:
+            cells = [None if cell is None else cell.lower() for cell in table.column(self.split, "split")]
+            if other := [row for row, cell in enumerate(cells) if cell not in ("train", "test")]:
+                raise Misfit(f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test")
+            tested, how = np.array([cell == "test" for cell in cells]), f"those of {self.split}"
+        elif self.fold is not None:
+            folds = table.column(self.fold, "fold")
+            if None in folds:
+                raise Misfit(f"{table.where(folds.index(None))}: {self.fold} is missing; give every row a fold")
+            values = sorted({str(fold) for fold in folds}, key=lambda text: (len(text), text))
+            if rng.replicate >= len(values):
+                raise Misfit(f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that")
+            tested, how = (
+                np.array([fold == values[rng.replicate] for fold in folds]),
+                f"{self.fold} {values[rng.replicate]}",
+            )
+        else:
+            order = torch.randperm(n, generator=rng.data).numpy()
+            tested = np.zeros(n, dtype=bool)
+            tested[order[: min(max(1, round(self.test_share * n)), n - 1)]] = True
+            how = "drawn from the seed"
+        kept, scored = np.flatnonzero(~tested), np.flatnonzero(tested)
+        if len(kept) < 2 or len(scored) == 0:
+            raise Misfit(f"{table.file}: {len(kept)} rows to learn from and {len(scored)} to test on; at least 2 and 1")
+        return kept, scored, how
+
+    def _labels(self, table: Table, kept: Rows) -> tuple[Tensor, Tensor, list[str], dict[str, Any]]:
+        """y [N, T], which of them are there, the names of the tasks, and mean and sd of real labels or the classes.
+
+        Raises Misfit."""
+        more: dict[str, Any] = {}
+        if self.labels == "real":
+            values = np.stack([real_labels(table, name) for name in self.targets], 1)
+            seen = ~np.isnan(values)
+        else:
+            numbers, more["classes"] = class_labels(table, self.targets, self.labels == "binary")
+            values, seen = numbers, numbers >= 0
+        tasks = list(self.targets)
+        if self.task is not None:
+            of = table.column(self.task, "task")
+            if None in of:
+                raise Misfit(f"{table.where(of.index(None))}: {self.task} is missing; say whose label it is")
+            tasks = sorted({str(task) for task in of})
+            member = np.array([[task == name for name in tasks] for task in of])
+            values, seen = np.repeat(values, len(tasks), 1), seen & member
+        for t, task in enumerate(tasks):
+            if seen[kept, t].sum() < 2:
+                raise Misfit(f"dataset.targets: task {task} has {seen[kept, t].sum()} labels to learn from; at least 2")
+        if self.labels == "real":
+            there = np.where(seen, values, np.nan)[kept]
+            mean, sd = np.nanmean(there, 0), np.nanstd(there, 0)
+            if (constant := np.flatnonzero(sd == 0)).size:
+                raise Misfit(f"dataset.targets: the labels of task {tasks[constant[0]]} are all equal; leave it out")
+            more |= {"y_mean": torch.from_numpy(mean), "y_std": torch.from_numpy(sd)}
+            values = np.where(seen, (values - mean) / sd, 0.0)
+        else:
+            values = np.where(seen, values, 0)
+        return torch.from_numpy(values), torch.from_numpy(seen), tasks, more

@@ -1,0 +1,124 @@
+"""Rows of a CSV or Parquet file: what columns are taken for, who is tested, and every way in which the file can be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.roles import Setting
+from components.trouble import DamagedFile, DataUnavailable, Misfit
+from runner.run.rng import Streams
+
+FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "table.csv")
+WHO = {"path": FILE, "inputs": ["age", "city", "owner"]}
+
+
+def written(tmp_path: Path, content: str, **keys) -> object:
+    (tmp_path / "mine.csv").write_text(content, encoding="utf-8")
+    setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
+    return component("dataset", "csv", path="mine.csv", **keys).load(Streams(0), setting)
+
+
+def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
+    problem, _ = load("csv", **WHO, targets=["height", "weight"], split="part")
+    frame = pd.read_csv(FILE)
+    train, test = frame[frame.part == "train"], frame[frame.part == "test"]
+    assert (problem.n, len(problem.test.x), problem.n_inputs, problem.n_tasks) == (len(train), len(test), 5, 2)
+    age = (train.age - train.age.mean()) / train.age.std(ddof=0)
+    np.testing.assert_allclose(problem.train.x[:, 0], age, atol=1e-12)
+    rome = (train.city == "Rome") * 1.0
+    np.testing.assert_allclose(problem.train.x[:, 3], (rome - rome.mean()) / rome.std(ddof=0), atol=1e-12)
+    weight = (train.weight - train.weight.mean()) / train.weight.std(ddof=0)
+    assert problem.train.mask[:, 1].tolist() == train.weight.notna().tolist()
+    np.testing.assert_allclose(problem.train.y[problem.train.mask[:, 1], 1], weight.dropna(), atol=1e-12)
+    torch.testing.assert_close(problem.y_mean, torch.tensor([train.height.mean(), train.weight.mean()]).double())
+    assert problem.describe()["columns"] == "age: numbers; city: 3 texts; owner: true or false"
+
+
+def test_folds_are_the_replicates():
+    frame, setting = pd.read_csv(FILE), Setting(Path(), torch.device("cpu"), torch.float64, 3, offline=True)
+    dataset = component("dataset", "csv", **WHO, targets=["kind"], labels="binary", fold="week")
+    for r in range(3):
+        problem = dataset.load(Streams(0, replicate=r), setting)
+        held = frame[frame.week == r + 1]
+        assert problem.test.y[:, 0].tolist() == (held.kind == "b").astype(int).tolist()
+    with pytest.raises(Misfit, match="replicates: week has 3 folds; set replicates to at most that"):
+        dataset.load(Streams(0, replicate=3), setting)
+
+
+def test_a_column_says_whose_label_a_row_has():
+    problem, _ = load("csv", path=FILE, targets=["height"], task="city", inputs=["age"], split="part")
+    frame = pd.read_csv(FILE)
+    train = frame[frame.part == "train"]
+    assert problem.task_names == ["Bern", "Oslo", "Rome"]
+    for t, city in enumerate(problem.task_names):
+        assert problem.train.mask[:, t].tolist() == (train.city == city).tolist()
+        mine = train[train.city == city].height
+        np.testing.assert_allclose(problem.y_mean[t], mine.mean(), rtol=1e-12)
+        np.testing.assert_allclose(
+            problem.train.y[problem.train.mask[:, t], t], (mine - mine.mean()) / mine.std(ddof=0), atol=1e-12
+        )
+
+
+def test_parquet_is_read_as_the_same_rows(tmp_path):
+    pd.read_csv(FILE).to_parquet(tmp_path / "table.parquet")
+    keys = {"targets": ["height"], "inputs": ["age", "city", "owner"], "split": "part"}
+    ours, _ = load("csv", path=FILE, **keys)
+    theirs, _ = load("csv", path=str(tmp_path / "table.parquet"), **keys)
+    torch.testing.assert_close(theirs.train.x, ours.train.x, rtol=0, atol=0)
+    torch.testing.assert_close(theirs.test.y, ours.test.y, rtol=0, atol=0)
+
+
+def test_rows_put_aside_by_chance_depend_on_seed_and_share_alone():
+    def tested(seed: int) -> torch.Tensor:
+        return load("csv", seed=seed, **WHO, targets=["height"], test_share=0.25)[0].test.x
+
+    assert len(tested(0)) == 6
+    torch.testing.assert_close(tested(0), tested(0))
+    assert not torch.equal(tested(0), tested(1))
+
+
+def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
+    rows = "x,y\n" + "".join(f"{i},{v}\n" for i, v in enumerate(["10", "9", "2", "9", "10", "2", "9", "2"]))
+    problem = written(tmp_path, rows, labels="classes")
+    assert (problem.n_classes, problem.describe()["classes"]) == (3, "2, 9, 10")
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "error", "said"),
+    [
+        ("x,y\n1,2\n2,3\n3,5\n", {"targets": ["z"]}, Misfit, "dataset.targets=z: .*mine.csv has no such column; there are x"),
+        ("x,y\n1,2\n2,3\n3,5\n", {"fold": "z"}, Misfit, "dataset.fold=z: .* has no such column"),
+        ("x,y\n1,2\n2,3\n3,5\n", {"inputs": ["y"]}, Misfit, "dataset.inputs: y has another use"),
+        ("y\n2\n3\n5\n", {}, Misfit, "dataset.inputs: .* has no column left for inputs"),
+        ("x,y\n1,2\n,3\n3,5\n", {}, Misfit, "line 3: x is missing; fill it, or leave the column out of dataset.inputs"),
+        ("x,y\n" + "1,2\n" * 12 + "1o,3\n", {}, Misfit, "line 14: x is '1o', no number as the others are; mend it"),
+        ("x,y\n1,2\n2,much\n3,5\n", {}, Misfit, "line 3: y is 'much', no number; mend it, add it to dataset.missing, or set"),
+        ("x,y\n1,2\n2,2\n3,2\n", {}, Misfit, "dataset.targets: the labels of task y are all equal"),
+        ("x,y\n1,a\n2,b\n3,c\n", {"labels": "binary"}, Misfit, r"3 classes \(a, b, c\), two are asked for; set dataset.labels"),
+        ("x,y\n1,a\n2,a\n3,a\n", {"labels": "classes"}, Misfit, r"1 classes \(a\), two or more are needed"),
+        ("x,y,s\n1,2,train\n2,3,rest\n", {"split": "s"}, Misfit, "line 3: s is 'rest'; write train or test"),
+        ("x,y,s\n1,2,train\n2,3,test\n", {"split": "s"}, Misfit, "1 rows to learn from and 1 to test on; at least 2 and 1"),
+        ("x,y\n" + "".join(f"t{i},{i}\n" for i in range(40)), {}, Misfit, "x holds 40 different texts, at most 30"),
+        ("x,x,y\n1,2,3\n", {}, Misfit, "two columns are called 'x'; rename one"),
+        ("x,y\n", {}, DamagedFile, "no row below the names"),
+        ("x,y\n1,2\n1,2,3\n", {}, DamagedFile, "no table with cells between ','"),
+        ("", {}, DamagedFile, "no table with cells between ','"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_its_mend(tmp_path, content, keys, error, said):
+    with pytest.raises(error, match=said):
+        written(tmp_path, content, **keys)
+
+
+def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
+    with pytest.raises(DataUnavailable, match=r"dataset.path=gone.csv: no such file"):
+        load("csv", path="gone.csv")
+    (tmp_path / "a.parquet").write_text("x,y")
+    with pytest.raises(DamagedFile, match="no Parquet file"):
+        load("csv", path=str(tmp_path / "a.parquet"))
