@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,10 @@ from runner.compose.command_line import needs_sweep
 from runner.compose.done import find_done
 from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
-from runner.mistakes import FAILURES, ConfigError, RunFailure, nearest
+from runner.mistakes import ConfigError, RunFailure, nearest
 from runner.record.checks import combined
+from runner.sweep.lines import numbered
+from runner.sweep.outcomes import Outcome, note
 from runner.sweep.trial import VARIABLE, report_to_trial
 from runner.tracking.handover import Handover, handed_over
 
@@ -48,20 +51,30 @@ def objective(result: dict[str, list[float]], name: str | None) -> float:
     return sum(result[name]) / len(result[name])
 
 
-def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> tuple[int, float | None, str]:
-    """(exit code, objective, message) of one job; ``explicit`` as in ``resolve``."""
+@dataclass(frozen=True)
+class Attempt:
+    """How one job ended."""
+
+    code: int  # what its process exits with
+    value: float | None = None  # its objective
+    message: str = ""  # what went wrong
+    folder: Path | None = None  # where its record is, if it came so far
+
+
+def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> Attempt:
+    """Does one job; ``explicit`` as in ``resolve``."""
     try:
         resolved = resolve(cfg, experiment, explicit)
         found = find_done(resolved) if VARIABLE not in os.environ else None
         if found is not None:
             console.show_composition(found[0])
-            return 0, show_done(*found), ""
+            return Attempt(0, show_done(*found), folder=found[0].folder)
         return work(resolved)
     except ConfigError as error:
-        return 2, None, str(error)
+        return Attempt(2, message=str(error))
 
 
-def work(resolved: Resolved) -> tuple[int, float | None, str]:
+def work(resolved: Resolved) -> Attempt:
     """``attempt`` of a job that has to be run, or looked at more closely; torch is imported here.
 
     Raises:
@@ -79,26 +92,30 @@ def work(resolved: Resolved) -> tuple[int, float | None, str]:
     if first:
         gc.freeze()  # what has been imported is no garbage
     gc.enable()
+    folder: Path | None = None
     try:
         job = build(resolved)
+        folder = job.folder
         console.show_composition(job)
         going, result = run(job, hook(job))
         if going.was_done:
-            return 0, show_done(job, going.record.facts), ""
-        return 0, show(job, result, going.record.facts, going.handover), ""
+            return Attempt(0, show_done(job, going.record.facts), folder=folder)
+        return Attempt(0, show(job, result, going.record.facts, going.handover), folder=folder)
     except DataUnavailable as error:
-        return 2, None, str(error)
+        return Attempt(2, message=str(error), folder=folder)
     except NumericalTrouble as error:
-        saved = any((job.folder / "checkpoints").glob("*"))  # only a job at work meets it
-        return 1, None, f"diverged: {error}" + ("; the last good checkpoint is kept" if saved else "")
+        saved = folder is not None and any((folder / "checkpoints").glob("*"))
+        kept = "; the last good checkpoint is kept" if saved else ""
+        return Attempt(1, message=f"diverged: {error}{kept}", folder=folder)
     except Pruned as error:
-        return 0, None, f"pruned: {error}"
+        return Attempt(0, message=f"pruned: {error}", folder=folder)
     except Interrupted as error:
-        return error.code, None, str(error)
+        return Attempt(error.code, message=str(error), folder=folder)
     except RunFailure as error:
-        return 1, None, str(error)
+        return Attempt(1, message=str(error), folder=folder)
     except KeyboardInterrupt:
-        return 130, None, "interrupted inside a step; the same command goes on from the last checkpoint"
+        said = "interrupted inside a step; the same command goes on from the last checkpoint"
+        return Attempt(130, message=said, folder=folder)
 
 
 def show_done(job: Identified, facts: dict[str, Any]) -> float:
@@ -160,11 +177,11 @@ def run_once(argv: list[str]) -> int | None:
         return None
     if told := needs_sweep(argv):
         raise ConfigError(told)
-    code, _, message = attempt(*given, explicit_keys(argv))
-    if message:
-        console.complain(message)
+    done = attempt(*given, explicit_keys(argv))
+    if done.message:
+        console.complain(done.message)
     sys.stdout.flush()
-    return code
+    return done.code
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
@@ -175,19 +192,22 @@ def main(cfg: DictConfig) -> float | None:
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     sweeping = hydra_config.mode == RunMode.MULTIRUN
     OmegaConf.set_struct(cfg, False)
+    choices = hydra_config.runtime.choices
+    beside = (
+        sweeping and choices.get("hydra/launcher") == "joblib"
+    )  # others write a log of each job, or name it themselves
+    with numbered(hydra_config.job.num) if beside else nullcontext():
+        if sweeping:
+            console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
+        done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
+        if done.message:
+            console.complain(done.message)
+        sys.stdout.flush()
     if sweeping:
-        console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
-    experiment = hydra_config.runtime.choices.get("experiment")
-    code, value, message = attempt(cfg, experiment, explicit_keys(overrides))
-    if message:
-        console.complain(message)
-    sys.stdout.flush()
-    if not sweeping or code > 128:
-        raise SystemExit(code)
-    if code and os.environ.get(FAILURES):
-        with Path(os.environ[FAILURES]).open("a") as file:
-            file.write(json.dumps({"overrides": overrides, "message": message}) + "\n")
-    return value
+        note(Outcome(hydra_config.job.num, overrides, done.code, done.message, done.folder))
+    if not sweeping or done.code > 128:
+        raise SystemExit(done.code)
+    return done.value
 
 
 def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:

@@ -20,6 +20,10 @@ COMMANDS = {
     "resume": ("runner.resume", "resume <run>           go on with an interrupted run"),
     "study": ("runner.study.study", "study <name>           all runs of a table or figure, in parallel"),
     "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),
+    "sweep": (
+        "runner.sweep.table",
+        "sweep <folder>         the table of a sweep again: settings, scores over seeds, failures",
+    ),
     "report": (
         "runner.report.report",
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
@@ -81,22 +85,25 @@ def _by_hydra(argv: list[str]) -> int:
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import late_choice
     from runner.mistakes import ConfigError
-    from runner.sweep.failures import noted_failures
     from runner.sweep.optuna_sweeper import register
+    from runner.sweep.outcomes import noting
+    from runner.sweep.table import show
 
     check_flags(argv)
     register()
     if not is_sweep(argv):
         return _hydra(argv)
-    with noted_failures() as failures:
-        if complaint := late_choice(argv):
-            raise ConfigError(complaint)
-        _hydra(argv)
-        if not failures.exists():
-            return 0
-        number = len(failures.read_text().splitlines())
+    if complaint := late_choice(argv):
+        raise ConfigError(complaint)
+    with noting(argv) as (words, folder):
+        try:
+            _hydra(words)
+        finally:
+            failed = 0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
+    if not failed:
+        return 0
     print(
-        f"{number} of the sweep's jobs failed; the others are done (give the same command to try them again)",
+        f"{failed} of the sweep's jobs failed; the others are done (give the same command to try them again)",
         file=sys.stderr,
     )
     return 1

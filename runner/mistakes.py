@@ -10,8 +10,6 @@ from pathlib import Path
 
 import yaml
 
-FAILURES = "RUNNER_FAILURES"  # names the file to which the jobs of a sweep, in whatever process, add what went wrong
-
 
 class ConfigError(Exception):
     """A mistake in what was asked for, found before any work."""

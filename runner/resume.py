@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     from runner.app import attempt
     from runner.console import complain
 
-    code, _, message = attempt(cfg, experiment, None)
-    if message:
-        complain(message)
-    return code
+    done = attempt(cfg, experiment, None)
+    if done.message:
+        complain(done.message)
+    return done.code

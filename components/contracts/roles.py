@@ -188,10 +188,6 @@ class Inference(Component, Generic[M, P, B, S]):
         """``makes`` of this method as it is configured."""
         return self.makes
 
-    def labelled(self) -> Target | None:
-        """What the labels of a supervised problem are, as this data set is configured."""
-        return self.target
-
     def asked_by_keys(self) -> dict[str, str]:
         """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
         return {}

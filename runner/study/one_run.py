@@ -35,10 +35,10 @@ def main(argv: list[str]) -> int:
     except ConfigError as error:
         complain(str(error))
         return 2
-    code, _, message = attempt(cfg, run.experiment, None)
-    if message:
-        complain(message)
-    return code
+    done = attempt(cfg, run.experiment, None)
+    if done.message:
+        complain(done.message)
+    return done.code
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.mistakes import FAILURES, ConfigError
+from runner.mistakes import ConfigError
+from runner.sweep.outcomes import SWEEP, noted
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -25,11 +25,9 @@ def failure(value: Any, overrides: list[str]) -> str:
     """What went wrong in a job: its exception, or what the application noted for these overrides."""
     if isinstance(value, BaseException):
         return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
-    noted = Path(os.environ.get(FAILURES) or os.devnull)
-    for text in reversed(noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []):
-        line = json.loads(text)
-        if set(overrides) <= set(line["overrides"]):
-            return line["message"]
+    for outcome in reversed(noted(Path(os.environ.get(SWEEP) or os.devnull))):
+        if outcome.message and set(overrides) <= set(outcome.overrides):
+            return outcome.message
     return "no finite objective"
 
 

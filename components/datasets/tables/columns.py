@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,7 @@ def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> Table:
     if twice := [name for name in names if names.count(name) > 1]:
         raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
 
-    def cell(value: object) -> str | None:
+    def cell(value: Any) -> str | None:
         text = None if pd.isna(value) else str(value).strip()
         return None if text is None or text in missing else text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -95,30 +95,31 @@ class Csv(OwnFile[Supervised]):
         encoded = [encode(table, name) for name in names]
         kept, scored, how = self._rows(table, rng)
         x = standardised_inputs(torch.from_numpy(np.concatenate([e.values for e in encoded], 1)), kept)
-        y, mask, tasks, more = self._labels(table, kept)
+        y, mask, tasks, scale, classes = self._labels(table, kept)
 
         def batch(rows: Rows) -> Batch:
             labels = y[rows].to(setting.device, setting.dtype) if self.labels == "real" else y[rows].to(setting.device)
             return Batch(x[rows].to(setting.device, setting.dtype), labels, mask[rows].to(setting.device), 1.0)
 
         real = self.labels == "real"
-        placed = {k: v.to(setting.device, setting.dtype) for k, v in more.items() if isinstance(v, Tensor)}
+        y_mean, y_std = (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
         return OwnTable(
             name=self.identity(setting.data_dir, setting.offline),
             target=self.labels,
             train=batch(kept),
             test=batch(scored),
             batch_size=self.batch_size,
-            n_classes=1 if real else len(more["classes"]),
+            n_classes=1 if real else len(classes),
             task_names=tasks,
+            y_mean=y_mean,
+            y_std=y_std,
             figures=[predictions, calibration] if real else [calibration],
             evaluation_chunk=100,
             about={
                 "columns": "; ".join(f"{n}: {e.taken_for}" for n, e in zip(names, encoded, strict=True)),
                 "test rows": f"{len(scored):,} ({how})",
             }
-            | ({} if real else {"classes": ", ".join(more["classes"])}),
-            **placed,
+            | ({} if real else {"classes": ", ".join(classes)}),
         )
 
     def _rows(self, table: Table, rng: Rng) -> tuple[Rows, Rows, str]:
@@ -152,35 +153,38 @@ class Csv(OwnFile[Supervised]):
             raise Misfit(f"{table.file}: {len(kept)} rows to learn from and {len(scored)} to test on; at least 2 and 1")
         return kept, scored, how
 
-    def _labels(self, table: Table, kept: Rows) -> tuple[Tensor, Tensor, list[str], dict[str, Any]]:
-        """y [N, T], which of them are there, the names of the tasks, and mean and sd of real labels or the classes.
+    def _labels(
+        self, table: Table, kept: Rows
+    ) -> tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]:
+        """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels, and the classes of others.
 
         Raises Misfit."""
-        more: dict[str, Any] = {}
+        classes: list[str] = []
         if self.labels == "real":
-            values = np.stack([real_labels(table, name) for name in self.targets], 1)
-            seen = ~np.isnan(values)
+            y = torch.from_numpy(np.stack([real_labels(table, name) for name in self.targets], 1))
+            seen = ~y.isnan()
         else:
-            numbers, more["classes"] = class_labels(table, self.targets, self.labels == "binary")
-            values, seen = numbers, numbers >= 0
+            numbers, classes = class_labels(table, self.targets, self.labels == "binary")
+            y = torch.from_numpy(numbers)
+            seen = y >= 0
         tasks = list(self.targets)
         if self.task is not None:
             of = table.column(self.task, "task")
             if None in of:
                 raise Misfit(f"{table.where(of.index(None))}: {self.task} is missing; say whose label it is")
             tasks = sorted({str(task) for task in of})
-            member = np.array([[task == name for name in tasks] for task in of])
-            values, seen = np.repeat(values, len(tasks), 1), seen & member
+            member = torch.tensor([[task == name for name in tasks] for task in of])
+            y, seen = y.expand(-1, len(tasks)), seen & member
         for t, task in enumerate(tasks):
-            if seen[kept, t].sum() < 2:
-                raise Misfit(f"dataset.targets: task {task} has {seen[kept, t].sum()} labels to learn from; at least 2")
+            if (number := int(seen[kept, t].sum())) < 2:
+                raise Misfit(f"dataset.targets: task {task} has {number} labels to learn from; at least 2")
+        scale = None
         if self.labels == "real":
-            there = np.where(seen, values, np.nan)[kept]
-            mean, sd = np.nanmean(there, 0), np.nanstd(there, 0)
-            if (constant := np.flatnonzero(sd == 0)).size:
-                raise Misfit(f"dataset.targets: the labels of task {tasks[constant[0]]} are all equal; leave it out")
-            more |= {"y_mean": torch.from_numpy(mean), "y_std": torch.from_numpy(sd)}
-            values = np.where(seen, (values - mean) / sd, 0.0)
-        else:
-            values = np.where(seen, values, 0)
-        return torch.from_numpy(values), torch.from_numpy(seen), tasks, more
+            of_tasks = [y[kept, t][seen[kept, t]] for t in range(len(tasks))]
+            mean, sd = torch.stack([v.mean() for v in of_tasks]), torch.stack([v.std(correction=0) for v in of_tasks])
+            if len(constant := (sd == 0).nonzero()):
+                raise Misfit(
+                    f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
+                )
+            scale, y = (mean, sd), (y - mean) / sd
+        return torch.where(seen, y, torch.zeros_like(y)), seen, tasks, scale, classes

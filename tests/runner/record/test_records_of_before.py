@@ -59,7 +59,7 @@ def test_a_run_that_was_done_is_shown_as_it_was(records, tmp_path, monkeypatch, 
     (folder,) = Path("outputs").glob("mog/*")
     cfg = OmegaConf.load(folder / "config.yaml")
     experiment = cfg.pop("experiment")
-    assert attempt(cfg, experiment, None)[0] == 0
+    assert attempt(cfg, experiment, None).code == 0
     assert capsys.readouterr().out == Path("shown.txt").read_text()
 
 

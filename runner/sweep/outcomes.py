@@ -1,0 +1,110 @@
+"""How the jobs of a sweep ended, in whatever process and on whatever machine: a small file of each, in the sweep's folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_text
+
+SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
+OF_JOBS = "jobs"  # the folder of these files inside it
+STAMP = "%Y-%m-%d_%H-%M-%S"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One job: what was overridden for it, what its process would exit with, what went wrong, where its record is."""
+
+    number: int
+    overrides: list[str]
+    code: int
+    message: str
+    folder: Path | None
+
+    @property
+    def state(self) -> str:
+        if self.code > 128:
+            return "interrupted"
+        if self.code:
+            return "failed"
+        return "pruned" if self.message.startswith("pruned") else "done"
+
+    def values(self) -> dict[str, str]:
+        """Overrides by key; the last one has the word."""
+        return {key.lstrip("+~"): value for key, _, value in (word.partition("=") for word in self.overrides)}
+
+
+def note(outcome: Outcome) -> None:
+    """Writes down how a job ended, if a sweep asked for it."""
+    if not os.environ.get(SWEEP):
+        return
+    sweep = Path(os.environ[SWEEP])
+    (sweep / OF_JOBS).mkdir(parents=True, exist_ok=True)
+    where = None if outcome.folder is None else os.path.relpath(outcome.folder, sweep)
+    facts = vars(outcome) | {"folder": where}
+    write_text(sweep / OF_JOBS / f"{outcome.number}.json", json.dumps(facts, indent=1))
+
+
+def noted(sweep: Path) -> list[Outcome]:
+    """What the jobs of a sweep have written so far, in their order.
+
+    Raises:
+        ConfigError: a file is damaged."""
+    found = []
+    for path in (sweep / OF_JOBS).glob("*.json"):
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            folder = None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
+            found.append(Outcome(**facts | {"folder": folder}))
+        except (OSError, ValueError, TypeError, KeyError):
+            raise ConfigError(f"{path}: not what a job of a sweep writes; remove it, or give the sweep again") from None
+    return sorted(found, key=lambda outcome: outcome.number)
+
+
+@contextmanager
+def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
+    """The command line with the sweep's folder in it, and that folder, told to the jobs by an environment variable.
+
+    (as it was, None) where the command line is a mistake that Hydra will tell."""
+    sweep = _folder(argv)
+    if sweep is None:
+        yield argv, None
+        return
+    quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
+    before, os.environ[SWEEP] = os.environ.get(SWEEP), str(sweep)
+    try:
+        yield [*argv, f"hydra.sweep.dir='{quoted}'"], sweep
+    finally:
+        os.environ.pop(SWEEP)
+        if before is not None:
+            os.environ[SWEEP] = before
+
+
+def _folder(argv: list[str]) -> Path | None:
+    """``hydra.sweep.dir`` as it was given, or one of this second under the output folder, whatever else is swept."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from runner.compose.overrides import compose_in_full
+
+    words = [word for word in argv if not word.startswith("-")]
+    try:
+        overrides = OverridesParser.create().parse_overrides(words)
+        alone = [
+            o.input_line or ""
+            for o in overrides
+            if not o.is_sweep_override() and not o.key_or_group.startswith("hydra")
+        ]
+        given = [o.value() for o in overrides if o.key_or_group == "hydra.sweep.dir"]
+        output_dir = Path(str(compose_in_full(alone).output_dir))
+    except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
+        return None
+    return Path(str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)).resolve()

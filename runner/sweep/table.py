@@ -1,0 +1,171 @@
+"""The table that every sweep ends in: what was overridden, scores over seeds and replicates, state and record of each row.
+
+    runner sweep outputs/multirun/2026-11-24_13-40-00      # shows it again
+
+Runs that differ in the seed alone are one row.  ``sweep.csv`` and ``sweep.html`` lie in the sweep's folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.mistakes import ConfigError, shown_path
+from runner.record.facts import read
+from runner.standard_error import mean_se
+from runner.sweep.outcomes import OF_JOBS, Outcome, noted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5  # scores on the terminal
+ROWS = 40  # rows on the terminal
+REASON = 300  # characters of why a job failed
+OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")  # tell no row from another
+
+
+@dataclass(frozen=True)
+class Row:
+    """Jobs that differ in the seed alone."""
+
+    overrides: dict[str, str]  # those that differ between rows
+    jobs: list[Outcome]
+    scores: dict[str, list[float]]  # of all seeds and replicates that are done
+
+    @property
+    def seeds(self) -> str:
+        return ", ".join(dict.fromkeys(job.values().get("seed", "") for job in self.jobs)).strip(", ")
+
+    @property
+    def state(self) -> str:
+        counts = Counter(job.state for job in self.jobs)
+        return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {state}" for state, n in counts.items())
+
+    @property
+    def records(self) -> list[Path]:
+        return list(dict.fromkeys(job.folder for job in self.jobs if job.folder is not None))
+
+
+def rows(outcomes: Iterable[Outcome]) -> list[Row]:
+    """One row for each setting, in the order of the first job that had it."""
+    settings: dict[tuple[tuple[str, str], ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        told = {key: value for key, value in outcome.values().items() if key not in OWN and not key.startswith("hydra")}
+        settings.setdefault(tuple(sorted(told.items())), []).append(outcome)
+    keys = dict.fromkeys(key for outcomes in settings.values() for key in outcomes[0].values())
+    differ = [key for key in keys if key not in OWN and len({dict(setting).get(key) for setting in settings}) > 1]
+    return [
+        Row({key: dict(setting).get(key, "") for key in differ}, jobs, _scores(jobs))
+        for setting, jobs in settings.items()
+    ]
+
+
+def _scores(jobs: list[Outcome]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for folder in dict.fromkeys(job.folder for job in jobs if job.state == "done" and job.folder is not None):
+        for name, values in ((read(folder) or {}).get("result") or {}).items():
+            if "/" not in name:
+                found.setdefault(name, []).extend(values)
+    return found
+
+
+def frame(found: list[Row]) -> pd.DataFrame:
+    """All scores of all rows: mean, SE and number of values of each."""
+    import pandas as pd
+
+    names = dict.fromkeys(name for row in found for name in row.scores)
+    lines = []
+    for row in found:
+        line: dict[str, object] = {**row.overrides, "seeds": row.seeds}
+        for name in names:
+            values = row.scores.get(name)
+            line[name], line[f"{name} SE"] = mean_se(values) if values else (None, None)
+        line["n"] = max((len(values) for values in row.scores.values()), default=0)
+        line["state"] = row.state
+        line["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records)
+        line["failed because"] = "; ".join(dict.fromkeys(job.message for job in row.jobs if job.state == "failed"))
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def cell(values: list[float] | None) -> str:
+    """Mean ± SE of what was scored."""
+    from runner.console import number
+
+    if not values:
+        return "–"
+    mean, se = mean_se(values)
+    return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+
+
+def show(sweep: Path, best_is_shown: bool = False) -> int:
+    """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has printed a table of its own."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from runner.console import out
+
+    outcomes = noted(sweep)
+    if not outcomes:
+        return 0
+    found = rows(outcomes)
+    names = list(dict.fromkeys(name for row in found for name in row.scores))
+    _write(sweep, found, names)
+    failed = [job for job in outcomes if job.state == "failed"]
+    counts = Counter(job.state for job in outcomes)
+    out.print(f"\n[bold]sweep[/bold]: {', '.join(f'{n} {state}' for state, n in counts.items())}")
+    if not best_is_shown:
+        varied = list(found[0].overrides)
+        table = Table()
+        for name in varied or ["settings"]:
+            table.add_column(escape(name), overflow="fold")
+        for name in ("seeds", *names[:SHOWN]):
+            table.add_column(name, justify="right")
+        for name in ("state", "record"):
+            table.add_column(name, overflow="fold")
+        for row in found[:ROWS]:
+            records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
+            more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
+            cells = [*(row.overrides.values() or ["all alike"]), row.seeds or "–"]
+            cells += [cell(row.scores.get(name)) for name in names[:SHOWN]]
+            table.add_row(*(escape(text) for text in (*cells, row.state, records + more)))
+        out.print(table)
+        hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
+        hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
+        if hidden:
+            out.print(f"{' and '.join(hidden)} in sweep.csv", markup=False)
+    for job in failed:
+        told = " ".join(f"{k}={v}" for k, v in job.values().items() if k in found[0].overrides or k == "seed")
+        out.print(f"failed   job {job.number} ({told}): {job.message[:REASON]}", style="red", markup=False)
+    if (logs := sweep / ".submitit").is_dir():
+        out.print(f"logs     of each job: {shown_path(logs)}", markup=False)
+    out.print(f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}", markup=False)
+    return len(failed)
+
+
+def _write(sweep: Path, found: list[Row], names: list[str]) -> None:
+    """``sweep.csv`` with all scores, and ``sweep.html`` to be read."""
+    import jinja2
+
+    from runner.csv_cells import table_as_words
+
+    table_as_words(frame(found)).to_csv(sweep / "sweep.csv", index=False)
+    templates = jinja2.Environment(loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True)
+    html = templates.get_template("table.html.j2").render(name=sweep.name, rows=found, names=names, cell=cell)
+    (sweep / "sweep.html").write_text(html, encoding="utf-8")
+
+
+def main(argv: list[str]) -> int:
+    """``runner sweep <folder>``."""
+    parser = argparse.ArgumentParser(prog="runner sweep", description="The table of a sweep, again.")
+    parser.add_argument("folder", type=Path, help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00")
+    sweep = parser.parse_args(argv[1:]).folder
+    if not (sweep / OF_JOBS).is_dir():
+        there = sorted(path.parent.name for path in sweep.glob(f"*/{OF_JOBS}"))
+        near = f"; of this folder are: {', '.join(there[-5:])}" if there else ""
+        raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
+    show(sweep.resolve())
+    return 0

@@ -1,0 +1,118 @@
+"""The table of a sweep: seeds of one setting are one row, failures are named, and it can be shown again."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import statistics
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.sweep import table
+from runner.sweep.lines import Numbered, numbered
+from runner.sweep.outcomes import SWEEP, Outcome, note, noted, noting
+
+
+def recorded(folder: Path, **result: list[float]) -> Path:
+    folder.mkdir(parents=True)
+    facts = {"state": "done", "result": result, "seed": 0}
+    (folder / "run.json").write_text(json.dumps(facts))
+    return folder
+
+
+def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[Outcome]]:
+    """Two rates with two seeds each, one job of which failed, and their records in the same output folder."""
+    sweep, runs = tmp_path / "multirun" / "now", tmp_path / "mine"
+    said = "inference.lr=-1: out of range, must be > 0"
+    first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
+    outcomes = [
+        Outcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
+        Outcome(1, ["+experiment=mine", "inference.lr=1", "seed=1"], 0, "", recorded(runs / "b", rmse=[4.0, 5.0])),
+        Outcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, said, None),
+        Outcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
+    ]  # fmt: skip
+    monkeypatch.setenv(SWEEP, str(sweep))
+    for outcome in outcomes:
+        note(outcome)
+    return sweep, outcomes
+
+
+def test_jobs_come_back_as_they_ended_also_from_a_folder_that_was_moved(tmp_path, monkeypatch):
+    sweep, outcomes = ended(tmp_path, monkeypatch)
+    assert noted(sweep) == outcomes
+    assert [o.state for o in outcomes] == ["done", "done", "failed", "interrupted"]
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("multirun", "mine"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    moved = noted(tmp_path / "elsewhere" / "multirun" / "now")
+    assert moved[0].folder == tmp_path / "elsewhere" / "mine" / "a"
+
+
+def test_a_damaged_file_is_named(tmp_path, monkeypatch):
+    sweep, _ = ended(tmp_path, monkeypatch)
+    (sweep / "jobs" / "0.json").write_text('{"number": 0}')
+    with pytest.raises(ConfigError, match=r"jobs/0.json: not what a job of a sweep writes"):
+        noted(sweep)
+
+
+def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(tmp_path, monkeypatch, capsys):
+    sweep, _ = ended(tmp_path, monkeypatch)
+    assert table.show(sweep) == 1
+    shown = pd.read_csv(sweep / "sweep.csv", dtype={"seeds": str})
+    assert shown["inference.lr"].tolist() == [1, -1]
+    assert shown["seeds"].tolist() == ["0, 1", "0, 1"]
+    assert shown["n"].tolist() == [4, 0]
+    values = [1.0, 2.0, 4.0, 5.0]
+    assert shown["rmse"][0] == statistics.mean(values)
+    assert shown["rmse SE"][0] == pytest.approx(statistics.stdev(values) / 2, rel=1e-12)
+    assert math.isnan(shown["rmse"][1])
+    assert "rmse/x" not in shown.columns
+    assert "experiment" not in shown.columns, "all rows have the same"
+    assert shown["state"].tolist() == ["done", "1 failed, 1 interrupted"]
+    printed = capsys.readouterr().out
+    assert "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range, must be > 0" in printed
+    assert "2 done, 1 failed, 1 interrupted" in printed
+    assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
+
+
+def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
+    sweep, _ = ended(tmp_path, monkeypatch)
+    assert table.main(["sweep", str(sweep)]) == 0
+    assert "2 done, 1 failed" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="no folder of a sweep, it has no jobs/; of this folder are: now"):
+        table.main(["sweep", str(tmp_path / "multirun")])
+
+
+def test_the_folder_is_told_to_the_jobs_and_to_hydra(tmp_path, monkeypatch):
+    monkeypatch.delenv(SWEEP, raising=False)
+    argv = ["-m", "+experiment=mog", "seed=0,1", f"output_dir={tmp_path}"]
+    with noting(argv) as (words, folder):
+        assert folder is not None
+        assert folder.parent == tmp_path / "multirun"
+        assert os.environ[SWEEP] == str(folder)
+        assert words == [*argv, f"hydra.sweep.dir='{folder}'"]
+    assert SWEEP not in os.environ
+    with noting([*argv, "hydra.sweep.dir=here"]) as (_, folder):
+        assert folder == Path("here").resolve()
+    with noting(["-m", "+experiment=no_such"]) as (words, folder):
+        assert (words, folder) == (["-m", "+experiment=no_such"], None)
+
+
+def test_lines_of_jobs_beside_each_other_carry_their_number():
+    stream = io.StringIO()
+    out = Numbered(stream, 3)
+    out.write("a\nb")
+    assert stream.getvalue() == "[3] a\n"
+    out.write("c\n\nd")
+    out.end()
+    assert stream.getvalue() == "[3] a\n[3] bc\n[3] \n[3] d\n"
+    before = sys.stdout
+    with numbered(1):
+        assert not sys.stdout.isatty()
+    assert sys.stdout is before
