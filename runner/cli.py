@@ -16,6 +16,10 @@ COMMANDS = {
         "list [role]            components, experiments and studies, a line each",
     ),
     "show": ("runner.catalogue.list_and_show", "show <role>/<name>     every key of one, with its meaning and default"),
+    "new": (
+        "runner.new.new",
+        "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
+    ),
     "data": ("runner.system.data", "data list|fetch|verify data files: what is there, download, check"),
     "resume": ("runner.resume", "resume <run>           go on with an interrupted run"),
     "study": ("runner.study.study", "study <name>           all runs of a table or figure, in parallel"),

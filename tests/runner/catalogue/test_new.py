@@ -1,0 +1,90 @@
+"""``runner new``: what it writes is a component of its role, its YAML has every key, its test passes and its command runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components import registry
+from runner.mistakes import ConfigError
+from runner.new.new import COMMANDS, create, main
+from runner.plugins import import_plugins
+
+ROOT = Path(__file__).resolve().parents[3]
+CODE = [role for role in COMMANDS if role not in ("experiment", "study")]
+
+
+def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([".", str(ROOT)]), "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("role", CODE)
+def test_class_and_yaml_fit_each_other(role, tmp_path, monkeypatch):
+    name = f"new_{role}_of_a_test"
+    module, conf, test = create(role, name, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import_plugins([name])
+    cls = registry.get(role, name)
+    assert cls.__name__ == "".join(part.capitalize() for part in name.split("_"))
+    keys = yaml.safe_load(conf.read_text())
+    assert set(keys) == cls.yaml_keys()
+    cls(**{key: value for key, value in keys.items() if key not in cls.threat_keys})
+    assert all("#" in line for line in conf.read_text().splitlines()[1:]), "every key says what it is"
+    compile(test.read_text(), str(test), "exec")
+    assert module.read_text().count("Source:") == 1
+
+
+def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
+    assert [p.relative_to(tmp_path).as_posix() for p in create("experiment", "mine", tmp_path)] == [
+        "conf/experiment/mine.yaml",
+        "test_mine.py",
+    ]
+    (study, _) = create("study", "ours", tmp_path)
+    assert yaml.safe_load(study.read_text())["name"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "said"),
+    [
+        ("dataset", "mnist", "mnist: the runner has one of that name; choose another"),
+        ("model", "Mine", "Mine: no name; write small letters, digits and underscores, such as my_model"),
+        ("model", "my-model", "my-model: no name"),
+        ("model", "class", "class: no name"),
+        ("study", "table_4_1", "the runner has one of that name"),
+    ],
+)
+def test_names_that_cannot_be(role, name, said, tmp_path):
+    with pytest.raises(ConfigError, match=said):
+        create(role, name, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "mine.py").write_text("precious")
+    with pytest.raises(ConfigError, match=r"mine.py: is there already; choose another name"):
+        create("model", "mine", tmp_path)
+    assert (tmp_path / "mine.py").read_text() == "precious"
+    assert not (tmp_path / "conf").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", COMMANDS)
+def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = f"my_{role}"
+    assert main(["new", role, name]) == 0
+    printed = capsys.readouterr().out
+    tested = called(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
+    assert tested.returncode == 0, tested.stdout
+    assert "1 passed" in tested.stdout
+    (command,) = (line.split("PYTHONPATH=. ", 1)[1] for line in printed.splitlines() if line.startswith("run it"))
+    words = shlex.split(command.split(" && ")[0])[1:]
+    done = called(tmp_path, "-m", "runner.cli", *words, "tracking=false")
+    assert done.returncode == 0, done.stdout + done.stderr
