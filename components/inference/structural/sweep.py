@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Design, Structure
+from components.inference.structural.columns_first import ColumnsFirst
 from components.inference.structural.dynamics import draw_dynamics
 from components.inference.structural.fading import Fading
 from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
@@ -82,6 +83,7 @@ class Sweep:
         self.slab = SpikeSlab(
             structure.inclusion, structure.precision, noise.df, noise.df * noise.guess**2, noise.upper
         )
+        self.columns_first = ColumnsFirst(self.slab, self.layout)
         seen = design.X[design.seen]
         self.A = seen.T @ seen
         self.used = (design.F != 0).any(0).nonzero().flatten()
@@ -154,7 +156,15 @@ class Sweep:
         return self.by_parts(place, drawn, generator)
 
     def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep, and standard deviations of states once more given their noise in units of them."""
+        """One sweep, before it the columns once with the states summed out, and after it standard deviations of states once
+        more given their noise in units of them."""
+        if self.d and place.gamma.shape[1]:
+            X = stocks(self.design.X, self.structure.fades, place.phi)
+            known = (self.structure.transition(place.phi), place.sigma[:, self.owner], self._noise(place))
+            gamma, beta = self.columns_first.draw(
+                self.design.y, X, *known, place.sigma[:, 0], place.gamma, generator
+            )
+            place = replace(place, gamma=gamma, beta=beta)
         place, alpha = self.centred(place, generator)
         if not len(self.owner):
             return place, alpha
@@ -169,12 +179,15 @@ class Sweep:
     def _states(self, place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         X = stocks(self.design.X, self.structure.fades, place.phi)
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
-        noise = place.sigma[:, :1].expand(-1, self.n)
-        if self.structure.errors.student:
-            noise = noise / root(place.precisions)
+        noise = self._noise(place)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
         draw = compiled_states.simulated if quick else tensor_states.simulated
         return draw(self.layout, y, self.structure.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
+
+    def _noise(self, place: Place) -> Tensor:
+        """Standard deviations of the observations [C, n]."""
+        noise = place.sigma[:, :1].expand(-1, self.n)
+        return noise / root(place.precisions) if self.structure.errors.student else noise
 
     def _weights(self, place: Place) -> Tensor:
         """λ [C, n] or [1, n], 0 at times that are not seen."""
