@@ -128,10 +128,13 @@ class Sweep:
         )  # fmt: skip
         return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, kept
 
-    def by_parts(self, place: Place, drawn: SweepNumbers, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep, of the first of the numbers: where the chains are then, and α [C, n, d]."""
+    def by_parts(
+        self, place: Place, X: Tensor, drawn: SweepNumbers, generator: torch.Generator
+    ) -> tuple[Place, Tensor, Tensor]:
+        """One sweep, of the first of the numbers, with columns X [C, n, p] of the φ that there is: where the chains are then,
+        α [C, n, d], and columns of the φ then."""
         quick = loops.serve(place.sigma)
-        alpha, eta = self._states(place, drawn, quick)
+        alpha, eta = self._states(place, X, drawn, quick)
         sigma = place.sigma.clone()
         for j in range(1, sigma.shape[1]):
             own = eta[..., self.owner == j].flatten(1)
@@ -140,44 +143,47 @@ class Sweep:
         place = replace(place, sigma=sigma)
         told = in_order(self.design.F[:, self.used] * alpha[..., self.used])
         left = torch.where(self.design.seen, self.design.y - told, 0.0)  # [C, n]
-        place = replace(place, phi=self._dynamics(place, alpha, left, generator))
-        X = stocks(self.design.X, self.structure.fades, place.phi)
+        if self.structure.transitions:
+            place = replace(place, phi=self._dynamics(place, alpha, left, generator))
+            X = self.columns(place.phi) if self.fades else X
         gamma, noise, beta = self._regression(place, X, left, drawn, quick)
         sigma = torch.cat([noise.unsqueeze(1), sigma[:, 1:]], 1)
         place = replace(place, sigma=sigma, gamma=gamma, beta=beta)
-        return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha
+        return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha, X
 
-    def centred(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep without the second draw of standard deviations, the fastest way that there is here."""
+    def centred(self, place: Place, X: Tensor, generator: torch.Generator) -> tuple[Place, Tensor, Tensor]:
+        """One sweep as ``by_parts`` does it, the fastest way that there is here."""
         drawn = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
             place, alpha, _ = self.together(place, drawn)
-            return place, alpha
-        return self.by_parts(place, drawn, generator)
+            return place, alpha, X
+        return self.by_parts(place, X, drawn, generator)
+
+    def columns(self, phi: Tensor) -> Tensor:
+        """X, stocks grown with the φ of their own [C, n, p]."""
+        return stocks(self.design.X, self.structure.fades, phi)
 
     def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
         """One sweep, before it the columns once with the states summed out, and after it standard deviations of states once
         more given their noise in units of them."""
+        X = self.columns(place.phi)
         if self.d and place.gamma.shape[1]:
-            X = stocks(self.design.X, self.structure.fades, place.phi)
             known = (self.structure.transition(place.phi), place.sigma[:, self.owner], self._noise(place))
             gamma, beta = self.columns_first.draw(
                 self.design.y, X, *known, place.sigma[:, 0], place.gamma, generator
             )
             place = replace(place, gamma=gamma, beta=beta)
-        place, alpha = self.centred(place, generator)
+        place, alpha, X = self.centred(place, X, generator)
         if not len(self.owner):
             return place, alpha
-        X = stocks(self.design.X, self.structure.fades, place.phi)
         left = torch.where(self.design.seen, self.design.y - (X @ place.beta.unsqueeze(2)).squeeze(2), 0.0)
         weights = self._weights(place) / place.sigma[:, :1].square()
-        known = (self.structure.transition(place.phi), left, weights, place.sigma, alpha)
-        sigma, alpha = self.interweaving.draw(*known, generator)
+        known = (self.structure.transition(place.phi), left, weights)
+        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, generator)
         return replace(place, sigma=sigma), alpha
 
     # ---- the parts -------------------------------------------------------------------------------------------------
-    def _states(self, place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
-        X = stocks(self.design.X, self.structure.fades, place.phi)
+    def _states(self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
         noise = self._noise(place)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
