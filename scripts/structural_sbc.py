@@ -88,7 +88,7 @@ def forwards(sweep: Sweep) -> None:
         alpha = torch.stack(out, 1)
         return alpha, alpha[:, 1:] - (G.unsqueeze(1) @ alpha[:, :-1].unsqueeze(3)).squeeze(3)
 
-    vars(sweep).update(_states=states, plain=False)
+    vars(sweep).update(_states=states, plain=False, single=False)
 
 
 ROWS: dict[str, Row] = {

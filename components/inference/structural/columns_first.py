@@ -27,15 +27,17 @@ class ColumnsFirst:
     slab: SpikeSlab
     layout: StateLayout
 
+    def numbers(self, chains: int, generator: torch.Generator) -> SlabNumbers:
+        """Those of a draw."""
+        where, like, p = generator.device, self.layout.mean, len(self.slab.inclusion)
+        u = torch.rand(chains, p + 1, generator=generator, device=where, dtype=like.dtype).to(like.device)
+        z = torch.randn(chains, p, generator=generator, device=where, dtype=like.dtype).to(like.device)
+        return SlabNumbers(u[:, :p], u[:, p], u[:, :0], z)
+
     def draw(
-        self, y: Tensor, X: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor, gamma: Tensor,
-        generator: torch.Generator,
+        self, y: Tensor, X: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(γ, β) [C, p] of columns X [C, n, p], noise of states [C, k] and of observations [C, n]; σ [C]."""
-        where, kind = generator.device, sigma.dtype
-        u = torch.rand(len(gamma), gamma.shape[1] + 1, generator=generator, device=where, dtype=kind).to(sigma.device)
-        z = torch.randn(gamma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
-        numbers = SlabNumbers(u[:, :-1], u[:, -1], u[:, :0], z)
         beside = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
         if loops.serve(sigma):
             return compiled.draw(self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers)

@@ -29,28 +29,31 @@ class Interweaving:
     scales: tuple[Scale, ...]
 
     @cached_property
-    def _owner(self) -> tuple[int, ...]:
+    def owner(self) -> tuple[int, ...]:
         """Whose the noise of each state is [d]; 0: nobody's."""
         of = {i: j for j, scale in enumerate(self.scales) if j for i in scale.states}
         return tuple(of.get(i, 0) for i in range(len(self.layout.mean)))
 
     @cached_property
-    def _prior(self) -> Tensor:
+    def prior(self) -> Tensor:
         """df, df guess² and upper [3, S]."""
         return self.layout.mean.new_tensor([(s.df, s.df * s.guess**2, s.upper) for s in self.scales]).T.contiguous()
 
+    def numbers(self, chains: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Normal and uniform numbers [C, S] of a draw."""
+        shape, like = (chains, len(self.scales)), self.layout.mean
+        z = torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+        return z, torch.rand(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+
     def draw(
-        self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, generator: torch.Generator
+        self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, z: Tensor, u: Tensor
     ) -> tuple[Tensor, Tensor]:
         """(σ [C, S], α [C, n, d]) of what columns leave of y [C, n], 0 where it is not seen, and weights w [C or 1, n]."""
-        where, kind = generator.device, sigma.dtype
-        z = torch.randn(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
-        u = torch.rand(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
         if loops.serve(sigma):
-            return compiled.draw(self.layout, G, self._owner, self._prior, left, weights, z, u, sigma, alpha)
+            return compiled.draw(self.layout, G, self.owner, self.prior, left, weights, z, u, sigma, alpha)
         sigma, values = sigma.clone(), self.layout.rows.numbers(G)
         for j in range(1, len(self.scales)):
-            own, now = [i for i, owner in enumerate(self._owner) if owner == j], sigma[:, j].clone()
+            own, now = [i for i, owner in enumerate(self.owner) if owner == j], sigma[:, j].clone()
             noise = alpha.new_zeros(len(alpha), alpha.shape[1] - 1, alpha.shape[2])
             moves = alpha[:, 1:] - self.layout.rows.times(values, alpha[:, :-1].mT).mT
             noise[..., own] = moves[..., own] / now[:, None, None]
@@ -67,5 +70,5 @@ class Interweaving:
 
     def _log_prior(self, j: int, sigma: Tensor) -> Tensor:
         """log p(σ_j) up to a constant, 1/σ² ~ Gamma(df/2, df guess²/2)."""
-        df, squares, _ = self._prior[:, j].tolist()
+        df, squares, _ = self.prior[:, j].tolist()
         return -(df + 1) * sigma.log() - squares / (2 * sigma * sigma)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from components.contracts.structural import Design, Structure
@@ -19,6 +22,7 @@ from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
 from components.maths.conditionals import spike_slab
 from components.maths.conditionals.exact_root import root
+from components.maths.conditionals.slice_sampling import seeds_of
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.conditionals.truncated_gamma import deviations
 from components.maths.series import simulation_smoother as tensor_states
@@ -56,8 +60,8 @@ class Sweep:
         α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   φ | α (β summed out where columns fade with it),
         γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,   β | γ, σ_0,   ν (λ summed out),   λ | ν
 
-    Without coefficients of its own dynamics and with Gaussian errors a sweep is one compiled loop where numba is installed,
-    otherwise its states and its regression are; the numbers are the same, bit by bit.
+    With one coefficient of its own dynamics at most and with Gaussian errors a sweep is one compiled loop where numba is
+    installed, otherwise its states and its regression are; the numbers are the same, bit by bit.
 
     Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2."""
 
@@ -89,6 +93,8 @@ class Sweep:
         self.used = (design.F != 0).any(0).nonzero().flatten()
         self.fades = bool((structure.fades >= 0).any())
         self.plain = not (structure.transitions or structure.errors.student)
+        few = sum(moves.count for moves in structure.transitions) <= 1
+        self.single = few and self.d > 0 and not structure.errors.student
 
     # ---- random numbers --------------------------------------------------------------------------------------------
     def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
@@ -165,22 +171,66 @@ class Sweep:
 
     def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
         """One sweep, before it the columns once with the states summed out, and after it standard deviations of states once
-        more given their noise in units of them."""
+        more given their noise in units of them; all of it one compiled loop where that is possible."""
+        if self.single and loops.serve(place.sigma):
+            return self._whole(place, generator)
         X = self.columns(place.phi)
-        if self.d and place.gamma.shape[1]:
+        if len(self.slab.inclusion) and self.d:
             known = (self.structure.transition(place.phi), place.sigma[:, self.owner], self._noise(place))
-            gamma, beta = self.columns_first.draw(
-                self.design.y, X, *known, place.sigma[:, 0], place.gamma, generator
-            )
+            numbers = self.columns_first.numbers(len(place.sigma), generator)
+            gamma, beta = self.columns_first.draw(self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers)
             place = replace(place, gamma=gamma, beta=beta)
         place, alpha, X = self.centred(place, X, generator)
         if not len(self.owner):
             return place, alpha
-        left = torch.where(self.design.seen, self.design.y - (X @ place.beta.unsqueeze(2)).squeeze(2), 0.0)
+        left = torch.where(self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0)
         weights = self._weights(place) / place.sigma[:, :1].square()
         known = (self.structure.transition(place.phi), left, weights)
-        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, generator)
+        numbers = self.interweaving.numbers(len(place.sigma), generator)
+        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, *numbers)
         return replace(place, sigma=sigma), alpha
+
+    def _whole(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
+        """``sweep`` by one compiled loop, of the same numbers."""
+        C, design, moves = len(place.sigma), self.design, bool(self.structure.transitions)
+        before = self.columns_first.numbers(C, generator) if len(self.slab.inclusion) else None
+        drawn = self.numbers(1, C, generator)
+        seeds = seeds_of(C, generator) if moves else np.zeros(C, np.uint64)
+        after = self.interweaving.numbers(C, generator) if len(self.owner) else (place.sigma, place.sigma)
+        sigma, gamma, beta = place.sigma.clone(), place.gamma.clone(), place.beta.clone()
+        phi = place.phi[:, 0].clone() if moves else place.nu.new_zeros(C)
+        alpha = design.y.new_empty(C, self.n, self.d)
+        none = sigma[:, :0]
+        first = (none, none) if before is None else (torch.cat([before.u, before.turn.unsqueeze(1)], 1), before.z)
+        rest = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
+        moving = (*first, *(x[0] for x in rest))
+        structural_sweep.whole()(
+            *self._fixed, *(x.contiguous().numpy() for x in moving), seeds,
+            *(x.contiguous().numpy() for x in after), *(x.numpy() for x in (sigma, phi, gamma, beta, alpha)),
+        )  # fmt: skip
+        phi = phi.unsqueeze(1) if moves else place.phi
+        return replace(place, sigma=sigma, phi=phi, gamma=gamma, beta=beta), alpha
+
+    @cached_property
+    def _fixed(self) -> tuple[NDArray[Any], ...]:
+        """What no sweep changes, as ``structural_sweep.whole`` asks for it."""
+        structure, rows, design, slab = self.structure, self.layout.rows, self.design, self.slab
+        whole, zero = compiled_states.whole, torch.zeros_like(structure.G[:1])
+        base, terms, prior, at = zero[0], zero[0], (0.0, 0.0, 0.0, 0.0), (-1, -1)
+        changes = torch.zeros_like(structure.G)
+        for moves in structure.transitions:
+            (j,) = [j for j, scale in enumerate(structure.scales) if j and moves.row in scale.states]
+            base, terms, at = structure.G[moves.row], moves.terms[0], (moves.row, j)
+            prior, changes[moves.row] = (moves.precision, moves.mean, *moves.interval), terms
+        values, by_phi = (rows.numbers(G.unsqueeze(0))[0] for G in (structure.G, changes))
+        df, squares, upper = self.interweaving.prior
+        fixed = (
+            design.y, design.seen, design.F, self.used, structure.mean, structure.sd, whole(rows.start), whole(rows.columns),
+            values, by_phi, whole(self.layout.noisy), self.owner, whole(self.interweaving.owner), design.X.T,
+            structure.fades >= 0, self.A, slab.precision, slab.logit, df, squares, self.shape, upper, whole(at), base, terms,
+            design.y.new_tensor(prior),
+        )  # fmt: skip
+        return tuple(x.contiguous().numpy() if isinstance(x, Tensor) else x for x in fixed)
 
     # ---- the parts -------------------------------------------------------------------------------------------------
     def _states(self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
@@ -206,6 +256,9 @@ class Sweep:
         b = in_order((X * weighed.unsqueeze(2)).mT)
         if not (self.fades or self.structure.errors.student):
             A = self.A.expand(len(left), -1, -1)
+        elif self.single:
+            rows = X[:, self.design.seen].mT
+            A = in_order(rows.unsqueeze(2) * rows.unsqueeze(1))
         else:
             A = X.mT @ (self._weights(place).unsqueeze(2) * X)
         return A, b, in_order(left * weighed)

@@ -20,6 +20,44 @@ def log_prior(sigma: float, df: float, squares: float) -> float:
     return -(df + 1) * math.log(sigma) - squares / (2 * sigma * sigma)
 
 
+def interweave(
+    F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
+    left: Array, weights: Array, z: Array, u: Array, sigma: Array, states: Array, D: Array, moved: Array,
+) -> None:  # fmt: skip
+    """σ [S] and states [n, d] of one chain after the second draw, in their arrays."""
+    n, d = states.shape
+    for j in range(1, len(sigma)):
+        now = sigma[j]
+        for i in range(d):
+            D[0, i] = 0.0
+        for t in range(n - 1):
+            product(start, columns, values, D[t], D[t + 1])
+            product(start, columns, values, states[t], moved)
+            for i in range(d):
+                if owner[i] == j:
+                    D[t + 1, i] += (states[t + 1, i] - moved[i]) / now
+        a, b = 0.0, 0.0
+        for t in range(n):
+            answer, told = 0.0, 0.0
+            for i in used:
+                answer += F[t, i] * D[t, i]
+                told += F[t, i] * states[t, i]
+            weighed = weights[t] * answer
+            a += weighed * answer
+            b += weighed * (left[t] - told + now * answer)
+        s = b / a + z[j] * (1 / math.sqrt(a))
+        new = abs(s)
+        odds = log_prior(new, df[j], squares[j]) - log_prior(now, df[j], squares[j])
+        if new <= upper[j] and math.log(1 - u[j]) < odds:
+            sigma[j] = new
+            for t in range(n):
+                for i in range(d):
+                    states[t, i] += (s - now) * D[t, i]
+
+
+compilable = (product, log_prior, interweave)
+
+
 def _chains(
     F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
     left: Array, weights: Array, z: Array, u: Array, sigma: Array, alpha: Array,
@@ -27,38 +65,14 @@ def _chains(
     C, n, d = alpha.shape
     D, moved = np.empty((n, d)), np.empty(d)
     for c in range(C):
-        w, states, G = weights[c % len(weights)], alpha[c], values[c]
-        for j in range(1, sigma.shape[1]):
-            now = sigma[c, j]
-            for i in range(d):
-                D[0, i] = 0.0
-            for t in range(n - 1):
-                product(start, columns, G, D[t], D[t + 1])
-                product(start, columns, G, states[t], moved)
-                for i in range(d):
-                    if owner[i] == j:
-                        D[t + 1, i] += (states[t + 1, i] - moved[i]) / now
-            a, b = 0.0, 0.0
-            for t in range(n):
-                answer, told = 0.0, 0.0
-                for i in used:
-                    answer += F[t, i] * D[t, i]
-                    told += F[t, i] * states[t, i]
-                weighed = w[t] * answer
-                a += weighed * answer
-                b += weighed * (left[c, t] - told + now * answer)
-            s = b / a + z[c, j] * (1 / math.sqrt(a))
-            new = abs(s)
-            if new <= upper[j] and math.log(1 - u[c, j]) < log_prior(new, df[j], squares[j]) - log_prior(now, df[j], squares[j]):
-                sigma[c, j] = new
-                for t in range(n):
-                    for i in range(d):
-                        states[t, i] += (s - now) * D[t, i]
+        w = weights[c % len(weights)]
+        interweave(F, used, start, columns, values[c], owner, df, squares, upper, left[c], w, z[c], u[c], sigma[c], alpha[c],
+                   D, moved)  # fmt: skip
 
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, (product, log_prior))
+    return compiled(_chains, compilable)
 
 
 def draw(

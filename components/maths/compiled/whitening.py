@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.maths.compiled import spike_slab
 from components.maths.compiled.loops import Array, compiled
-from components.maths.compiled.simulation_smoother import product, whole
+from components.maths.compiled.simulation_smoother import whole
 from components.maths.compiled.spike_slab import given
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.series.simulation_smoother import StateLayout
@@ -19,14 +19,15 @@ from components.maths.series.simulation_smoother import StateLayout
 
 def whiten(
     beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
-    noisy: Array, scale: Array, noise: Array, P: Array, X: Array, A: Array, M: Array, moved: Array, out: Array,
+    noisy: Array, scale: Array, noise: Array, P: Array, X: Array, A: Array, moved: Array, M: Array, told: Array, out: Array,
 ) -> None:  # fmt: skip
-    """What is left of the rows of ``beside`` [q, n], of which the last is y, in ``out`` [q, n]; their states in A [q, d]."""
+    """What is left of the columns of ``beside`` [n, q], of which the last is y, in ``out`` [n, q]; their states in A [d, q]."""
     n, d = F.shape
-    q = len(beside)
+    q = beside.shape[1]
     for i in range(d):
         for c in range(q):
-            A[c, i] = mean[i] if c == q - 1 else 0.0
+            A[i, c] = 0.0
+        A[i, q - 1] = mean[i]
         for j in range(d):
             P[i, j] = sd[i] * sd[i] if i == j else 0.0
     for t in range(n):
@@ -42,26 +43,38 @@ def whiten(
             f += noise[t] * noise[t]
             width = math.sqrt(f)
             for c in range(q):
-                told = 0.0
-                for i in used:
-                    told += A[c, i] * F[t, i]
-                v = beside[c, t] - told
-                out[c, t] = v / width
-                for i in range(d):
-                    A[c, i] += M[i] / f * v
+                told[c] = 0.0
+            for i in used:
+                row, own = F[t, i], A[i]
+                for c in range(q):
+                    told[c] += own[c] * row
+            for c in range(q):
+                told[c] = beside[t, c] - told[c]
+                out[t, c] = told[c] / width
+            for i in range(d):
+                gain, own = M[i] / f, A[i]
+                for c in range(q):
+                    own[c] += gain * told[c]
             for i in range(d):
                 for j in range(i + 1):
                     P[i, j] -= M[i] * M[j] / f
                     P[j, i] = P[i, j]
         else:
             for c in range(q):
-                out[c, t] = 0.0
+                out[t, c] = 0.0
         if t == n - 1:
             break
-        for c in range(q):
-            product(start, columns, values, A[c], moved)
-            for i in range(d):
-                A[c, i] = moved[i]
+        for i in range(d):
+            own = moved[i]
+            for c in range(q):
+                own[c] = 0.0
+            for k in range(start[i], start[i + 1]):
+                value, other = values[k], A[columns[k]]
+                for c in range(q):
+                    own[c] += value * other[c]
+        for i in range(d):
+            for c in range(q):
+                A[i, c] = moved[i, c]
         for i in range(d):  # G P, row by row
             for j in range(d):
                 X[i, j] = 0.0
@@ -80,37 +93,62 @@ def whiten(
             P[noisy[k], noisy[k]] += scale[k] * scale[k]
 
 
+def gram(left: Array, unit: float, G: Array) -> None:
+    """``unit`` times what columns [n, q] are to each other, the lower half [q, q]."""
+    n, q = left.shape
+    for i in range(q):
+        for j in range(i + 1):
+            G[i, j] = 0.0
+    for t in range(n):
+        row = left[t]
+        for i in range(q):
+            own = G[i]
+            for j in range(i + 1):
+                own[j] += row[i] * row[j]
+    for i in range(q):
+        for j in range(i + 1):
+            G[i, j] *= unit
+
+
+def columns_first(
+    left: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
+    N: Array, E: Array, row: Array, G: Array, A: Array, b: Array,
+) -> None:  # fmt: skip
+    """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are left in their arrays."""
+    p = len(gamma)
+    gram(left, sigma * sigma, G)
+    for i in range(p):
+        b[i] = G[p, i]
+        for j in range(i + 1):
+            A[i, j] = G[i, j]
+            A[j, i] = G[i, j]
+    given(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
+
+
+compilable = (*spike_slab.compilable, given, whiten, gram, columns_first)
+
+
 def _chains(
     beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
     noisy: Array, scale: Array, noise: Array, omega: Array, logit: Array, sigma: Array, u: Array, turn: Array, z: Array,
     gamma: Array, beta: Array,
 ) -> None:  # fmt: skip
-    C, q, n = beside.shape
+    C, n, q = beside.shape
     p, d = q - 1, F.shape[1]
-    P, X, A, M, moved, out = (
-        np.empty((d, d)), np.empty((d, d)), np.empty((q, d)), np.empty(d), np.empty(d), np.empty((q, n)),
+    P, X, A, moved = np.empty((d, d)), np.empty((d, d)), np.empty((d, q)), np.empty((d, q))
+    M, told, out = np.empty(d), np.empty(q), np.empty((n, q))
+    N, E, row, G, B, b = (
+        np.empty((q, q)), np.empty((p, p)), np.empty(q), np.empty((q, q)), np.empty((p, p)), np.empty(p),
     )  # fmt: skip
-    N, E, row, gram, b = np.empty((q, q)), np.empty((p, p)), np.empty(q), np.empty((p, p)), np.empty(p)
     for c in range(C):
-        whiten(beside[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c], P, X, A, M, moved, out)
-        unit = sigma[c] * sigma[c]
-        for i in range(p):
-            for j in range(i + 1):
-                total = 0.0
-                for t in range(n):
-                    total += out[i, t] * out[j, t]
-                gram[i, j] = unit * total
-                gram[j, i] = gram[i, j]
-            total = 0.0
-            for t in range(n):
-                total += out[i, t] * out[p, t]
-            b[i] = unit * total
-        given(gram, b, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row)
+        whiten(beside[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c],
+               P, X, A, moved, M, told, out)  # fmt: skip
+        columns_first(out, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row, G, B, b)
 
 
 @cache
 def _loop() -> Callable[..., None]:
-    return compiled(_chains, (*spike_slab.compilable, product, given, whiten))
+    return compiled(_chains, compilable)
 
 
 def draw(
@@ -124,7 +162,7 @@ def draw(
     """
     gamma, beta = gamma.clone(), numbers.z.new_empty(gamma.shape)
     used = (layout.F != 0).any(0).nonzero().flatten()
-    arrays = (beside.mT, layout.seen, layout.F, used, layout.mean, layout.sd)
+    arrays = (beside, layout.seen, layout.F, used, layout.mean, layout.sd)
     rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
     known = (scale, noise, prior.precision, prior.logit, sigma, numbers.u, numbers.turn, numbers.z, gamma, beta)
     _loop()(*(x.contiguous().numpy() for x in arrays), *rows, whole(layout.noisy), *(x.contiguous().numpy() for x in known))

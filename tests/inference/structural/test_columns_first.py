@@ -73,9 +73,9 @@ def test_chains_have_the_law_of_the_enumerated_models():
     weights = np.exp(np.array(logs) - special.logsumexp(logs))
     gamma, g = place.gamma, torch.Generator().manual_seed(2)
     for _ in range(30):
-        gamma, beta = ColumnsFirst(sweeps.slab, sweeps.layout).draw(
-            sweeps.design.y, X, *given(sweeps, place), place.sigma[:, 0], gamma, g
-        )
+        first = ColumnsFirst(sweeps.slab, sweeps.layout)
+        known = (sweeps.design.y, X, *given(sweeps, place), place.sigma[:, 0])
+        gamma, beta = first.draw(*known, gamma, first.numbers(C, g))
     pairs = (gamma.unsqueeze(2) & gamma.unsqueeze(1)).double().flatten(1)
     inside = np.array(models, dtype=float)
     exact = np.einsum("m,mi,mj->ij", weights, inside, inside).ravel()
