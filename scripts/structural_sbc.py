@@ -68,11 +68,11 @@ def one_too_many(sweep: Sweep) -> None:
 def forwards(sweep: Sweep) -> None:
     """Each state is drawn given the one before and its own observation, not those that follow."""
 
-    def states(place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
+    def states(place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         design, G = sweep.design, sweep.structure.transition(place.phi)
         W = torch.zeros_like(place.sigma[:, :1]).expand(-1, sweep.d).clone()
         W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
-        y = design.y - (design.X * place.beta.unsqueeze(1)).sum(2)
+        y = design.y - (X * place.beta.unsqueeze(1)).sum(2)
         now, out, h = sweep.structure.mean.expand(len(W), -1), [], place.sigma[:, 0].square()
         normal = torch.cat([drawn.first[0].unsqueeze(1), drawn.states[0]], 1)  # as wide: every state is noisy here
         for t in range(sweep.n):
@@ -88,7 +88,7 @@ def forwards(sweep: Sweep) -> None:
         alpha = torch.stack(out, 1)
         return alpha, alpha[:, 1:] - (G.unsqueeze(1) @ alpha[:, :-1].unsqueeze(3)).squeeze(3)
 
-    vars(sweep).update(_states=states, plain=False)
+    vars(sweep).update(_states=states, plain=False, single=False)
 
 
 ROWS: dict[str, Row] = {

@@ -210,6 +210,9 @@ class Selects(Protocol):
     @property
     def positive(self) -> dict[str, float]: ...  # and how often of these its coefficient is positive; never in: 1
 
+    @property
+    def long_run(self) -> dict[str, Tensor]: ...  # of those whose effect lasts, by input, all that a unit adds [S]
+
 
 class Affine(NamedTuple):
     """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""

@@ -96,6 +96,16 @@ class Dynamics:
     def count(self) -> int:
         return len(self.names)
 
+    @property
+    def precision(self) -> float:
+        """Of the prior of each."""
+        return 0.0 if self.sd == math.inf else 1 / self.sd**2
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where one alone may lie."""
+        return (-1.0, 1.0) if self.within is None else self.within
+
 
 @dataclass(frozen=True)
 class Regressors:

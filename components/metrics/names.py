@@ -15,7 +15,7 @@ _GRADIENTS = {
     "best_per_row", "best_context_free", "correction", "correction_q95", "kl", "kl_by_q", "bound_denominator",
 }  # fmt: skip
 _SALES = {
-    "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "true_found", "idle_kept",
+    "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found", "idle_kept",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {

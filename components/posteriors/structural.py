@@ -183,6 +183,26 @@ class StructuralDraws(Draws):
         """How often the coefficient of a column that is in is positive; 1 where it never is in."""
         return self._shares(lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1))
 
+    @property
+    def long_run(self) -> dict[str, Tensor]:
+        """What a unit of each input adds to all that follows, of every draw [S]: q/δ of goodwill, q/(1 − κ) in Koyck's form, ±∞
+        where κ ≥ 1."""
+        structure, out = self.of.structure, {}
+        if not self.n_draws:
+            return {}
+        first, lag = len(structure.scales), structure.lag
+        for name, j, q, b in zip(
+            structure.column_names, structure.beta, structure.fades.tolist(), structure.column_block.tolist(), strict=True
+        ):
+            beta = self.flat[:, j]
+            if q >= 0:
+                out[name] = beta / (1 - self.flat[:, first + q])
+            elif lag is not None and b == int(structure.column_block[lag[0]]) and j != structure.beta[lag[0]]:
+                fades = 1 - self.flat[:, structure.beta[lag[0]]]
+                whole = torch.where(fades > 0, beta / fades, beta.sign() * torch.inf)
+                out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, whole)
+        return out
+
     def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
         structure = self.of.structure
         names = structure.column_names if self.n_draws else ()

@@ -28,6 +28,7 @@ from components.figures.sequences.forecast import forecast
 from components.figures.sequences.inclusion import inclusion
 from components.figures.sequences.residuals import residuals
 from components.metrics.forecasts import of_classes, of_numbers
+from components.metrics.structural.coefficients import coefficient_table, rhat_of
 from components.metrics.structural.sales import of_intervention, of_sales
 from components.metrics.structural.selection import of_selection
 from components.problems.budget import Budget
@@ -123,6 +124,9 @@ class Forecasting(Sequence):
                 out |= {f"one_ahead/{name}": own[name] for name in ONE_AHEAD if name in own}
         if isinstance(posterior, Selects):
             out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
+            out |= {f"long_run/{name}": float(total.median()) for name, total in posterior.long_run.items()}
+            if isinstance(posterior, HoldsDraws):
+                out |= {f"rhat/{name}": value for name, value in rhat_of(posterior).items()}
             if isinstance(self.system, KnownResponse):
                 out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
         if (planned := self.planned(posterior, rng)) is not None:
@@ -154,6 +158,8 @@ class Forecasting(Sequence):
         if isinstance(posterior, Forecasts) and not isinstance(found := self.forecast(posterior, rng), Categorical):
             at = self.dates[self.observations.shape[1] :]
             out["forecast"] = forecast_table(found, self.future[0, :, 0], list(at))
+        if isinstance(posterior, Selects) and isinstance(posterior, HoldsDraws) and posterior.n_draws:
+            out["coefficients"] = coefficient_table(posterior, posterior)
         if (planned := self.planned(posterior, rng)) is not None:
             out |= planned.tables()
         return out

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from components.metrics.structural.coefficients import coefficient_table, rhat_of
 from components.posteriors.structural import StructuralDraws
 from tests.structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
@@ -167,3 +168,43 @@ def test_parts_and_residuals():
     assert [part.name for part in draws.components] == ["level", "goodwill", "regression"]
     assert draws.residuals.isnan().nonzero().flatten().tolist() == [5]
     assert draws.inclusion == {"tv": 1.0, "web": 1.0, "a": 1.0, "b": 1.0}
+
+
+@pytest.mark.parametrize("name", ["goodwill", "koyck"])
+def test_long_run_effects_are_all_that_follows_of_one_unit(name):
+    """Σ_h of what u_T = 1 adds to y_{T+h}, h = 1 … 400, by (1.4) and by Koyck's recursion."""
+    _, built, theta, draws = posterior(name)
+    at = built.structure.names.index
+    if name == "koyck":
+        theta[:, at("y_lag")] = torch.tensor([0.4, 1.3], dtype=F64)  # the second: without end
+        draws = replace(draws, draws=theta.unsqueeze(0))
+    found = draws.long_run
+    assert list(found) == ["tv", "web"]
+    for c in range(2):
+        for channel in found:
+            q = float(theta[c, at(channel if name == "goodwill" else f"{channel}_lag")])
+            kept = float(theta[c, at("goodwill_kept" if name == "goodwill" else "y_lag")])
+            added, total = q, 0.0
+            for _ in range(400):
+                total, added = total + added, kept * added
+            expected = total if kept < 1 else math.copysign(math.inf, q)
+            assert float(found[channel][c]) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_table_of_coefficients_has_a_line_each():
+    draws = posterior("goodwill")[3]
+    g = torch.Generator().manual_seed(0)
+    theta = draws.draws[:, :1] + 0.01 * torch.randn(3, 200, draws.draws.shape[2], generator=g, dtype=F64)
+    theta[..., draws.names.index("web")] = 0.0
+    many = replace(draws, draws=theta)
+
+    table = coefficient_table(many, many).set_index("name")
+
+    assert list(table.index) == draws.names
+    assert table.loc["tv", "mean"] == pytest.approx(float(theta[..., draws.names.index("tv")].mean()))
+    assert table.loc["web", "inclusion"] == 0.0
+    assert table["inclusion"].isna().sum() == 4  # standard deviations and what goodwill keeps
+    assert math.isnan(table.loc["web", "rhat"])
+    assert abs(table.loc["a", "rhat"] - 1) < 0.02
+    assert table.loc["tv", "long_run_lower"] < float(many.long_run["tv"].median()) < table.loc["tv", "long_run_upper"]
+    assert rhat_of(many)["tv"] == table.loc["tv", "rhat"]

@@ -8,6 +8,7 @@ from torch import Tensor
 from components.contracts.structural import Dynamics
 from components.inference.structural.fading import Fading
 from components.maths.conditionals.slice_sampling import sliced
+from components.maths.series.simulation_smoother import in_order
 from components.maths.series.stationary import partial_of
 
 TRIES = 30  # draws of an autoregression's coefficients, of which the first that is stationary is taken
@@ -38,19 +39,20 @@ def draw_dynamics(
     ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian (2014), section 2.2, as bsts
     does it; Neal (2003)."""
     before, after = states[:, :-1], states[:, 1:, moves.row]
-    design = before @ moves.terms.T  # [C, n − 1, k]
-    target = after - before @ base
+    target = after - in_order(before * base)
     weight = 1 / (scale * scale)
-    prior = 0.0 if moves.sd == torch.inf else 1 / moves.sd**2
-    precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
-    pull = (design.mT @ target.unsqueeze(2)).squeeze(2) * weight.unsqueeze(1) + prior * moves.mean  # [C, k]
+    prior = moves.precision
     if moves.count == 1:
-        p, b, x = precision[:, 0, 0], pull[:, 0], phi[:, 0]
-        low, high = (-1.0, 1.0) if moves.within is None else moves.within
+        own = in_order(before * moves.terms[0])  # [C, n − 1]
+        p, b, x = in_order(own * own) * weight + prior, in_order(own * target) * weight + prior * moves.mean, phi[:, 0]
+        low, high = moves.interval
         if besides is not None:
             return besides.draw(p, b, x, low, high, generator).unsqueeze(1)
         return sliced(lambda x: (b - 0.5 * p * x) * x, x, low, high, generator).unsqueeze(1)
     assert besides is None  # stocks fade with one number
+    design = before @ moves.terms.T  # [C, n − 1, k]
+    precision = design.mT @ design * weight[:, None, None] + prior * torch.eye(moves.count).to(design)
+    pull = (design.mT @ target.unsqueeze(2)).squeeze(2) * weight.unsqueeze(1) + prior * moves.mean  # [C, k]
     L = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(pull.unsqueeze(2), L)  # [C, k, 1]
     z = torch.randn(len(phi), moves.count, TRIES, generator=generator, device=generator.device, dtype=phi.dtype)

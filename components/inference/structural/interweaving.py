@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from components.contracts.structural import Scale
+from components.maths.compiled import interweaving as compiled
 from components.maths.compiled import loops
-from components.maths.compiled import simulation_smoother as compiled
-from components.maths.series.simulation_smoother import StateLayout, driven
+from components.maths.conditionals.exact_root import root
+from components.maths.series.simulation_smoother import StateLayout, driven, in_order
 
 
 @dataclass(frozen=True)
@@ -26,35 +28,47 @@ class Interweaving:
     layout: StateLayout
     scales: tuple[Scale, ...]
 
+    @cached_property
+    def owner(self) -> tuple[int, ...]:
+        """Whose the noise of each state is [d]; 0: nobody's."""
+        of = {i: j for j, scale in enumerate(self.scales) if j for i in scale.states}
+        return tuple(of.get(i, 0) for i in range(len(self.layout.mean)))
+
+    @cached_property
+    def prior(self) -> Tensor:
+        """df, df guess² and upper [3, S]."""
+        return self.layout.mean.new_tensor([(s.df, s.df * s.guess**2, s.upper) for s in self.scales]).T.contiguous()
+
+    def numbers(self, chains: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Normal and uniform numbers [C, S] of a draw."""
+        shape, like = (chains, len(self.scales)), self.layout.mean
+        z = torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+        return z, torch.rand(shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+
     def draw(
-        self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, generator: torch.Generator
+        self, G: Tensor, left: Tensor, weights: Tensor, sigma: Tensor, alpha: Tensor, z: Tensor, u: Tensor
     ) -> tuple[Tensor, Tensor]:
         """(σ [C, S], α [C, n, d]) of what columns leave of y [C, n], 0 where it is not seen, and weights w [C or 1, n]."""
-        where, kind = generator.device, sigma.dtype
-        z = torch.randn(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
-        u = torch.rand(sigma.shape, generator=generator, device=where, dtype=kind).to(sigma.device)
-        answer = compiled.driven if loops.serve(sigma) else driven
-        sigma = sigma.clone()
-        for j, scale in enumerate(self.scales):
-            if j == 0:
-                continue
-            own, now = list(scale.states), sigma[:, j]
+        if loops.serve(sigma):
+            return compiled.draw(self.layout, G, self.owner, self.prior, left, weights, z, u, sigma, alpha)
+        sigma, values = sigma.clone(), self.layout.rows.numbers(G)
+        for j in range(1, len(self.scales)):
+            own, now = [i for i, owner in enumerate(self.owner) if owner == j], sigma[:, j].clone()
             noise = alpha.new_zeros(len(alpha), alpha.shape[1] - 1, alpha.shape[2])
-            moves = alpha[:, 1:] - alpha[:, :-1] @ G.mT
+            moves = alpha[:, 1:] - self.layout.rows.times(values, alpha[:, :-1].mT).mT
             noise[..., own] = moves[..., own] / now[:, None, None]
-            D = answer(self.layout, G, noise)
-            h = (self.layout.F * D).sum(2)
-            rest = left - (self.layout.F * alpha).sum(2) + now.unsqueeze(1) * h
-            a, b = (weights * h * h).sum(1), (weights * h * rest).sum(1)
-            s = b / a + z[:, j] * a.rsqrt()
-            taken = (s.abs() <= scale.upper) & (
-                (1 - u[:, j]).log() < _log_prior(scale, s.abs()) - _log_prior(scale, now)
-            )
+            D = driven(self.layout, G, noise)
+            h = in_order(self.layout.F * D)
+            rest = left - in_order(self.layout.F * alpha) + now.unsqueeze(1) * h
+            a, b = in_order(weights * h * h), in_order(weights * h * rest)
+            s = b / a + z[:, j] * root(a).reciprocal()
+            prior = self._log_prior(j, s.abs()) - self._log_prior(j, now)
+            taken = (s.abs() <= self.scales[j].upper) & ((1 - u[:, j]).log() < prior)
             sigma[:, j] = torch.where(taken, s.abs(), now)
             alpha = torch.where(taken[:, None, None], alpha + (s - now)[:, None, None] * D, alpha)
         return sigma, alpha
 
-
-def _log_prior(scale: Scale, sigma: Tensor) -> Tensor:
-    """log p(σ) up to a constant, 1/σ² ~ Gamma(df/2, df guess²/2)."""
-    return -(scale.df + 1) * sigma.log() - scale.df * scale.guess**2 / (2 * sigma * sigma)
+    def _log_prior(self, j: int, sigma: Tensor) -> Tensor:
+        """log p(σ_j) up to a constant, 1/σ² ~ Gamma(df/2, df guess²/2)."""
+        df, squares, _ = self.prior[:, j].tolist()
+        return -(df + 1) * sigma.log() - squares / (2 * sigma * sigma)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from components.contracts.structural import Design, Structure
+from components.inference.structural.columns_first import ColumnsFirst
 from components.inference.structural.dynamics import draw_dynamics
 from components.inference.structural.fading import Fading
 from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
@@ -18,6 +22,7 @@ from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
 from components.maths.conditionals import spike_slab
 from components.maths.conditionals.exact_root import root
+from components.maths.conditionals.slice_sampling import seeds_of
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.conditionals.truncated_gamma import deviations
 from components.maths.series import simulation_smoother as tensor_states
@@ -55,8 +60,8 @@ class Sweep:
         α ~ p(α | y, σ, φ, β, λ),   σ_j | α,   φ | α (β summed out where columns fade with it),
         γ | α, φ, λ (β, σ_0 summed out),   σ_0 | γ,   β | γ, σ_0,   ν (λ summed out),   λ | ν
 
-    Without coefficients of its own dynamics and with Gaussian errors a sweep is one compiled loop where numba is installed,
-    otherwise its states and its regression are; the numbers are the same, bit by bit.
+    With one coefficient of its own dynamics at most and with Gaussian errors a sweep is one compiled loop where numba is
+    installed, otherwise its states and its regression are; the numbers are the same, bit by bit.
 
     Source: Gallego (2021), section 1.2.2, steps 1 to 3; Scott and Varian (2014), section 3.2."""
 
@@ -82,11 +87,14 @@ class Sweep:
         self.slab = SpikeSlab(
             structure.inclusion, structure.precision, noise.df, noise.df * noise.guess**2, noise.upper
         )
+        self.columns_first = ColumnsFirst(self.slab, self.layout)
         seen = design.X[design.seen]
         self.A = seen.T @ seen
         self.used = (design.F != 0).any(0).nonzero().flatten()
         self.fades = bool((structure.fades >= 0).any())
         self.plain = not (structure.transitions or structure.errors.student)
+        few = sum(moves.count for moves in structure.transitions) <= 1
+        self.single = few and self.d > 0 and not structure.errors.student
 
     # ---- random numbers --------------------------------------------------------------------------------------------
     def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
@@ -126,10 +134,13 @@ class Sweep:
         )  # fmt: skip
         return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, kept
 
-    def by_parts(self, place: Place, drawn: SweepNumbers, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep, of the first of the numbers: where the chains are then, and α [C, n, d]."""
+    def by_parts(
+        self, place: Place, X: Tensor, drawn: SweepNumbers, generator: torch.Generator
+    ) -> tuple[Place, Tensor, Tensor]:
+        """One sweep, of the first of the numbers, with columns X [C, n, p] of the φ that there is: where the chains are then,
+        α [C, n, d], and columns of the φ then."""
         quick = loops.serve(place.sigma)
-        alpha, eta = self._states(place, drawn, quick)
+        alpha, eta = self._states(place, X, drawn, quick)
         sigma = place.sigma.clone()
         for j in range(1, sigma.shape[1]):
             own = eta[..., self.owner == j].flatten(1)
@@ -138,43 +149,101 @@ class Sweep:
         place = replace(place, sigma=sigma)
         told = in_order(self.design.F[:, self.used] * alpha[..., self.used])
         left = torch.where(self.design.seen, self.design.y - told, 0.0)  # [C, n]
-        place = replace(place, phi=self._dynamics(place, alpha, left, generator))
-        X = stocks(self.design.X, self.structure.fades, place.phi)
+        if self.structure.transitions:
+            place = replace(place, phi=self._dynamics(place, alpha, left, generator))
+            X = self.columns(place.phi) if self.fades else X
         gamma, noise, beta = self._regression(place, X, left, drawn, quick)
         sigma = torch.cat([noise.unsqueeze(1), sigma[:, 1:]], 1)
         place = replace(place, sigma=sigma, gamma=gamma, beta=beta)
-        return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha
+        return (self._tails(place, X, left, generator) if self.structure.errors.student else place), alpha, X
 
-    def centred(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep without the second draw of standard deviations, the fastest way that there is here."""
+    def centred(self, place: Place, X: Tensor, generator: torch.Generator) -> tuple[Place, Tensor, Tensor]:
+        """One sweep as ``by_parts`` does it, the fastest way that there is here."""
         drawn = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
             place, alpha, _ = self.together(place, drawn)
-            return place, alpha
-        return self.by_parts(place, drawn, generator)
+            return place, alpha, X
+        return self.by_parts(place, X, drawn, generator)
+
+    def columns(self, phi: Tensor) -> Tensor:
+        """X, stocks grown with the φ of their own [C, n, p]."""
+        return stocks(self.design.X, self.structure.fades, phi)
 
     def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep, and standard deviations of states once more given their noise in units of them."""
-        place, alpha = self.centred(place, generator)
+        """One sweep, before it the columns once with the states summed out, and after it standard deviations of states once
+        more given their noise in units of them; all of it one compiled loop where that is possible."""
+        if self.single and loops.serve(place.sigma):
+            return self._whole(place, generator)
+        X = self.columns(place.phi)
+        if len(self.slab.inclusion) and self.d:
+            known = (self.structure.transition(place.phi), place.sigma[:, self.owner], self._noise(place))
+            numbers = self.columns_first.numbers(len(place.sigma), generator)
+            gamma, beta = self.columns_first.draw(self.design.y, X, *known, place.sigma[:, 0], place.gamma, numbers)
+            place = replace(place, gamma=gamma, beta=beta)
+        place, alpha, X = self.centred(place, X, generator)
         if not len(self.owner):
             return place, alpha
-        X = stocks(self.design.X, self.structure.fades, place.phi)
-        left = torch.where(self.design.seen, self.design.y - (X @ place.beta.unsqueeze(2)).squeeze(2), 0.0)
+        left = torch.where(self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0)
         weights = self._weights(place) / place.sigma[:, :1].square()
-        known = (self.structure.transition(place.phi), left, weights, place.sigma, alpha)
-        sigma, alpha = self.interweaving.draw(*known, generator)
+        known = (self.structure.transition(place.phi), left, weights)
+        numbers = self.interweaving.numbers(len(place.sigma), generator)
+        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, *numbers)
         return replace(place, sigma=sigma), alpha
 
+    def _whole(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
+        """``sweep`` by one compiled loop, of the same numbers."""
+        C, design, moves = len(place.sigma), self.design, bool(self.structure.transitions)
+        before = self.columns_first.numbers(C, generator) if len(self.slab.inclusion) else None
+        drawn = self.numbers(1, C, generator)
+        seeds = seeds_of(C, generator) if moves else np.zeros(C, np.uint64)
+        after = self.interweaving.numbers(C, generator) if len(self.owner) else (place.sigma, place.sigma)
+        sigma, gamma, beta = place.sigma.clone(), place.gamma.clone(), place.beta.clone()
+        phi = place.phi[:, 0].clone() if moves else place.nu.new_zeros(C)
+        alpha = design.y.new_empty(C, self.n, self.d)
+        none = sigma[:, :0]
+        first = (none, none) if before is None else (torch.cat([before.u, before.turn.unsqueeze(1)], 1), before.z)
+        rest = (drawn.first, drawn.states, drawn.observations, drawn.u, drawn.g, drawn.columns)
+        moving = (*first, *(x[0] for x in rest))
+        structural_sweep.whole()(
+            *self._fixed, *(x.contiguous().numpy() for x in moving), seeds,
+            *(x.contiguous().numpy() for x in after), *(x.numpy() for x in (sigma, phi, gamma, beta, alpha)),
+        )  # fmt: skip
+        phi = phi.unsqueeze(1) if moves else place.phi
+        return replace(place, sigma=sigma, phi=phi, gamma=gamma, beta=beta), alpha
+
+    @cached_property
+    def _fixed(self) -> tuple[NDArray[Any], ...]:
+        """What no sweep changes, as ``structural_sweep.whole`` asks for it."""
+        structure, rows, design, slab = self.structure, self.layout.rows, self.design, self.slab
+        whole, zero = compiled_states.whole, torch.zeros_like(structure.G[:1])
+        base, terms, prior, at = zero[0], zero[0], (0.0, 0.0, 0.0, 0.0), (-1, -1)
+        changes = torch.zeros_like(structure.G)
+        for moves in structure.transitions:
+            (j,) = [j for j, scale in enumerate(structure.scales) if j and moves.row in scale.states]
+            base, terms, at = structure.G[moves.row], moves.terms[0], (moves.row, j)
+            prior, changes[moves.row] = (moves.precision, moves.mean, *moves.interval), terms
+        values, by_phi = (rows.numbers(G.unsqueeze(0))[0] for G in (structure.G, changes))
+        df, squares, upper = self.interweaving.prior
+        fixed = (
+            design.y, design.seen, design.F, self.used, structure.mean, structure.sd, whole(rows.start), whole(rows.columns),
+            values, by_phi, whole(self.layout.noisy), self.owner, whole(self.interweaving.owner), design.X.T,
+            structure.fades >= 0, self.A, slab.precision, slab.logit, df, squares, self.shape, upper, whole(at), base, terms,
+            design.y.new_tensor(prior),
+        )  # fmt: skip
+        return tuple(x.contiguous().numpy() if isinstance(x, Tensor) else x for x in fixed)
+
     # ---- the parts -------------------------------------------------------------------------------------------------
-    def _states(self, place: Place, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
-        X = stocks(self.design.X, self.structure.fades, place.phi)
+    def _states(self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
-        noise = place.sigma[:, :1].expand(-1, self.n)
-        if self.structure.errors.student:
-            noise = noise / root(place.precisions)
+        noise = self._noise(place)
         numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
         draw = compiled_states.simulated if quick else tensor_states.simulated
         return draw(self.layout, y, self.structure.transition(place.phi), place.sigma[:, self.owner], noise, numbers)
+
+    def _noise(self, place: Place) -> Tensor:
+        """Standard deviations of the observations [C, n]."""
+        noise = place.sigma[:, :1].expand(-1, self.n)
+        return noise / root(place.precisions) if self.structure.errors.student else noise
 
     def _weights(self, place: Place) -> Tensor:
         """λ [C, n] or [1, n], 0 at times that are not seen."""
@@ -187,6 +256,9 @@ class Sweep:
         b = in_order((X * weighed.unsqueeze(2)).mT)
         if not (self.fades or self.structure.errors.student):
             A = self.A.expand(len(left), -1, -1)
+        elif self.single:
+            rows = X[:, self.design.seen].mT
+            A = in_order(rows.unsqueeze(2) * rows.unsqueeze(1))
         else:
             A = X.mT @ (self._weights(place).unsqueeze(2) * X)
         return A, b, in_order(left * weighed)

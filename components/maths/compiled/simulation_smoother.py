@@ -153,35 +153,6 @@ def _chains(
         )
 
 
-def _drive(start: Array, columns: Array, values: Array, noise: Array, out: Array) -> None:
-    C, n, d = out.shape
-    for c in range(C):
-        for i in range(d):
-            out[c, 0, i] = 0.0
-        for t in range(n - 1):
-            product(start, columns, values[c], out[c, t], out[c, t + 1])
-            for i in range(d):
-                out[c, t + 1, i] += noise[c, t, i]
-
-
-@cache
-def _driving() -> Callable[..., None]:
-    return compiled(_drive, [product])
-
-
-def driven(layout: StateLayout, G: Tensor, noise: Tensor) -> Tensor:
-    """What ``maths.series.simulation_smoother.driven`` has, on the CPU.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    C, steps, d = noise.shape
-    out = noise.new_empty(C, steps + 1, d)
-    values = layout.rows.numbers(G).contiguous().numpy()
-    _driving()(whole(layout.rows.start), whole(layout.rows.columns), values, noise.contiguous().numpy(), out.numpy())
-    return out
-
-
 @cache
 def _loop() -> Callable[..., None]:
     return compiled(_chains, compilable)

@@ -30,8 +30,8 @@ def sweep(M: Array, k: int, within: bool, row: Array) -> None:
     M[k, k] = -(1 / pivot)
 
 
-def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, u: float) -> bool:
-    """Whether column k is in, now."""
+def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float) -> bool:
+    """Whether column k is in, now; σ is ``sigma``, or where that is 0 summed out."""
     p = len(E)
     d, e, h, S = M[k, k], E[k, k], M[k, p], M[p, p]
     inside, outside = S, S
@@ -40,13 +40,12 @@ def asked(M: Array, E: Array, k: int, within: bool, logit: float, a: float, u: f
         outside = S + h * h * d
     else:
         inside = S - h * h / d
-    odds = logit + 0.5 * math.log(e / d) - a * math.log(inside / outside)
+    told = a * math.log(inside / outside) if sigma == 0.0 else (inside - outside) / (2 * sigma * sigma)
+    odds = logit + 0.5 * math.log(e / d) - told
     return u < 1 / (math.exp(-odds) + 1)
 
 
-def begun(
-    A: Array, b: Array, c: float, omega: Array, squares: float, gamma: Array, M: Array, E: Array, row: Array
-) -> None:
+def begun(A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array) -> None:
     """M and E, swept by γ."""
     p = len(b)
     for i in range(p):
@@ -55,7 +54,7 @@ def begun(
             E[i, j] = omega[i, j]
         M[i, p] = b[i]
         M[p, i] = b[i]
-    M[p, p] = c + squares
+    M[p, p] = corner
     for k in range(p):
         if gamma[k]:
             sweep(M, k, False, row)
@@ -68,21 +67,36 @@ def regression(
 ) -> float:  # fmt: skip
     """σ; γ and β are left in their arrays."""
     p = len(b)
-    begun(A, b, c, omega, squares, gamma, M, E, row)
+    begun(A, b, c + squares, omega, gamma, M, E, row)
     for k in range(p):
         was[k] = gamma[k]
-    for j in range(p):
-        k = j if turn < 0.5 else p - 1 - j
-        within = gamma[k]
-        gamma[k] = asked(M, E, k, within, logit[k], a, u[k])
-        if gamma[k] != within:
-            sweep(M, k, within, row)
-            sweep(E, k, within, row[:p])
+    scanned(M, E, logit, a, 0.0, u, turn, gamma, row)
     if 0.5 * M[p, p] / g[1] > upper * upper:
         for k in range(p):
             gamma[k] = was[k]
-        begun(A, b, c, omega, squares, gamma, M, E, row)
+        begun(A, b, c + squares, omega, gamma, M, E, row)
     sigma = math.sqrt(variance_of(g[0], a, 0.5 * M[p, p], upper))
+    coefficients(M, sigma, z, gamma, beta, row)
+    return sigma
+
+
+def scanned(
+    M: Array, E: Array, logit: Array, a: float, sigma: float, u: Array, turn: float, gamma: Array, row: Array
+) -> None:
+    """γ after one scan, and M and E swept by it."""
+    p = len(gamma)
+    for j in range(p):
+        k = j if turn < 0.5 else p - 1 - j
+        within = gamma[k]
+        gamma[k] = asked(M, E, k, within, logit[k], a, sigma, u[k])
+        if gamma[k] != within:
+            sweep(M, k, within, row)
+            sweep(E, k, within, row[:p])
+
+
+def coefficients(M: Array, sigma: float, z: Array, gamma: Array, beta: Array, row: Array) -> None:
+    """β, 0 where γ is; M is swept by γ, and is no more of use."""
+    p = len(gamma)
     for j in range(p):
         beta[j] = 0.0
     for j in range(p):
@@ -96,10 +110,19 @@ def regression(
                 M[i, p] += row[i] / pivot * step
                 for k in range(j + 1, p):
                     M[i, k] += row[i] * row[k] / pivot
-    return sigma
 
 
-compilable = (*truncated_gamma.compilable, sweep, asked, begun, regression)
+def given(
+    A: Array, b: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
+    M: Array, E: Array, row: Array,
+) -> None:  # fmt: skip
+    """γ and β of a known σ, left in their arrays."""
+    begun(A, b, 0.0, omega, gamma, M, E, row)
+    scanned(M, E, logit, 0.0, sigma, u, turn, gamma, row)
+    coefficients(M, sigma, z, gamma, beta, row)
+
+
+compilable = (*truncated_gamma.compilable, sweep, asked, begun, scanned, coefficients, regression)
 
 
 def _chains(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,6 +81,30 @@ def evidence(
     return value
 
 
+def slice_one(
+    columns: Array, flow: Array, fades: Array, weights: Array, left: Array, omega: Array, gamma: Array, sigma: float,
+    precision: float, pull: float, x: float, low: float, high: float, seed: Any,
+    V: Array, A: Array, b: Array, s: Array, on: Array,
+) -> float:  # fmt: skip
+    """φ of one chain."""
+    value = evidence(columns, flow, fades, x, weights, left, omega, gamma, sigma, V, A, b, s, on)
+    level = value + (pull - 0.5 * precision * x) * x + math.log(hashed(seed, 0))
+    below, above = low, high
+    for k in range(1, MOST + 1):
+        point = below + (above - below) * hashed(seed, k)
+        value = evidence(columns, flow, fades, point, weights, left, omega, gamma, sigma, V, A, b, s, on)
+        if value + (pull - 0.5 * precision * point) * point >= level:
+            return point
+        if point < x:
+            below = point
+        else:
+            above = point
+    return x
+
+
+compilable = (mixed, hashed, fading, evidence, slice_one)
+
+
 def _slice(
     columns: Array, flow: Array, fades: Array, weights: Array, left: Array, omega: Array, gamma: Array, sigma: Array,
     precision: Array, pull: Array, x: Array, low: float, high: float, seeds: Array, found: Array,
@@ -88,20 +113,8 @@ def _slice(
     V, A, b, s, on = np.empty((n, p)), np.empty((p, p)), np.empty(p), np.empty(n), np.empty(p, dtype=np.int64)
     for c in range(C):
         w = weights[c % len(weights)]
-        value = evidence(columns[c], flow, fades, x[c], w, left[c], omega, gamma[c], sigma[c], V, A, b, s, on)
-        level = value + (pull[c] - 0.5 * precision[c] * x[c]) * x[c] + math.log(hashed(seeds[c], 0))
-        below, above = low, high
-        found[c] = x[c]
-        for k in range(1, MOST + 1):
-            point = below + (above - below) * hashed(seeds[c], k)
-            value = evidence(columns[c], flow, fades, point, w, left[c], omega, gamma[c], sigma[c], V, A, b, s, on)
-            if value + (pull[c] - 0.5 * precision[c] * point) * point >= level:
-                found[c] = point
-                break
-            if point < x[c]:
-                below = point
-            else:
-                above = point
+        found[c] = slice_one(columns[c], flow, fades, w, left[c], omega, gamma[c], sigma[c], precision[c], pull[c], x[c],
+                             low, high, seeds[c], V, A, b, s, on)  # fmt: skip
 
 
 @cache
@@ -111,7 +124,7 @@ def _growing() -> Callable[[Array, Array, Array], None]:
 
 @cache
 def _slicing() -> Callable[..., None]:
-    return compiled(_slice, [mixed, hashed, fading, evidence])
+    return compiled(_slice, compilable)
 
 
 def grown(flow: Tensor, kept: Tensor) -> Tensor:

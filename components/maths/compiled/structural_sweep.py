@@ -1,4 +1,4 @@
-"""Gibbs sweeps of a structural time series with Gaussian errors and known dynamics, compiled as a whole."""
+"""Gibbs sweeps of a structural time series with Gaussian errors, compiled as a whole."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from components.maths.compiled import simulation_smoother, spike_slab
+from components.maths.compiled import interweaving, simulation_smoother, spike_slab, stocks, whitening
+from components.maths.compiled.interweaving import interweave
 from components.maths.compiled.loops import Array, compiled
 from components.maths.compiled.simulation_smoother import backwards, forwards, states
 from components.maths.compiled.spike_slab import regression
+from components.maths.compiled.stocks import fading, slice_one
+from components.maths.compiled.whitening import columns_first, whiten
 from components.maths.conditionals.truncated_gamma import variance_of
 
 
@@ -149,6 +152,136 @@ def _sweeps(
                 kept[s, i, j] = sigma[i, j]
             for j in range(p):
                 kept[s, i, S + j] = beta[i, j]
+
+
+def grow(flow: Array, fades: Array, kept: float, s: Array, rows: Array, X: Array) -> None:
+    """Columns whose flows are the rows of ``flow``, as rows [p, n] and as the first columns of X [n, …]."""
+    p, n = flow.shape
+    for j in range(p):
+        own = flow[j]
+        if fades[j]:
+            fading(own, kept, s)
+            own = s
+        for t in range(n):
+            rows[j, t] = own[t]
+            X[t, j] = own[t]
+
+
+def own_dynamics(
+    alpha: Array, row: int, base: Array, terms: Array, scale: float, precision: float, mean: float, out: Array
+) -> None:
+    """What states [n, d] say of the one coefficient of a row of G: precision and pull of a normal, in ``out``."""
+    square, product = 0.0, 0.0
+    for t in range(len(alpha) - 1):
+        own, known = 0.0, 0.0
+        for i in range(len(base)):
+            own += alpha[t, i] * terms[i]
+            known += alpha[t, i] * base[i]
+        square += own * own
+        product += own * (alpha[t + 1, row] - known)
+    weight = 1 / (scale * scale)
+    out[0], out[1] = square * weight + precision, product * weight + precision * mean
+
+
+def _whole(
+    y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
+    changes: Array, noisy: Array, owner: Array, owned: Array, flow: Array, fades: Array, A: Array, omega: Array, logit: Array,
+    df: Array, squares: Array, shape: Array, upper: Array, at: Array, base: Array, terms: Array, prior: Array,
+    before: Array, columns_z: Array, first: Array, shocks: Array, errors: Array, u: Array, g: Array, z: Array, seeds: Array,
+    after_z: Array, after_u: Array, sigma: Array, phi: Array, gamma: Array, beta: Array, alpha: Array,
+) -> None:  # fmt: skip
+    C, S = sigma.shape
+    n, d = F.shape
+    p, k = len(omega), len(noisy)
+    rows, X, s, left, noise, one = (
+        np.empty((p, n)), np.empty((n, p + 1)), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+    )  # fmt: skip
+    P, G, vectors, states_of, moved = np.empty((d, d)), np.empty((d, d)), np.empty((4, d)), np.empty((d, p + 1)), np.empty((d, p + 1))
+    gain, told, white = np.empty(d), np.empty(p + 1), np.empty((n, p + 1))
+    gains, scaled, pulls, eta = np.empty((n, d)), np.empty(n), np.empty((n, k)), np.empty((n - 1, k))
+    total, b, scale, own, D = np.empty(S), np.empty(p), np.empty(k), np.empty(2), np.empty((n, d))
+    M, N, E, row, was = np.empty((p + 1, p + 1)), np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1), np.empty(p, dtype=np.bool_)
+    B, V, on, G_values = np.empty((p, p)), np.empty((n, p)), np.empty(p, dtype=np.int64), np.empty(len(values))
+    fade = False
+    for j in range(p):
+        X[:, p] = y
+        fade = fade or fades[j]
+    for i in range(C):
+        for m in range(len(values)):
+            G_values[m] = values[m] + phi[i] * changes[m]
+        for t in range(n):
+            noise[t] = sigma[i, 0]
+        for m in range(k):
+            scale[m] = sigma[i, owner[m]]
+        grow(flow, fades, phi[i], s, rows, X)
+        if p:
+            whiten(X, seen, F, used, mean, sd, start, columns, G_values, noisy, scale, noise,
+                   P, G, states_of, moved, gain, told, white)  # fmt: skip
+            columns_first(white, omega, logit, sigma[i, 0], before[i], before[i, p], columns_z[i], gamma[i], beta[i],
+                          M, E, row, N, B, b)  # fmt: skip
+        less(y, rows, beta[i], left)
+        forwards(left, seen, F, used, mean, sd, start, columns, G_values, noisy, scale, noise,
+                 first[i], shocks[i], errors[i], P, G, vectors, gains, scaled)  # fmt: skip
+        backwards(seen, F, used, start, columns, G_values, noisy, vectors, gains, scaled, pulls)
+        states(mean, sd, start, columns, G_values, noisy, scale, first[i], shocks[i], vectors, pulls, alpha[i], eta)
+        scales(eta, owner, squares, shape, upper, g[i], total, sigma[i])
+        if at[0] >= 0:
+            own_dynamics(alpha[i], at[0], base, terms, sigma[i, at[1]], prior[0], prior[1], own)
+            for t in range(n):
+                one[t], left[t] = 0.0, 0.0
+                if seen[t]:
+                    answer = 0.0
+                    for m in used:
+                        answer += F[t, m] * alpha[i, t, m]
+                    one[t], left[t] = 1.0, y[t] - answer
+            for j in range(p if not fade else 0):
+                was[j] = False
+            phi[i] = slice_one(rows, flow, fades, one, left, omega, gamma[i] if fade else was, sigma[i, 0], own[0], own[1],
+                               phi[i], prior[2], prior[3], seeds[i], V, B, b, s, on)  # fmt: skip
+            for m in range(len(values)):
+                G_values[m] = values[m] + phi[i] * changes[m]
+            if fade:
+                grow(flow, fades, phi[i], s, rows, X)
+        c = moments(y, seen, F, used, X, alpha[i], b)
+        for m in range(p):
+            for j in range(p):
+                B[m, j] = A[m, j]
+        if fade:
+            for m in range(p):
+                for j in range(m + 1):
+                    B[m, j] = 0.0
+            for t in range(n):
+                if seen[t]:
+                    for m in range(p):
+                        for j in range(m + 1):
+                            B[m, j] += X[t, m] * X[t, j]
+            for m in range(p):
+                for j in range(m):
+                    B[j, m] = B[m, j]
+        sigma[i, 0] = regression(B, b, c, omega, logit, squares[0], shape[0], upper[0], u[i], u[i, p],
+                                 g[i, ::S], z[i], gamma[i], beta[i], M, E, row, was)  # fmt: skip
+        if k:
+            less(y, rows, beta[i], left)
+            for t in range(n):
+                one[t] = 0.0
+                if seen[t]:
+                    one[t] = 1 / (sigma[i, 0] * sigma[i, 0])
+                else:
+                    left[t] = 0.0
+            interweave(F, used, start, columns, G_values, owned, df, squares, upper, left, one, after_z[i], after_u[i],
+                       sigma[i], alpha[i], D, gain)  # fmt: skip
+
+
+@cache
+def whole() -> Callable[..., None]:
+    """One sweep with all its draws, of dynamics with one unknown coefficient at most.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    others = (simulation_smoother, spike_slab, stocks, whitening, interweaving)
+    parts = [part for module in others for part in module.compilable]
+    return compiled(_whole, tuple(dict.fromkeys((*parts, less, scales, moments, grow, own_dynamics))))
 
 
 @cache

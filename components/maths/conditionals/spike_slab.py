@@ -6,6 +6,8 @@
 β and σ² are summed out where γ is drawn.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹ and β̂_γ = V_γ b_γ
 
     p(γ | y) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ S_γ^{−(ν+n)/2},   S_γ = ν s² + yᵀΛy − b_γᵀ β̂_γ
+
+and where σ is known p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
 """
 
 from __future__ import annotations
@@ -69,17 +71,21 @@ def swept(M: Tensor, k: Tensor, within: Tensor, chosen: Tensor) -> Tensor:
     return torch.where(chosen[:, None, None], new, M)
 
 
-def log_odds(M: Tensor, E: Tensor, k: Tensor, within: Tensor, logit: Tensor, a: float) -> Tensor:
+def log_odds(
+    M: Tensor, E: Tensor, k: Tensor, within: Tensor, logit: Tensor, a: float, sigma: Tensor | None = None
+) -> Tensor:
     """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y) [C] from matrices that are swept by γ: M, and E that begins as Ω.
 
-    With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0."""
+    With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0; given σ [C] the last is
+    (S_0 − S_1)/(2 σ²)."""
     at, last = torch.arange(len(M), device=M.device), M.shape[1] - 1
     d, e, h, S = M[at, k, k], E[at, k, k], M[at, k, last], M[:, last, last]
     d = torch.where(within, -d.reciprocal(), d)
     e = torch.where(within, -e.reciprocal(), e)
     inside = torch.where(within, S, S - h * h / d)
     outside = torch.where(within, S + h * h * d, S)
-    return logit[k] + 0.5 * (e / d).log() - a * (inside / outside).log()
+    told = a * (inside / outside).log() if sigma is None else (inside - outside) / (2 * sigma * sigma)
+    return logit[k] + 0.5 * (e / d).log() - told
 
 
 def chosen(
@@ -92,27 +98,51 @@ def chosen(
     respects the limit: exact for any limit, without an incomplete gamma function.
 
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
-    p, a = b.shape[1], prior.shape(n)
-    logit = prior.logit
-    last = torch.cat([b, c.unsqueeze(1) + prior.squares], 1)
+    p = b.shape[1]
+    M, E = begun(prior, A, b, c + prior.squares, gamma)
+    was, M_was = gamma, M
+    gamma, M = scanned(prior, M, E, gamma, numbers.u, numbers.turn, prior.shape(n))
+    refused = 0.5 * M[:, p, p] / numbers.g[:, 1] > prior.upper**2
+    return torch.where(refused.unsqueeze(1), was, gamma), torch.where(refused[:, None, None], M_was, M)
+
+
+def begun(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+    """[A + Ω, b; bᵀ, corner] and Ω, swept by γ."""
+    p = b.shape[1]
+    last = torch.cat([b, corner.unsqueeze(1)], 1)
     M = torch.cat([torch.cat([A + prior.precision, b.unsqueeze(2)], 2), last.unsqueeze(1)], 1)
     E = prior.precision.expand(len(b), p, p)
     nowhere = torch.zeros(len(b), dtype=torch.bool, device=b.device)
     for j in range(p):
         k = torch.full((len(b),), j, device=b.device)
         M, E = swept(M, k, nowhere, gamma[:, j]), swept(E, k, nowhere, gamma[:, j])
-    was, M_was, at = gamma, M, torch.arange(len(b), device=b.device)
+    return M, E
+
+
+def scanned(
+    prior: SpikeSlab, M: Tensor, E: Tensor, gamma: Tensor, u: Tensor, turn: Tensor, a: float, sigma: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """γ [C, p] after one scan, forwards or backwards as ``turn`` [C] has it, and M swept by it."""
+    p, at = gamma.shape[1], torch.arange(len(gamma), device=gamma.device)
     for j in range(p):
-        k = torch.where(numbers.turn < 0.5, j, p - 1 - j)
+        k = torch.where(turn < 0.5, j, p - 1 - j)
         within = gamma[at, k]
         # ∞ where π_k is 1, −∞ where it is 0
-        into = numbers.u[at, k] < (-log_odds(M, E, k, within, logit, a)).exp().add(1).reciprocal()
+        into = u[at, k] < (-log_odds(M, E, k, within, prior.logit, a, sigma)).exp().add(1).reciprocal()
         flips = into != within
         M, E = swept(M, k, within, flips), swept(E, k, within, flips)
         gamma = gamma.clone()
         gamma[at, k] = into
-    refused = 0.5 * M[:, p, p] / numbers.g[:, 1] > prior.upper**2
-    return torch.where(refused.unsqueeze(1), was, gamma), torch.where(refused[:, None, None], M_was, M)
+    return gamma, M
+
+
+def draw_given(
+    prior: SpikeSlab, A: Tensor, b: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
+) -> tuple[Tensor, Tensor]:
+    """(γ [C, p], β [C, p]) given σ [C]: γ after one scan, then β | γ, y, σ exactly."""
+    M, E = begun(prior, A, b, torch.zeros_like(sigma), gamma)
+    gamma, M = scanned(prior, M, E, gamma, numbers.u, numbers.turn, 0.0, sigma)
+    return gamma, coefficients(M, gamma, sigma, numbers.z)
 
 
 def coefficients(M: Tensor, gamma: Tensor, sigma: Tensor, z: Tensor) -> Tensor:

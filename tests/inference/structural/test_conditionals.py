@@ -28,7 +28,7 @@ def swept():
     one = torch.tensor([0.9, 0.5, 0.2, 0.3], dtype=F64)
     place = replace(state.place, sigma=one.expand(C, -1).clone())
     sweeps: Sweep = state.sweeps
-    after, alpha = sweeps.centred(place, rng.noise)
+    after, alpha, _ = sweeps.centred(place, sweeps.columns(place.phi), rng.noise)
     return built, data, one, after, alpha
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from scipy import stats
 
 from components.maths.compiled import loops
-from components.maths.compiled import simulation_smoother as compiled
 from components.maths.series.simulation_smoother import driven
 from components.maths.series.time_varying import filtered
 from runner.run.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem
+
+needs_numba = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 
 
 def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
@@ -29,9 +31,10 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
     weights = sweeps.design.seen.to(F64).unsqueeze(0) / 2.5**2
     for _ in range(80):
         drawn = sweeps.numbers(1, C, rng.noise)
-        alpha, _ = sweeps._states(place, drawn, loops.serve(start))
+        alpha, _ = sweeps._states(place, sweeps.columns(place.phi), drawn, loops.serve(start))
         sigma, _ = sweeps.interweaving.draw(
-            sweeps.structure.transition(place.phi), left, weights, place.sigma, alpha, rng.noise
+            sweeps.structure.transition(place.phi), left, weights, place.sigma, alpha,
+            *sweeps.interweaving.numbers(C, rng.noise),
         )
         place = replace(place, sigma=sigma)
     scale = built.structure.scales[1]
@@ -45,7 +48,29 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
     assert stats.kstest(place.sigma[:, 1].numpy(), lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-3
 
 
-def test_states_answer_to_their_noise_alone_compiled_too():
+@pytest.mark.parametrize("quick", [False, pytest.param(True, marks=needs_numba)])
+def test_noise_in_units_of_its_deviation_stays_as_it_was(quick, monkeypatch):
+    """α moves with every σ that is taken, up to the sign of all of its noise; several σ, of several states."""
+    monkeypatch.setattr(loops, "serve", lambda x: quick)
+    data, C = problem(missing=(3, 8)), 40
+    blocks = ["local_linear_trend", block("seasonal", period=4)]
+    built = model(*blocks, of=data, df=4.0)
+    state = component("inference", "structural_gibbs", chains=C).init(built, data, Streams(0))
+    sweeps, place = state.sweeps, state.place
+    G = built.structure.transition(place.phi)
+    alpha, _ = sweeps._states(place, sweeps.columns(place.phi), sweeps.numbers(1, C, Streams(0).noise), quick)
+    left, weights = torch.where(sweeps.design.seen, sweeps.design.y, 0.0).expand(C, -1), sweeps._weights(place)
+    weights = weights / place.sigma[:, :1].square()
+    sigma, moved = sweeps.interweaving.draw(G, left, weights, place.sigma, alpha, *sweeps.interweaving.numbers(C, Streams(1).noise))
+    noisy, sizes = list(sweeps.layout.noisy), []
+    for a, s in ((alpha, place.sigma), (moved, sigma)):
+        sizes.append((a[:, 1:] - a[:, :-1] @ G.mT)[..., noisy] / s[:, sweeps.owner].unsqueeze(1))
+    sign = (sizes[0] * sizes[1]).sum(1, keepdim=True).sign()
+    assert torch.allclose(sizes[1], sign * sizes[0], atol=1e-8)
+    assert float((sigma != place.sigma).double().mean(0)[1:].min()) > 0.1
+
+
+def test_states_answer_to_their_noise_alone():
     data = problem()
     built = model("local_linear_trend", block("seasonal", period=4), of=data)
     state = component("inference", "structural_gibbs", chains=2).init(built, data, Streams(0))
@@ -56,5 +81,3 @@ def test_states_answer_to_their_noise_alone_compiled_too():
     for t in range(24):
         assert torch.allclose(found[:, t], D, atol=1e-12)
         D = D @ G[0].T + (noise[:, t] if t < 23 else 0.0)
-    if loops.available():
-        assert torch.equal(found, compiled.driven(state.sweeps.layout, G, noise))

@@ -8,6 +8,7 @@ from configured import component
 
 from components.inference.structural.sweep import Sweep
 from components.maths.compiled import loops
+from components.posteriors.inference_data import write
 from components.trouble import NumericalTrouble
 from runner.run import blocks, checkpoint
 from runner.run.rng import Streams
@@ -99,6 +100,23 @@ def test_what_blocks_add_is_the_series_less_its_noise():
     sigma = posterior.draws[..., 0]
     assert float((left.square().mean(-1).sqrt() / sigma).mean()) == pytest.approx(1.0, abs=0.15)
     assert posterior.labels == ["level", "goodwill", "regression"]
+
+
+def test_its_draws_open_in_arviz(tmp_path):
+    """Every parameter a variable of chains and draws under its own name."""
+    xarray = pytest.importorskip("xarray")
+    data, rng, gibbs, state = setup("goodwill", thinning=1)
+    posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 12))
+    (path,) = write(posterior, tmp_path)
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        found = tree["posterior"]
+        assert list(found.data_vars) == posterior.names
+        assert {name: tuple(found[name].dims) for name in posterior.names} == dict.fromkeys(
+            posterior.names, ("chain", "draw")
+        )
+        assert dict(found.sizes) == {"chain": 3, "draw": 10}
+        for j, name in enumerate(posterior.names):
+            assert (found[name].values == posterior.draws[..., j].numpy()).all()
 
 
 def test_chains_start_apart_and_within_their_limits():

@@ -1,0 +1,48 @@
+"""A draw of the columns that are in with the states summed out, where these could stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.maths.compiled import loops
+from components.maths.compiled import whitening as compiled
+from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab, draw_given
+from components.maths.series.simulation_smoother import StateLayout, in_order
+from components.maths.series.whitening import whitened
+
+
+@dataclass(frozen=True)
+class ColumnsFirst:
+    """γ | σ, φ, λ, y with β and the states summed out, one γ_i after the other, then β | γ, σ, φ, λ, y with the states.
+
+        ỹ = X̃ β + N(0, σ² I),   ỹ, X̃: σ times what the filter leaves of y and of X, in units of its standard deviation
+
+    Given the states a column that is out stays out where a level or goodwill goes the way that it would; here it need not.
+
+    Source: Frühwirth-Schnatter & Wagner (2010), section 3.2, of states summed out."""
+
+    slab: SpikeSlab
+    layout: StateLayout
+
+    def numbers(self, chains: int, generator: torch.Generator) -> SlabNumbers:
+        """Those of a draw."""
+        where, like, p = generator.device, self.layout.mean, len(self.slab.inclusion)
+        u = torch.rand(chains, p + 1, generator=generator, device=where, dtype=like.dtype).to(like.device)
+        z = torch.randn(chains, p, generator=generator, device=where, dtype=like.dtype).to(like.device)
+        return SlabNumbers(u[:, :p], u[:, p], u[:, :0], z)
+
+    def draw(
+        self, y: Tensor, X: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """(γ, β) [C, p] of columns X [C, n, p], noise of states [C, k] and of observations [C, n]; σ [C]."""
+        beside = torch.cat([X, y.view(1, -1, 1).expand(len(X), -1, 1)], 2)
+        if loops.serve(sigma):
+            return compiled.draw(self.slab, self.layout, beside, G, scale, noise, sigma, gamma, numbers)
+        left = whitened(self.layout, beside, G, scale, noise).mT  # [C, p + 1, n]
+        unit = sigma.square()[:, None, None]
+        A = unit * in_order(left[:, :-1].unsqueeze(2) * left[:, :-1].unsqueeze(1))
+        b = unit[..., 0] * in_order(left[:, :-1] * left[:, -1:])
+        return draw_given(self.slab, A, b, sigma, gamma, numbers)

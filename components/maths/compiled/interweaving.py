@@ -1,0 +1,93 @@
+"""Standard deviations of states drawn given their noise in units of them, compiled: the bits of ``inference.structural``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.simulation_smoother import product, whole
+from components.maths.series.simulation_smoother import StateLayout
+
+
+def log_prior(sigma: float, df: float, squares: float) -> float:
+    """log p(σ) up to a constant, 1/σ² ~ Gamma(df/2, squares/2)."""
+    return -(df + 1) * math.log(sigma) - squares / (2 * sigma * sigma)
+
+
+def interweave(
+    F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
+    left: Array, weights: Array, z: Array, u: Array, sigma: Array, states: Array, D: Array, moved: Array,
+) -> None:  # fmt: skip
+    """σ [S] and states [n, d] of one chain after the second draw, in their arrays."""
+    n, d = states.shape
+    for j in range(1, len(sigma)):
+        now = sigma[j]
+        for i in range(d):
+            D[0, i] = 0.0
+        for t in range(n - 1):
+            product(start, columns, values, D[t], D[t + 1])
+            product(start, columns, values, states[t], moved)
+            for i in range(d):
+                if owner[i] == j:
+                    D[t + 1, i] += (states[t + 1, i] - moved[i]) / now
+        a, b = 0.0, 0.0
+        for t in range(n):
+            answer, told = 0.0, 0.0
+            for i in used:
+                answer += F[t, i] * D[t, i]
+                told += F[t, i] * states[t, i]
+            weighed = weights[t] * answer
+            a += weighed * answer
+            b += weighed * (left[t] - told + now * answer)
+        s = b / a + z[j] * (1 / math.sqrt(a))
+        new = abs(s)
+        odds = log_prior(new, df[j], squares[j]) - log_prior(now, df[j], squares[j])
+        if new <= upper[j] and math.log(1 - u[j]) < odds:
+            sigma[j] = new
+            for t in range(n):
+                for i in range(d):
+                    states[t, i] += (s - now) * D[t, i]
+
+
+compilable = (product, log_prior, interweave)
+
+
+def _chains(
+    F: Array, used: Array, start: Array, columns: Array, values: Array, owner: Array, df: Array, squares: Array, upper: Array,
+    left: Array, weights: Array, z: Array, u: Array, sigma: Array, alpha: Array,
+) -> None:  # fmt: skip
+    C, n, d = alpha.shape
+    D, moved = np.empty((n, d)), np.empty(d)
+    for c in range(C):
+        w = weights[c % len(weights)]
+        interweave(F, used, start, columns, values[c], owner, df, squares, upper, left[c], w, z[c], u[c], sigma[c], alpha[c],
+                   D, moved)  # fmt: skip
+
+
+@cache
+def _loop() -> Callable[..., None]:
+    return compiled(_chains, compilable)
+
+
+def draw(
+    layout: StateLayout, G: Tensor, owner: tuple[int, ...], prior: Tensor, left: Tensor, weights: Tensor, z: Tensor, u: Tensor,
+    sigma: Tensor, alpha: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(σ [C, S], α [C, n, d]) after the second draw, on the CPU; ``owner`` says whose the noise of each state is (0: nobody's),
+    ``prior`` [3, S] df, df guess² and upper.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    sigma, alpha = sigma.clone(), alpha.clone(memory_format=torch.contiguous_format)
+    used = (layout.F != 0).any(0).nonzero().flatten()
+    rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
+    known = (*prior.unbind(), left, weights, z, u, sigma, alpha)
+    _loop()(layout.F.numpy(), used.numpy(), *rows, whole(owner), *(x.contiguous().numpy() for x in known))
+    return sigma, alpha

@@ -1,0 +1,169 @@
+"""What a filter leaves of columns, and the regression on it, compiled: the bits of ``maths.series.whitening``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from torch import Tensor
+
+from components.maths.compiled import spike_slab
+from components.maths.compiled.loops import Array, compiled
+from components.maths.compiled.simulation_smoother import whole
+from components.maths.compiled.spike_slab import given
+from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.series.simulation_smoother import StateLayout
+
+
+def whiten(
+    beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
+    noisy: Array, scale: Array, noise: Array, P: Array, X: Array, A: Array, moved: Array, M: Array, told: Array, out: Array,
+) -> None:  # fmt: skip
+    """What is left of the columns of ``beside`` [n, q], of which the last is y, in ``out`` [n, q]; their states in A [d, q]."""
+    n, d = F.shape
+    q = beside.shape[1]
+    for i in range(d):
+        for c in range(q):
+            A[i, c] = 0.0
+        A[i, q - 1] = mean[i]
+        for j in range(d):
+            P[i, j] = sd[i] * sd[i] if i == j else 0.0
+    for t in range(n):
+        if seen[t]:
+            f = 0.0
+            for i in range(d):
+                total = 0.0
+                for j in used:
+                    total += P[i, j] * F[t, j]
+                M[i] = total
+            for i in used:
+                f += F[t, i] * M[i]
+            f += noise[t] * noise[t]
+            width = math.sqrt(f)
+            for c in range(q):
+                told[c] = 0.0
+            for i in used:
+                row, own = F[t, i], A[i]
+                for c in range(q):
+                    told[c] += own[c] * row
+            for c in range(q):
+                told[c] = beside[t, c] - told[c]
+                out[t, c] = told[c] / width
+            for i in range(d):
+                gain, own = M[i] / f, A[i]
+                for c in range(q):
+                    own[c] += gain * told[c]
+            for i in range(d):
+                for j in range(i + 1):
+                    P[i, j] -= M[i] * M[j] / f
+                    P[j, i] = P[i, j]
+        else:
+            for c in range(q):
+                out[t, c] = 0.0
+        if t == n - 1:
+            break
+        for i in range(d):
+            own = moved[i]
+            for c in range(q):
+                own[c] = 0.0
+            for k in range(start[i], start[i + 1]):
+                value, other = values[k], A[columns[k]]
+                for c in range(q):
+                    own[c] += value * other[c]
+        for i in range(d):
+            for c in range(q):
+                A[i, c] = moved[i, c]
+        for i in range(d):  # G P, row by row
+            for j in range(d):
+                X[i, j] = 0.0
+            for k in range(start[i], start[i + 1]):
+                value, column = values[k], columns[k]
+                for j in range(d):
+                    X[i, j] += value * P[column, j]
+        for i in range(d):
+            for j in range(i + 1):
+                total = 0.0
+                for k in range(start[i], start[i + 1]):
+                    total += values[k] * X[j, columns[k]]
+                P[i, j] = total
+                P[j, i] = total
+        for k in range(len(noisy)):
+            P[noisy[k], noisy[k]] += scale[k] * scale[k]
+
+
+def gram(left: Array, unit: float, G: Array) -> None:
+    """``unit`` times what columns [n, q] are to each other, the lower half [q, q]."""
+    n, q = left.shape
+    for i in range(q):
+        for j in range(i + 1):
+            G[i, j] = 0.0
+    for t in range(n):
+        row = left[t]
+        for i in range(q):
+            own = G[i]
+            for j in range(i + 1):
+                own[j] += row[i] * row[j]
+    for i in range(q):
+        for j in range(i + 1):
+            G[i, j] *= unit
+
+
+def columns_first(
+    left: Array, omega: Array, logit: Array, sigma: float, u: Array, turn: float, z: Array, gamma: Array, beta: Array,
+    N: Array, E: Array, row: Array, G: Array, A: Array, b: Array,
+) -> None:  # fmt: skip
+    """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are left in their arrays."""
+    p = len(gamma)
+    gram(left, sigma * sigma, G)
+    for i in range(p):
+        b[i] = G[p, i]
+        for j in range(i + 1):
+            A[i, j] = G[i, j]
+            A[j, i] = G[i, j]
+    given(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
+
+
+compilable = (*spike_slab.compilable, given, whiten, gram, columns_first)
+
+
+def _chains(
+    beside: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
+    noisy: Array, scale: Array, noise: Array, omega: Array, logit: Array, sigma: Array, u: Array, turn: Array, z: Array,
+    gamma: Array, beta: Array,
+) -> None:  # fmt: skip
+    C, n, q = beside.shape
+    p, d = q - 1, F.shape[1]
+    P, X, A, moved = np.empty((d, d)), np.empty((d, d)), np.empty((d, q)), np.empty((d, q))
+    M, told, out = np.empty(d), np.empty(q), np.empty((n, q))
+    N, E, row, G, B, b = (
+        np.empty((q, q)), np.empty((p, p)), np.empty(q), np.empty((q, q)), np.empty((p, p)), np.empty(p),
+    )  # fmt: skip
+    for c in range(C):
+        whiten(beside[c], seen, F, used, mean, sd, start, columns, values[c], noisy, scale[c], noise[c],
+               P, X, A, moved, M, told, out)  # fmt: skip
+        columns_first(out, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row, G, B, b)
+
+
+@cache
+def _loop() -> Callable[..., None]:
+    return compiled(_chains, compilable)
+
+
+def draw(
+    prior: SpikeSlab, layout: StateLayout, beside: Tensor, G: Tensor, scale: Tensor, noise: Tensor, sigma: Tensor,
+    gamma: Tensor, numbers: SlabNumbers,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(γ, β) [C, p] given σ [C], from what is left of columns [C, n, p + 1], of which the last is y, on the CPU.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    gamma, beta = gamma.clone(), numbers.z.new_empty(gamma.shape)
+    used = (layout.F != 0).any(0).nonzero().flatten()
+    arrays = (beside, layout.seen, layout.F, used, layout.mean, layout.sd)
+    rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
+    known = (scale, noise, prior.precision, prior.logit, sigma, numbers.u, numbers.turn, numbers.z, gamma, beta)
+    _loop()(*(x.contiguous().numpy() for x in arrays), *rows, whole(layout.noisy), *(x.contiguous().numpy() for x in known))
+    return gamma, beta
