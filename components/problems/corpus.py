@@ -31,7 +31,9 @@ def counted(table: Tensor) -> Counts:
         Misfit: a count is negative, or no whole number."""
     if not torch.equal(table, table.round()) or bool((table < 0).any()):
         wrong = float(table[(table != table.round()) | (table < 0)][0])
-        raise Misfit(f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares")
+        raise Misfit(
+            f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares"
+        )
     rows, words = table.nonzero(as_tuple=True)
     return Counts(words, table[rows, words].long(), (table > 0).sum(1), 1.0)
 
@@ -159,7 +161,9 @@ class Corpus:
         topics = scores_of.aligned(posterior.topics)
         found = scores_of.coherence(topics, self.train)
         rows = zip(found.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
-        return {"top_words": pd.DataFrame([{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)])}
+        return {
+            "top_words": pd.DataFrame([{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)])
+        }
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

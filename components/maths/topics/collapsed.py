@@ -23,17 +23,17 @@ def sweep(words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, et
 
         p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without i
 
-    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  Works on the CPU; by_word is counted anew from
-    z, so that no rounding is handed on.
+    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  Works on the CPU; all counts are made
+    anew from z, so that no rounding is handed on.
 
     Source: Griffiths and Steyvers (2004), eq. (5)."""
     z = z.clone()
-    n = word_counts(words, z, len(eta), len(alpha)).double()
+    n = word_counts(words, z, len(eta), len(alpha))
     alpha, eta = alpha.double(), eta.double()
-    by_word, by_topic = n + eta[:, None], n.sum(0) + eta.sum()
+    inverse = 1 / (eta.sum() + torch.arange(len(words) + 1))
     work = [torch.empty_like(alpha) for _ in range(3)]
-    arrays = [x.numpy() for x in (starts_of(totals), words, z, u, alpha, by_word, by_topic, *work)]
-    collapsed_loop.gibbs()(*arrays)
+    arrays = (starts_of(totals), words, z, u, alpha, n + eta[:, None], n.sum(0), inverse, *work)
+    collapsed_loop.gibbs()(*[x.numpy() for x in arrays])
     return z
 
 
@@ -50,8 +50,8 @@ def improved(
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
                 · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
 
-    E and V of counts without one of the n_dj words of the pair, which share their φ: sums of φ and of φ(1 − φ).  The second line, of
-    second order in what counts vary, is left out where not ``second_order``.
+    E and V are of counts without one of the n_dj words of the pair, which share their φ: sums of φ and of φ(1 − φ).  The
+    second line, of second order in what counts vary, is left out where not ``second_order``.
 
     Source: Teh, Newman and Welling (2007), eq. (17); Asuncion, Welling, Smyth and Teh (2009), eq. (5) (CVB0)."""
     words, counts, lengths = pairs

@@ -14,39 +14,40 @@ from components.maths.compiled.loops import Array
 
 
 def _gibbs(
-    starts: Array, words: Array, z: Array, u: Array, alpha: Array,
-    by_word: Array, by_topic: Array, own: Array, inverse: Array, cumulative: Array,
+    starts: Array, words: Array, z: Array, u: Array, alpha: Array, by_word: Array, n_k: Array, inverse: Array,
+    own: Array, ratio: Array, cumulative: Array,
 ) -> None:  # fmt: skip
     """One sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
 
-    by_word [V, K] is η_v + n_vk and by_topic [K] Σ η + n_k; u [M] are uniform."""
+    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M] are uniform.  A ratio, own over
+    Σ η + n_k, changes for two topics a word, so that nothing is divided by in the loop over topics."""
     K = len(alpha)
-    for k in range(K):
-        inverse[k] = 1.0 / by_topic[k]
     for d in range(len(starts) - 1):
         lo, hi = starts[d], starts[d + 1]
         for k in range(K):
             own[k] = alpha[k]
         for i in range(lo, hi):
             own[z[i]] += 1.0
+        for k in range(K):
+            ratio[k] = own[k] * inverse[n_k[k]]
         for i in range(lo, hi):
             row, k = by_word[words[i]], z[i]
             own[k] -= 1.0
             row[k] -= 1.0
-            by_topic[k] -= 1.0
-            inverse[k] = 1.0 / by_topic[k]
+            n_k[k] -= 1
+            ratio[k] = own[k] * inverse[n_k[k]]
             total = 0.0
             for k in range(K):
-                total += own[k] * row[k] * inverse[k]
+                total += ratio[k] * row[k]
                 cumulative[k] = total
             target, new = u[i] * total, 0
-            for k in range(K - 1):
-                new += int(cumulative[k] <= target)
+            while cumulative[new] <= target and new < K - 1:
+                new += 1
             z[i] = new
             own[new] += 1.0
             row[new] += 1.0
-            by_topic[new] += 1.0
-            inverse[new] = 1.0 / by_topic[new]
+            n_k[new] += 1
+            ratio[new] = own[new] * inverse[n_k[new]]
 
 
 def _collapsed_vb(
@@ -93,9 +94,9 @@ def _collapsed_vb(
 
 @cache
 def gibbs() -> Callable[..., Any]:
-    return loops.compiled(_gibbs) if loops.available() else _gibbs
+    return loops.compiled(_gibbs, inline=True) if loops.available() else _gibbs
 
 
 @cache
 def collapsed_vb() -> Callable[..., Any]:
-    return loops.compiled(_collapsed_vb) if loops.available() else _collapsed_vb
+    return loops.compiled(_collapsed_vb, inline=True) if loops.available() else _collapsed_vb
