@@ -71,7 +71,7 @@ def distance(topics: Tensor, truth: Tensor) -> float:
 
 def top_words(topics: Tensor, n: int = TOP) -> Tensor:
     """The n most probable words of each topic [K, n], of equals the first."""
-    return topics.sort(1, descending=True, stable=True)[1][:, :n]
+    return topics.sort(dim=1, descending=True, stable=True)[1][:, :n]
 
 
 def coherence(topics: Tensor, documents: Counts) -> Tensor:

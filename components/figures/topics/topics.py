@@ -31,7 +31,7 @@ class Documents(Protocol):
 
 
 def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
-    """Each topic as an image, black to white from 0 to its largest probability; with the truth beside it, matched, where that is
+    """Each topic as an image, black to white from 0 to its largest probability, beside the true ones, matched, where these are
     known."""
     shape, topics = problem.image_shape, aligned(posterior.topics)
     if shape is None:

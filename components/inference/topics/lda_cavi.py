@@ -15,9 +15,9 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.inference.topics.best_start import TopicsOfStarts
 from components.inference.topics.starts import bound, drawn, evenly, log_weights
 from components.maths.topics.document_factors import fitted
-from components.posteriors.topics import TopicsOfStarts
 from components.problems.corpus import Corpus
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -26,7 +26,7 @@ ROUNDING = 1e-10  # of the bound, by which it may seem to fall
 
 
 @dataclass(kw_only=True)
-class Climbing:
+class SideBySide:
     """R starts, each with factors of its own."""
 
     model: TopicModel = rebuilt()
@@ -37,7 +37,7 @@ class Climbing:
 
 
 @register("inference", "lda_cavi")
-class LdaCavi(Inference[TopicModel, Corpus, Counts, Climbing]):
+class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
     """Mean-field variational Bayes of latent Dirichlet allocation by coordinate ascent; one pass over all documents a step.
 
         φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk,   λ_kv = η_v + Σ_d n_dv φ_dvk
@@ -63,12 +63,12 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, Climbing]):
     updates: PositiveInt
     tolerance: PositiveFloat
 
-    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Climbing:
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> SideBySide:
         gamma = evenly(model, problem.train).repeat(self.starts, 1, 1)
-        return Climbing(model=model, lam=drawn(model, self.starts, rng.init), gamma=gamma)
+        return SideBySide(model=model, lam=drawn(model, self.starts, rng.init), gamma=gamma)
 
     @torch.no_grad()
-    def step(self, state: Climbing, batch: Counts, rng: Rng) -> tuple[Climbing, Info]:
+    def step(self, state: SideBySide, batch: Counts, rng: Rng) -> tuple[SideBySide, Info]:
         model, warm = state.model, state.t >= self.fresh_passes
         lam, gamma, bounds, updates = [], [], [], []
         for own, before in zip(state.lam, state.gamma, strict=True):
@@ -87,7 +87,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, Climbing]):
         info |= {f"elbo/start {r + 1}": value for r, value in enumerate(elbo)} if self.starts > 1 else {}
         return replace(state, lam=torch.stack(lam), gamma=torch.stack(gamma), t=state.t + 1), info
 
-    def posterior(self, state: Climbing) -> TopicsOfStarts:
+    def posterior(self, state: SideBySide) -> TopicsOfStarts:
         bounds = state.bounds.rows if state.t else state.lam.new_zeros(0, self.starts).cpu()
         best = int(bounds[-1].argmax()) if state.t else 0
         lam = state.lam[best].T

@@ -19,8 +19,8 @@ def _gibbs(
 ) -> None:  # fmt: skip
     """One sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
 
-    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M] are uniform.  A ratio, own over
-    Σ η + n_k, changes for two topics a word, so that nothing is divided by in the loop over topics."""
+    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M] are uniform.  The ratio
+    (α_k + n_dk) / (Σ η + n_k) changes for two topics a word: the loop over topics divides by nothing."""
     K = len(alpha)
     for d in range(len(starts) - 1):
         lo, hi = starts[d], starts[d + 1]

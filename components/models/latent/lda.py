@@ -29,10 +29,11 @@ class LDA(Model[Corpus, DirichletAllocation]):
     """Latent Dirichlet allocation: a document is a mixture of topics, a topic a law of words.
 
         B_k ~ Dir(η 1_V),   π_i ~ Dir(α 1_K),   z_iℓ | π_i ~ Cat(π_i),   y_iℓ | z_iℓ ~ Cat(B_{z_iℓ})
-        log p(y, z, π, B) = Σ_i [Σ_k (α − 1) log π_ik + Σ_ℓ (log π_{i z_iℓ} + log B_{z_iℓ y_iℓ})] + Σ_kv (η − 1) log B_kv + const
+        log p(y, z, π, B) = Σ_i [Σ_k (α − 1) log π_ik + Σ_ℓ (log π_{i z_iℓ} + log B_{z_iℓ y_iℓ})]
+                            + Σ_kv (η − 1) log B_kv + const
 
-    V words of the training documents, K topics; η is γ of the notes, whose (5.6) leaves out the − 1.  One topic is allowed: one
-    law of words for all documents.
+    V words of the training documents, K topics; η is γ of the notes, whose (5.6) leaves out both − 1, and a log before p(B|γ).
+    One topic is allowed: one law of words for all documents.
 
     Source: Bardenet (2021), section 5.2.1, eq. (5.6); Blei, Ng and Jordan (2003), section 3."""
 
