@@ -273,6 +273,18 @@ class BoundsLikelihood(Protocol[Shown]):
 
 
 @runtime_checkable
+class HoldsTopics(Protocol):
+    """Topics, laws of words, and how a document mixes them: S of them, equal parts of a mixture, whose numbers may mean
+    another topic in each."""
+
+    @property
+    def topics(self) -> Tensor: ...  # E[B | …] [S, K, V], each sums to 1
+
+    @property
+    def alpha(self) -> Tensor: ...  # of the prior of a document's proportions, Dirichlet [K]
+
+
+@runtime_checkable
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 
@@ -330,6 +342,7 @@ POSTERIORS = {
     "affine_in_inputs": AffineInInputs,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
+    "holds_topics": HoldsTopics,
     "analyses": Analyses,
     "writes_files": WritesFiles,
     "defends": Defends,

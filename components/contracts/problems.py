@@ -80,6 +80,14 @@ class Rows:
         return Rows(self.x[rows], scale)
 
 
+def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+    """Of rows of different lengths some, in the order asked for: their lengths, and the places of what they hold."""
+    starts = (lengths.cumsum(0) - lengths)[rows]
+    kept = lengths[rows]
+    within = torch.arange(int(kept.sum()), device=kept.device) - (kept.cumsum(0) - kept).repeat_interleave(kept)
+    return kept, starts.repeat_interleave(kept) + within
+
+
 @dataclass(frozen=True)
 class Words:
     """Rows of words, each as long as it is: W words in B rows.  A row may be empty."""
@@ -104,14 +112,47 @@ class Words:
 
     def part(self, rows: Tensor | slice, scale: float) -> Words:
         """Some of the rows, each of which stands for ``scale`` rows."""
-        lengths, starts = self.lengths[rows], self.starts[rows]
-        kept = Words(self.words, lengths, scale)
-        place = torch.arange(int(lengths.sum()), device=lengths.device) - kept.starts.repeat_interleave(lengths)
-        return replace(kept, words=self.words[starts.repeat_interleave(lengths) + place])
+        lengths, places = of_rows(self.lengths, rows)
+        return Words(self.words[places], lengths, scale)
 
     def summed(self, values: Tensor) -> Tensor:
         """Sums over the words of each row: values [..., W] -> [..., B]."""
         return values.new_zeros(*values.shape[:-1], self.n_rows).index_add(-1, self.rows, values)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows of counts, of which those above 0 are kept: M pairs of a word and how often it is there, in B rows.
+
+    No word stands twice in a row.  A row may be empty."""
+
+    words: Tensor  # [M] long: numbers of the words, row after row, rising in each
+    counts: Tensor  # [M] long, all above 0
+    lengths: Tensor  # [B] long: how many different words each row has
+    scale: float
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def rows(self) -> Tensor:
+        """The row that each pair is in [M]."""
+        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
+
+    @property
+    def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.words, self.counts, self.lengths
+
+    @property
+    def totals(self) -> Tensor:
+        """How many words each row has, repeated ones as often as they are there [B]."""
+        return torch.zeros_like(self.lengths).index_add_(0, self.rows, self.counts)
+
+    def part(self, rows: Tensor | slice, scale: float) -> Counts:
+        """Some of the rows, each of which stands for ``scale`` rows."""
+        lengths, places = of_rows(self.lengths, rows)
+        return Counts(self.words[places], self.counts[places], lengths, scale)
 
 
 class Labelled(Protocol):

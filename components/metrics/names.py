@@ -34,6 +34,7 @@ _OF: dict[Kind, set[str]] = {
         "pareto_k",
         "perplexity",
     }
+    | {"perplexity_truth", "topic_distance", "coherence", "elbo", "elbo_spread"}
     | _DECISIONS
     | _GRADIENTS,
     "density": _DRAWS

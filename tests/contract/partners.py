@@ -81,6 +81,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "nonlinear_growth": ["n_steps=12"],
         "sarcos": ["n_train=20", "n_test=10"],
         "sarcos_sim": ["n_train=20", "n_test=10"],
+        "bars": ["side=3", "n_train=12", "n_test=6", "length=8", "batch_size=4"],
+        "word_counts": ["corpus=sms_spam", "simulated=true", "n_words=12", "n_train=60", "batch_size=20"],
         "sms_spam": ["n_words=6", "n_train=60"],
         "spambase": ["n_train=60"],
         "stochastic_volatility": ["n_steps=12"],
@@ -117,6 +119,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "smdgp": ["n_inducing=4", "inner_dim=2"],
         "vae": ["widths=[4]", "latent_dim=2"],
         "cvae": ["widths=[4]", "latent_dim=2"],
+        "lda": ["n_topics=3"],
     },
     "inference": {
         "acra": ["draws=2", "candidates=2", "changes=1"],

@@ -39,6 +39,7 @@ from components.contracts.capabilities.sequences import (
     TransitionDensity,
     TransitionMean,
 )
+from components.contracts.capabilities.topics import TopicModel
 from components.contracts.capabilities.variational import (
     ArdWeights,
     BernoulliLayers,
@@ -93,6 +94,7 @@ CAPABILITIES: dict[str, type] = {
     "class_conditional": ClassConditional,
     "bernoulli_layers": BernoulliLayers,
     "decoder": Decoder,
+    "topic_model": TopicModel,
     "network": Network,
     "penalised": Penalised,
     "dropout": Dropout,

@@ -24,23 +24,35 @@ from components.registry import register
 MESSAGES, SPAM = 5_574, 747
 # Of the simulated corpus: topics of each class, its words, words a message.
 TOPICS, SIMULATED_WORDS, LENGTH = 4, 800, 14
+Texts = tuple[list[list[str]], list[int]]  # the words of every message, one after the other, 1 for spam
 Messages = tuple[list[frozenset[str]], list[int]]  # the different words of every message, 1 for spam
 
 
-def words_in(text: str) -> frozenset[str]:
-    """The different words of a text: runs of two or more letters or digits, in lower case."""
-    return frozenset(re.findall(r"\w\w+", text.lower()))
+def words_of(text: str) -> list[str]:
+    """The words of a text in their order: runs of two or more letters or digits, in lower case."""
+    return re.findall(r"\w\w+", text.lower())
+
+
+def message_texts(path: Path | None) -> Texts:
+    """The messages of a file, or the simulated ones where ``path`` is None."""
+    return _simulated() if path is None else _read(path)
+
+
+def messages(path: Path | None) -> Messages:
+    """The same as sets of words."""
+    texts, spam = message_texts(path)
+    return [frozenset(words) for words in texts], spam
 
 
 @functools.lru_cache(maxsize=1)
-def _read(path: Path) -> Messages:
+def _read(path: Path) -> Texts:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = [line.split("\t", 1) for line in content.decode("utf-8").split("\n") if line]  # quotes have no meaning here
-    return [words_in(text) for _, text in lines], [int(label == "spam") for label, _ in lines]
+    return [words_of(text) for _, text in lines], [int(label == "spam") for label, _ in lines]
 
 
 @functools.lru_cache(maxsize=1)
-def simulated_messages() -> Messages:
+def _simulated() -> Texts:
     """As many messages and as much spam as the collection has, one fixed corpus whatever the seed.
 
     Every message has one of four topics of its class and draws its words from that topic's frequencies, which follow
@@ -53,7 +65,7 @@ def simulated_messages() -> Messages:
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)  # [2, TOPICS, words]
     lengths, about = 1 + rng.poisson(LENGTH - 1, MESSAGES), rng.integers(TOPICS, size=MESSAGES)
     drawn = [rng.choice(SIMULATED_WORDS, n, p=p[c, t]) for n, c, t in zip(lengths, y, about, strict=True)]
-    return [frozenset(f"word{j}" for j in js) for js in drawn], y.tolist()
+    return [[f"word{j}" for j in js] for js in drawn], y.tolist()
 
 
 def most_frequent(messages: Sequence[frozenset[str]], n: int) -> list[str]:
@@ -94,7 +106,7 @@ class SmsSpam(MailDataset):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         name = self.identity(setting.data_dir, setting.offline)
         path = self.file.path(setting.data_dir, setting.offline)
-        messages, spam = simulated_messages() if path is None else _read(path)
-        rows = held_out(len(messages), self.test_share, self.n_train, rng.data)
-        vocabulary = most_frequent([messages[i] for i in rows[0].tolist()], self.n_words)
-        return problem_of_words(name, bag(messages, vocabulary), torch.tensor(spam), rows, self.batch_size, setting)
+        found, spam = messages(path)
+        rows = held_out(len(found), self.test_share, self.n_train, rng.data)
+        vocabulary = most_frequent([found[i] for i in rows[0].tolist()], self.n_words)
+        return problem_of_words(name, bag(found, vocabulary), torch.tensor(spam), rows, self.batch_size, setting)

@@ -12,7 +12,7 @@ import torch
 from small_problems import component
 
 from components.contracts.roles import Setting
-from components.datasets.text.sms_spam import SmsSpam, bag, most_frequent, simulated_messages, words_in
+from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
 from runner.run.rng import Streams
 
@@ -30,11 +30,12 @@ def load(seed=0, data_dir=NOWHERE, **changes):
 
 
 def test_words_by_hand():
-    messages = [words_in(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")]
-    assert messages[0] == {"win", "free", "prize", "1000"}
-    assert most_frequent(messages, 3) == ["free", "now", "1000"]  # two messages each, then the alphabet
-    assert bag(messages, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
-    assert bag(messages, ["absent"]).tolist() == [[0], [0], [0]]
+    texts = [words_of(text) for text in ("Win a FREE prize, win £1000!", "free now?", "now or 2 late")]
+    assert texts[0] == ["win", "free", "prize", "win", "1000"]
+    found = [frozenset(words) for words in texts]
+    assert most_frequent(found, 3) == ["free", "now", "1000"]  # two messages each, then the alphabet
+    assert bag(found, ["now", "free", "win"]).tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 0]]
+    assert bag(found, ["absent"]).tolist() == [[0], [0], [0]]
 
 
 def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
@@ -43,22 +44,22 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
     assert (problem.train.x.shape, problem.test.x.shape) == ((4180, 200), (1394, 200))
     assert (problem.bounds, problem.domain, problem.n_classes) == ((0.0, 1.0), "binary", 2)
     assert problem.train.x.unique().tolist() == [0.0, 1.0]
-    assert sum(simulated_messages()[1]) == 747
+    assert sum(messages(None)[1]) == 747
 
 
 def test_the_vocabulary_is_of_training_messages_alone():
     """Counted anew from the rows that are trained on: the columns are the words that most of them hold."""
-    messages, _ = simulated_messages()
-    order = torch.randperm(len(messages), generator=Streams(0).data)
-    train = [messages[i] for i in order[1394 : 1394 + 50].tolist()]
+    found, _ = messages(None)
+    order = torch.randperm(len(found), generator=Streams(0).data)
+    train = [found[i] for i in order[1394 : 1394 + 50].tolist()]
     counts = {word: sum(word in message for message in train) for message in train for word in message}
     best = sorted(counts, key=lambda word: (-counts[word], word))[:30]
     problem = load(n_train=50, n_words=30)
     assert problem.train.x.sum(0).tolist() == [counts[word] for word in best]
-    test = [messages[i] for i in order[:1394].tolist()]
+    test = [found[i] for i in order[:1394].tolist()]
     assert problem.test.x.sum(0).tolist() == [sum(word in message for message in test) for word in best]
     leaky = sorted(
-        counts, key=lambda word: (-sum(word in message for message in messages), word)
+        counts, key=lambda word: (-sum(word in message for message in found), word)
     )  # of all messages: another vocabulary
     assert set(leaky[:30]) != set(best)
 

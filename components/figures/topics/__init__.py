@@ -1,0 +1,1 @@
+"""Topics and how they were found."""

@@ -1,0 +1,34 @@
+"""The bound of each start against passes over the documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.figures.style import line_look, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEFT_OUT = 2  # first passes, in which the bound rises so far that nothing else would be seen
+
+
+def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
+    """``elbo_by_start``: ELBO [T, R] of R starts, the best one drawn thick, and where factors of documents became warm.
+
+    Nothing is drawn of fewer than four passes."""
+    if len(bounds) <= LEFT_OUT + 1:
+        return {}
+    figure, (ax,) = new_figure()
+    best = int(bounds[-1].argmax())
+    passes = range(LEFT_OUT + 1, len(bounds) + 1)
+    for r, values in enumerate(bounds[LEFT_OUT:].T.cpu()):
+        label = f"start {r + 1}{' (best)' if r == best else ''}"
+        ax.plot(passes, values, lw=2.4 if r == best else 1.2, label=label, **line_look(r))
+    if fresh < len(bounds):
+        ax.axvline(fresh, color="#999999", ls=":", lw=1)
+        ax.annotate(" warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666")
+    ax.set(xlabel="passes over the documents", ylabel="ELBO (nats)")
+    ax.legend(fontsize=8)
+    return {"elbo_by_start": figure}

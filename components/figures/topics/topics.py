@@ -1,0 +1,79 @@
+"""Topics as images where words are pixels, as their top words otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from torch import Tensor
+
+from components.contracts.posteriors import HoldsTopics
+from components.contracts.problems import Counts
+from components.contracts.streams import Rng
+from components.figures.latent.latent_images import mosaic, show
+from components.figures.style import PALETTE, new_figure
+from components.metrics.topics import aligned, coherence, matched, top_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS, SHOWN, WORDS = 5, 20, 8  # of images and of lists of words; topics shown; words of each
+
+
+class Documents(Protocol):
+    """What these figures read of a problem."""
+
+    train: Counts
+    vocabulary: Sequence[str]
+    image_shape: tuple[int, int] | None
+    truth: HoldsTopics | None
+
+
+def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+    """Each topic as an image, black to white from 0 to its largest probability, beside the true ones, matched, where these are
+    known."""
+    shape, topics = problem.image_shape, aligned(posterior.topics)
+    if shape is None:
+        return {}
+    panels = [("found", topics)]
+    if problem.truth is not None:
+        truth = problem.truth.topics[0]
+        found, of = matched(topics, truth)
+        rest = [k for k in range(len(topics)) if k not in found.tolist()]  # more topics than there are true ones
+        panels = [("truth", truth), ("found", topics[[*found[of.argsort()].tolist(), *rest]])]
+    height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
+    figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
+    for ax, (title, images) in zip(axes, panels, strict=True):
+        show(ax, mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape))
+        ax.set_title(title, fontsize=9)
+    figure.set_facecolor("#E8E8E8")
+    return {"topics": figure}
+
+
+def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+    """The eight most probable words of each topic, the twenty most coherent topics in the order of that."""
+    if problem.image_shape is not None:
+        return {}
+    topics = aligned(posterior.topics)
+    score = coherence(topics, problem.train)
+    order = score.argsort(descending=True, stable=True)[:SHOWN]
+    rows = math.ceil(len(order) / COLUMNS)
+    figure, axes = new_figure(rows, COLUMNS, width=2.1, height=1.7)
+    for ax in axes[len(order) :]:
+        ax.set_visible(False)
+    for ax, k in zip(axes, order.tolist(), strict=False):
+        _bars(ax, topics[k], problem.vocabulary)
+        ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=7)
+    figure.supxlabel("probability of the word", fontsize=8)
+    return {"topics": figure}
+
+
+def _bars(ax, topic: Tensor, vocabulary: Sequence[str]) -> None:  # type: ignore[no-untyped-def]
+    chosen = top_words(topic[None], WORDS)[0]
+    names = [vocabulary[j] for j in chosen.tolist()]
+    ax.barh(range(len(names)), topic[chosen].cpu(), color=PALETTE[0])
+    ax.set_yticks(range(len(names)), names, fontsize=6)
+    ax.invert_yaxis()
+    ax.tick_params(axis="x", labelsize=6)
+    ax.grid(axis="y", visible=False)

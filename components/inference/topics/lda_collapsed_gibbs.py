@@ -1,0 +1,118 @@
+"""Collapsed Gibbs sampling of topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import Counts, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.maths.topics.collapsed import sweep, word_counts
+from components.posteriors.topics import Topics
+from components.problems.corpus import Corpus
+from components.registry import register
+
+
+@dataclass(kw_only=True)
+class Assigning:
+    """Topics of all words in R starts, after burn-in in one, and the counts that were kept."""
+
+    model: TopicModel = rebuilt()
+    words: Tensor = rebuilt()  # [M] on the CPU, document after document, a word as often as it is there
+    totals: Tensor = rebuilt()  # words of each document [N]
+    z: Tensor  # [R, M]
+    t: int = 0  # sweeps done
+    kept: Trace = field(default_factory=Trace)  # rows n_vk [V, K], int32
+
+
+@register("inference", "lda_collapsed_gibbs")
+class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
+    """Gibbs sampler of latent Dirichlet allocation with π and B summed out; one sweep over all words a step.
+
+        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without word i
+        E[B_kv | z, y] = (η_v + n_vk) / (Σ η + n_k)
+
+    A chain that has two topics in one, and another twice, stays so for longer than any run.  Therefore in the first half of
+    ``burn_in`` α is ``heat`` times as large at first and falls to what it is, geometrically, and ``starts`` chains begin, with
+    topics drawn evenly, of which after burn-in the one of the highest p(y, z) goes on alone.  Then the counts of every
+    ``thinning``-th sweep are kept, and E[B | z, y] of each is one of the posterior's sets of topics: what is foretold is their
+    mean, whatever the numbers of topics mean in each.  Compiled where numba is installed, otherwise a loop of Python, with
+    the same numbers; on the CPU.  z [R, M], M words.  Info: ``log_joint``, the highest log p(y, z), nats.
+
+    Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the model)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    starts: PositiveInt
+    heat: Annotated[float, Field(ge=1)]
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Assigning:
+        documents = problem.train
+        words, totals = documents.words.repeat_interleave(documents.counts).cpu(), documents.totals.cpu()
+        z = torch.randint(len(model.alpha), (self.starts, len(words)), generator=rng.init)
+        return Assigning(model=model, words=words, totals=totals, z=z)
+
+    def step(self, state: Assigning, batch: Counts, rng: Rng) -> tuple[Assigning, Info]:
+        alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
+        z = state.z
+        if state.t == self.burn_in:
+            z = z[self._best(state)][None]
+        if 2 * state.t < self.burn_in:
+            alpha = alpha * self.heat ** (1 - 2 * state.t / self.burn_in)
+        u = torch.rand(z.shape, generator=rng.noise, dtype=torch.float64)
+        z = torch.stack([sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)])
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())
+        state = replace(state, z=z, t=t)
+        return state, {"log_joint": log_joints(state).max(), "draws": len(state.kept)}
+
+    def _best(self, state: Assigning) -> int:
+        """The start whose p(y, z) is the highest."""
+        return int(log_joints(state).argmax())
+
+    def posterior(self, state: Assigning) -> Topics:
+        alpha, eta = state.model.alpha, state.model.eta
+        if len(state.kept):
+            n = state.kept.rows  # [S, V, K]
+        else:
+            n = word_counts(state.words, state.z[self._best(state)], len(eta), len(alpha))[None]
+        lam = n.to(eta) + eta[:, None]
+        return Topics((lam / lam.sum(1, keepdim=True)).transpose(1, 2), alpha)
+
+
+def log_joints(state: Assigning) -> Tensor:
+    """log p(y, z) of each start, [R]."""
+    alpha, eta = state.model.alpha.cpu(), state.model.eta.cpu()
+    return torch.stack([log_joint(state.words, state.totals, z, alpha, eta) for z in state.z])
+
+
+def log_joint(words: Tensor, totals: Tensor, z: Tensor, alpha: Tensor, eta: Tensor) -> Tensor:
+    """log p(y, z) [], with π and B summed out.
+
+        Σ_d log [B(α + n_d) / B(α)] + Σ_k log [B(η + n_k) / B(η)],   log B(a) = Σ log Γ(a_k) − log Γ(Σ a_k)
+
+    Source: Griffiths and Steyvers (2004), eqs. (2), (3)."""
+    K, documents = len(alpha), torch.arange(len(totals)).repeat_interleave(totals)
+    n_d = torch.bincount(documents * K + z, minlength=len(totals) * K).view(-1, K)
+    n_k = word_counts(words, z, len(eta), K).T
+    return _dirichlet_multinomial(n_d, alpha) + _dirichlet_multinomial(n_k, eta)
+
+
+def _dirichlet_multinomial(n: Tensor, prior: Tensor) -> Tensor:
+    """Σ_i log B(a + n_i) − log B(a) [], counts n [I, D]."""
+    total = prior.sum()
+    out = (prior + n).lgamma().sum() - (total + n.sum(1)).lgamma().sum()
+    return out - len(n) * (prior.lgamma().sum() - total.lgamma())

@@ -1,0 +1,73 @@
+"""Stochastic variational inference of topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import Counts
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.topics.starts import bound, drawn, evenly, log_weights
+from components.maths.topics.document_factors import Factors, fitted
+from components.posteriors.topics import Topics
+from components.problems.corpus import Corpus
+from components.registry import register
+
+
+@dataclass(kw_only=True)
+class Following:
+    """Parameters of the topics, and how many steps they have made."""
+
+    model: TopicModel = rebuilt()
+    lam: Tensor  # of q(B) [V, K]
+    t: int = 0
+
+
+@register("inference", "lda_svi")
+class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
+    """Stochastic variational inference of latent Dirichlet allocation: natural gradients of minibatches of documents.
+
+        λ̂ = η + D/|S| Σ_{d ∈ S} n_dv φ_dvk,   λ ← λ + ρ_t (λ̂ − λ),   ρ_t = (t + τ)^{−κ}
+
+    λ̂ − λ is the natural gradient of the ELBO, maximised over the factors of documents, and unbiased over minibatches.  These
+    factors begin afresh, as in ``lda_cavi``, and are updated until the mean change of γ is below ``tolerance``, or ``updates``
+    times.  With ½ < κ ≤ 1 the steps meet Robbins and Monro's conditions; all documents in a batch, κ = 0 is a pass of
+    ``lda_cavi``.  λ [V, K].  Info: ``elbo``, estimated from the minibatch before the step, in nats; ``rho``.
+
+    Source: Hoffman, Blei, Wang and Paisley (2013), Figure 6, eqs. (26), (27); Bardenet (2021), section 5.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    kappa: Annotated[float, Field(ge=0, le=1)]
+    tau: NonNegativeFloat
+    updates: PositiveInt
+    tolerance: PositiveFloat
+
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Following:
+        return Following(model=model, lam=drawn(model, 1, rng.init)[0])
+
+    def factors(self, model: TopicModel, lam: Tensor, batch: Counts) -> Factors:
+        """Those of the documents of a batch at topics λ."""
+        weights = log_weights(lam).exp()
+        return fitted(batch.pairs, weights, model.alpha, evenly(model, batch), self.updates, self.tolerance)
+
+    @torch.no_grad()
+    def step(self, state: Following, batch: Counts, rng: Rng) -> tuple[Following, Info]:
+        model, lam = state.model, state.lam
+        found = self.factors(model, lam, batch)
+        rho = (state.t + 1 + self.tau) ** -self.kappa
+        aim = model.eta[:, None] + batch.scale * found.stats  # λ̂
+        info = {"elbo": bound(model, batch, found, lam), "rho": rho}
+        return replace(state, lam=lam + rho * (aim - lam), t=state.t + 1), info
+
+    def posterior(self, state: Following) -> Topics:
+        lam = state.lam.T
+        return Topics((lam / lam.sum(1, keepdim=True))[None], state.model.alpha)

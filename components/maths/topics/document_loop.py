@@ -1,0 +1,99 @@
+"""Variational factors of documents given topics, compiled, one document after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from components.maths.compiled.functions import exp_digamma
+from components.maths.compiled.loops import Array, compiled
+
+WIDTH = 8  # pairs of a document are filled up to a multiple of this, so that no loop has a rest
+
+
+def gathered(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:
+    """b_kw of a document's M words side by side in local [K, …], and their counts; how many, the filling among them."""
+    m = len(words)
+    wide = (m + WIDTH - 1) // WIDTH * WIDTH
+    for j in range(m):
+        n[j] = counts[j]
+        row = b[words[j]]
+        for k in range(b.shape[1]):
+            local[k, j] = row[k]
+    for j in range(m, wide):
+        n[j] = 0.0
+        for k in range(b.shape[1]):
+            local[k, j] = 1.0
+    return wide
+
+
+def shares(t: Array, local: Array, wide: int, n: Array, norm: Array, ratio: Array) -> None:
+    """norm_j = Σ_k t_k b_kj and n_j / norm_j."""
+    first = local[0]
+    for j in range(wide):
+        norm[j] = t[0] * first[j]
+    for k in range(1, len(t)):
+        tk, row = t[k], local[k]
+        for j in range(wide):
+            norm[j] += tk * row[j]
+    for j in range(wide):
+        ratio[j] = n[j] / norm[j]
+
+
+def moved(t: Array, local: Array, wide: int, ratio: Array, alpha: Array, gamma: Array) -> float:
+    """γ_k ← α_k + t_k Σ_j b_kj ratio_j; the sum of what each has moved by."""
+    change = 0.0
+    for k in range(len(t)):
+        row, total = local[k], 0.0
+        for j in range(wide):
+            total += row[j] * ratio[j]
+        new = alpha[k] + t[k] * total
+        change += abs(new - gamma[k])
+        gamma[k] = new
+    return change
+
+
+def weights(gamma: Array, t: Array) -> None:
+    """t_k = exp ψ(γ_k)."""
+    for k in range(len(t)):
+        t[k] = exp_digamma(gamma[k])
+
+
+def _documents(
+    starts: Array, words: Array, counts: Array, b: Array, alpha: Array, most: int, tolerance: float,
+    gamma: Array, stats: Array, fit: Array, passes: Array, t: Array, local: Array, n: Array, norm: Array, ratio: Array,
+) -> None:  # fmt: skip
+    """See ``document_factors.fitted``: γ [B, K] in place, stats [V, K] added to."""
+    K = len(alpha)
+    for d in range(len(gamma)):
+        lo, hi = starts[d], starts[d + 1]
+        if lo == hi:
+            for k in range(K):
+                gamma[d, k] = alpha[k]
+            fit[d], passes[d] = 0.0, 0
+            continue
+        wide = gathered(words[lo:hi], counts[lo:hi], b, local, n)
+        own, done = gamma[d], 0
+        while done < most:
+            weights(own, t)
+            shares(t, local, wide, n, norm, ratio)
+            change = moved(t, local, wide, ratio, alpha, own)
+            done += 1
+            if change < tolerance * K:
+                break
+        weights(own, t)
+        shares(t, local, wide, n, norm, ratio)
+        total = 0.0
+        for j in range(hi - lo):
+            total += n[j] * math.log(norm[j])
+            row = stats[words[lo + j]]
+            for k in range(K):
+                row[k] += t[k] * ratio[j]
+        fit[d], passes[d] = total, done
+
+
+@cache
+def loop() -> Callable[..., Any]:
+    return compiled(_documents, [exp_digamma, gathered, shares, moved, weights], fast=True, inline=True)

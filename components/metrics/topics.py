@@ -1,0 +1,106 @@
+"""Scores of topics: held-out words of documents half of which is seen, distance to the truth, coherence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import HoldsTopics
+from components.contracts.problems import Counts
+from components.maths.topics.document_factors import fitted
+
+UPDATES, TOLERANCE = 200, 1e-5  # of the factors of held-out documents
+TOP = 10  # words of a topic that its coherence is made of
+
+
+def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
+    """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a word its prior mean."""
+    evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
+    gamma = fitted(seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE).gamma
+    return gamma / gamma.sum(1, keepdim=True)
+
+
+def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
+    """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik] B_skv.
+
+    The same for all methods: of a posterior nothing but its topics and α is asked.
+
+    Source: Wallach, Murray, Salakhutdinov and Mimno (2009), section 4.2 (document completion)."""
+    total = torch.zeros(len(held.words), dtype=posterior.topics.dtype, device=held.words.device)
+    for topics in posterior.topics:
+        share = proportions(seen, topics, posterior.alpha)[held.rows]
+        total += (share * topics.T[held.words]).sum(1)
+    return (total / len(posterior.topics)).log()
+
+
+def perplexity(log_prob: Tensor, held: Counts) -> float:
+    """exp of minus the mean of log p over the words held out, each as often as it is there."""
+    n = held.counts.to(log_prob.dtype)
+    return math.exp(-float((n * log_prob).sum() / n.sum()))
+
+
+def matched(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the least total distance."""
+    from scipy.optimize import linear_sum_assignment
+
+    cost = 0.5 * torch.cdist(topics, reference, p=1.0)
+    found, of = linear_sum_assignment(cost.cpu().numpy())
+    return torch.from_numpy(found).to(topics.device), torch.from_numpy(of).to(topics.device)
+
+
+def aligned(topics: Tensor) -> Tensor:
+    """Mean of S sets of topics [S, K, V] -> [K, V], those of each set under the numbers that they have in the last."""
+    last = topics[-1]
+    total = last.clone()
+    for own in topics[:-1]:
+        found, of = matched(own, last)
+        total[of] += own[found]
+    return total / len(topics)
+
+
+def distance(topics: Tensor, truth: Tensor) -> float:
+    """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the true ones; one that has no
+    match counts 1."""
+    found, of = matched(topics, truth)
+    near = 0.5 * (topics[found] - truth[of]).abs().sum(1)
+    return float((near.sum() + len(truth) - len(of)) / len(truth))
+
+
+def top_words(topics: Tensor, n: int = TOP) -> Tensor:
+    """The n most probable words of each topic [K, n], of equals the first."""
+    return topics.sort(dim=1, descending=True, stable=True)[1][:, :n]
+
+
+def coherence(topics: Tensor, documents: Counts) -> Tensor:
+    """Mean over pairs of a topic's ten top words of their normalised pointwise mutual information, [K], −1 to 1.
+
+    Probabilities are shares of the documents that hold a word, or both; words that never meet have −1, and a pair that is in
+    every document 0.
+
+    Source: Bouma (2009); Aletras and Stevenson (2013), section 3."""
+    top = top_words(topics, min(TOP, topics.shape[1]))
+    of_interest = top.unique()
+    place = torch.full((topics.shape[1],), -1, device=top.device)
+    place[of_interest] = torch.arange(len(of_interest), device=top.device)
+    here = place[documents.words] >= 0
+    holds = torch.zeros(documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device)
+    holds[documents.rows[here], place[documents.words[here]]] = 1
+    both = holds.T @ holds / max(documents.n_rows, 1)
+    single = both.diagonal()
+    information = (both / (single[:, None] * single)).log() / -both.log()
+    information = torch.where(both > 0, information, -1.0)
+    information = torch.where(both >= 1, 0.0, information)
+    out = []
+    for words in top:
+        chosen = information[place[words]][:, place[words]]
+        upper = torch.ones_like(chosen).triu(1) > 0
+        out.append(chosen[upper].mean() if len(words) > 1 else chosen.new_zeros(()))
+    return torch.stack(out)
+
+
+def as_text(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
+    """The top words of each topic in a line."""
+    return [" ".join(vocabulary[j] for j in row) for row in top_words(topics, n).tolist()]

@@ -1,0 +1,181 @@
+"""Documents as counts of words, half of each held-out document seen and half to be foretold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Attacker
+from components.contracts.posteriors import Analyses, HoldsTopics
+from components.contracts.problems import Counts, Kind, Sees, Values
+from components.contracts.streams import Rng
+from components.metrics import topics as scores_of
+from components.problems.epochs import minibatches
+from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HELD_OUT = 1  # the stream of random numbers that says which training documents are held out, as in other problems
+
+
+def counted(table: Tensor) -> Counts:
+    """The rows of a table of counts [B, V].
+
+    Raises:
+        Misfit: a count is negative, or no whole number."""
+    if not torch.equal(table, table.round()) or bool((table < 0).any()):
+        wrong = float(table[(table != table.round()) | (table < 0)][0])
+        raise Misfit(
+            f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares"
+        )
+    rows, words = table.nonzero(as_tuple=True)
+    return Counts(words, table[rows, words].long(), (table > 0).sum(1), 1.0)
+
+
+def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Counts]:
+    """⌊L_i/2⌋ of the words of each document, drawn at random, and the others."""
+    tokens = torch.arange(len(documents.words)).repeat_interleave(documents.counts.cpu())  # the pair of each word
+    rows = documents.rows.cpu()[tokens]
+    shuffled = torch.randperm(len(tokens), generator=generator)
+    order = shuffled[rows[shuffled].sort(stable=True)[1]]  # at random within each document
+    totals = documents.totals.cpu()
+    first = totals.cumsum(0) - totals
+    seen = torch.empty(len(tokens), dtype=torch.bool)
+    seen[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (totals // 2).repeat_interleave(totals)
+    out = []
+    for which in (seen, ~seen):
+        n = torch.bincount(tokens[which], minlength=len(documents.words))
+        kept = n > 0
+        lengths = torch.bincount(documents.rows.cpu()[kept], minlength=documents.n_rows)
+        device = documents.words.device
+        out.append(Counts(documents.words[kept.to(device)], n[kept].to(device), lengths.to(device), 1.0))
+    return out[0], out[1]
+
+
+@dataclass(frozen=True)
+class TrueTopics:
+    """The law that documents were drawn from: as a posterior, the truth."""
+
+    topics: Tensor  # [1, K, V]
+    alpha: Tensor  # [K]
+
+
+@dataclass
+class Corpus:
+    """Documents to learn topics from, and held-out ones, of which half is seen when the other is foretold."""
+
+    kind: ClassVar[Kind] = "unlabelled"
+    values: ClassVar[Values] = "count"
+    name: str
+    train: Counts
+    test: Counts
+    vocabulary: Sequence[str]
+    like: Tensor  # its type and device are those of all numbers
+    rng: torch.Generator  # what halves the held-out documents are drawn by
+    batch_size: int | None  # None: all documents, in their own order, at every step
+    truth: TrueTopics | None = None
+    image_shape: tuple[int, int] | None = None  # where words are pixels
+    figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
+    left_out: int = 0  # words of held-out documents that no training document has
+    replicates: int = 1
+    attacker: Attacker | None = None  # always None: there are no answers to attack
+
+    def __post_init__(self) -> None:
+        """Raises Misfit where nothing is left to learn from or to foretell."""
+        if not len(self.vocabulary) or not self.train.n_rows:
+            raise Misfit(f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents")
+        self.seen, self.held = halves(self.test, self.rng)
+        if not len(self.held.words):
+            raise Misfit(f"dataset: no held-out document of {self.name} has a word; hold out more of them")
+
+    @property
+    def n(self) -> int:
+        return self.train.n_rows
+
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return len(self.vocabulary)
+
+    def length(self, sees: Sees) -> int | None:
+        return None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Counts]]:
+        """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each epoch."""
+        size = None if sees == "whole" else self.batch_size
+        for step, rows in minibatches(self.n, size, rng, start, stop):
+            if rows is None:
+                yield step, self.train
+            else:
+                yield step, self.train.part(rows.to(self.train.words.device), self.n / len(rows))
+
+    def held_out(self, share: float, rng: Rng) -> Corpus:
+        """The problem to choose settings by: a random ``share`` of the training documents takes the place of the test ones.
+
+        Raises:
+            Misfit: no document would be left to learn from."""
+        n = max(1, round(share * self.n))
+        if n == self.n:
+            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
+        generator = rng.at("data", HELD_OUT)
+        order = torch.randperm(self.n, generator=generator).to(self.train.words.device)
+        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
+        return replace(self, name=f"{self.name}-validation", train=kept, test=held, rng=generator)
+
+    def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
+        """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top words, mean over topics.
+        Where the truth is known ``perplexity_truth``, and ``topic_distance``, the numbers of the topics matched."""
+        log_prob = scores_of.completion(posterior, self.seen, self.held)
+        out: dict[str, Tensor | float] = {"perplexity": scores_of.perplexity(log_prob, self.held)}
+        topics = scores_of.aligned(posterior.topics)
+        if self.truth is not None:
+            known = scores_of.completion(self.truth, self.seen, self.held)
+            out["perplexity_truth"] = scores_of.perplexity(known, self.held)
+            out["topic_distance"] = scores_of.distance(topics, self.truth.topics[0])
+        if self.image_shape is None:
+            out["coherence"] = float(scores_of.coherence(topics, self.train).mean())
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
+    def draw(self, posterior: HoldsTopics, rng: Rng) -> dict:
+        figures: dict = {}
+        for figure in self.figures:
+            figures.update(figure(self, posterior, rng))
+        if isinstance(posterior, Analyses):
+            figures.update(posterior.figures())
+        return figures
+
+    def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:
+        """``top_words``: ten words of each topic and their coherence; none where words are pixels."""
+        import pandas as pd
+
+        if self.image_shape is not None:
+            return {}
+        topics = scores_of.aligned(posterior.topics)
+        found = scores_of.coherence(topics, self.train)
+        rows = zip(found.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
+        return {
+            "top_words": pd.DataFrame([{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)])
+        }
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        empty = int((self.train.lengths == 0).sum())
+        size = self.batch_size
+        facts = {
+            "data": self.name,
+            "training documents": f"{self.n:,}{f', {empty:,} of them empty' if empty else ''}",
+            "held-out documents": f"{self.test.n_rows:,}",
+            "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
+            "batches": "whole" if size is None else f"{size} ({math.ceil(self.n / size)} an epoch)",
+        }
+        if self.left_out:
+            facts["words left out"] = f"{self.left_out:,} of held-out documents, which no training document counts"
+        return facts
