@@ -47,14 +47,14 @@ def test_draws_have_the_covariance_of_equation_1():
     g = torch.Generator().manual_seed(0)
     mean, std, deviations = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3)))
     std = std.abs()
-    posterior = SwagPosterior(MLP.build(real(), Streams(0)), mean, std, deviations, 10)
+    posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), 10)
     theta = posterior.draw(200_000, torch.Generator().manual_seed(1))
     expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
     centred = theta - mean
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
     assert float(((products.mean(0) - expected) / (products.std(0) / 200_000**0.5)).abs().max()) < 4.5
     assert float((centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max()) < 4.5
-    alone = SwagPosterior(posterior.model, mean, std, deviations[:1], 10).draw(
+    alone = SwagPosterior(mean, std, deviations[:1], posterior.model, 10).draw(
         200_000, torch.Generator().manual_seed(2)
     )
     torch.testing.assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
