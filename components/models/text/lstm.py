@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from components.contracts.problems import Domain
 from components.contracts.roles import Model
@@ -26,12 +27,13 @@ class LSTMNetwork(Classifier):
         self, problem: Supervised, rng: Rng, *, name: str, words: int, units: int, layers: int, prior: float, drop: float
     ):
         super().__init__(problem, prior, drop)
-        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init)  # of length 1
+        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3), rng.init)  # of variance 1
         self.cells = nn.ModuleList()
         for layer in range(layers):
             inside = words if layer == 0 else units
             like = problem.train.x
-            cell = nn.utils.skip_init(nn.LSTM, inside, units, batch_first=True, device=like.device, dtype=like.dtype)
+            # Made without numbers, which would be of the global stream.
+            cell = nn.LSTM(inside, units, batch_first=True, device="meta", dtype=like.dtype).to_empty(device=like.device)
             with torch.no_grad():
                 for parameter in cell.parameters():
                     parameter.copy_(self.drawn(tuple(parameter.shape), units**-0.5, rng.init))
@@ -40,7 +42,7 @@ class LSTMNetwork(Classifier):
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         tokens, there = read(x)
-        h = self.dropped(self.words[tokens], generator)  # [B, L, words]
+        h = self.dropped(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.dropped(cell(h)[0], generator)  # [B, L, units]
         return h[torch.arange(len(h), device=h.device), lengths(there) - 1]  # what follows has no say: time runs forwards
@@ -55,7 +57,7 @@ class LSTM(Model[Supervised, LSTMNetwork]):
     x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of the next h_t of the one below;
     softmax(V h_T + c) at the last word T of each text, so that places without a word have no say.  Dropout acts on the vectors
     of words and on every layer's h, in training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units,
-    vectors of words at length 1 in the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+    numbers of a word's vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
 
     Raises Misfit for inputs that are no tokens.
 

@@ -76,7 +76,7 @@ class TransformerNetwork(Classifier):
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         tokens, there = read(x)
         D = self.words.shape[1]
-        h = math.sqrt(D) * self.words[tokens] + positions(tokens.shape[1], D, self.words)  # section 3.4
+        h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(tokens.shape[1], D, self.words)  # section 3.4
         h = self.dropped(h, generator)
         for layer in self.layers:
             h = layer.normed(h + self.dropped(layer.attended(h, there, self.heads), generator), 0)
