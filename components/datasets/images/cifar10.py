@@ -68,11 +68,11 @@ def coloured_digits() -> tuple[Images, Images]:
 
 @register("dataset", "cifar10")
 class Cifar10(FileOrSimulation[Supervised]):
-    """CIFAR-10: 50,000 training and 10,000 test images of 32 × 32 pixels in three colours, in [0, 1], ten classes.
+    """CIFAR-10: 50,000 training and 10,000 test images of 32 × 32 pixels in three colours in [0, 1], ten classes.
 
     Classes 0 … 9 are aeroplane, car, bird, cat, deer, dog, frog, horse, ship, lorry.  Each replicate takes ``n_train`` of the
     training images at random and the first ``n_test`` of the test images; images are as they come, neither mirrored nor
-    moved.  Where the archive cannot be had, scikit-learn's digits in random colours (1,200 and 597) take their place under the
+    moved, but for ``standardised``: then m and s of all training pixels make (x − m)/s of them, in these bounds.  Where the archive cannot be had, scikit-learn's digits in random colours (1,200 and 597) take their place under the
     name cifar10-sim with a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 3072], colour after colour.
 
     Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
@@ -85,6 +85,7 @@ class Cifar10(FileOrSimulation[Supervised]):
     n_train: Annotated[int, Field(ge=1, le=50_000)] | None
     n_test: Annotated[int, Field(ge=1, le=10_000)]
     batch_size: PositiveInt | None
+    standardised: bool
 
     def file(self) -> str:
         return ARCHIVE
@@ -94,8 +95,12 @@ class Cifar10(FileOrSimulation[Supervised]):
         train, test = coloured_digits() if path is None else read_cifar10(path)
         chosen = torch.randperm(len(train[1]), generator=rng.data)[: self.n_train].numpy()
 
+        pixels = train[0][chosen].astype(np.float32) / 255
+        m, s = (float(pixels.mean()), float(pixels.std())) if self.standardised else (0.0, 1.0)
+
         def batch(images: np.ndarray, labels: np.ndarray) -> Batch:
             x = torch.tensor(images.reshape(len(images), -1), device=setting.device, dtype=setting.dtype) / 255
+            x = (x - m) / s
             y = torch.from_numpy(labels.astype(np.int64)).to(setting.device)[:, None]
             return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
 
@@ -107,7 +112,7 @@ class Cifar10(FileOrSimulation[Supervised]):
             batch_size=self.batch_size,
             n_classes=10,
             task_names=["photographs"],
-            bounds=(0.0, 1.0),
+            bounds=(-m / s, (1 - m) / s),
             image_shape=(COLOURS, SIDE, SIDE),
             figures=[calibration],
         )

@@ -12,7 +12,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.estimators.word_counts import counts_of, sparse_counts, words_of_problem
+from components.models.estimators.word_counts import counts_of, labelled, sparse_counts, words_of_problem
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -21,14 +21,15 @@ from components.registry import register
 class CountsNaiveBayes(nn.Module):
     """Frequencies by scikit-learn, predictions as tensors."""
 
-    def __init__(self, n_words: int, smoothing: float, presence: bool):
+    def __init__(self, n_words: int, n_classes: int, smoothing: float, presence: bool):
         super().__init__()
-        self.n_words, self.smoothing, self.presence = n_words, smoothing, presence
+        self.n_words, self.n_classes, self.smoothing, self.presence = n_words, n_classes, smoothing, presence
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
         """θ_cj = (n_cj + α)/(n_c + αV) and π_c = N_c/N."""
         from sklearn.naive_bayes import MultinomialNB  # slow to import
 
+        batch = labelled(batch, self.n_classes)
         counts = sparse_counts(batch.x, self.n_words)
         if self.presence:
             counts.data[:] = 1.0
@@ -69,4 +70,4 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
 
     def build(self, problem: Supervised, rng: Rng) -> CountsNaiveBayes:
         check_one_task(problem, self.name)
-        return CountsNaiveBayes(words_of_problem(problem, self.name), self.smoothing, self.presence)
+        return CountsNaiveBayes(words_of_problem(problem, self.name), problem.n_classes, self.smoothing, self.presence)

@@ -7,6 +7,8 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
+from components.contracts.problems import Batch
+from components.models.text.tokens import check_vocabulary
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
@@ -18,9 +20,19 @@ def words_of_problem(problem: Supervised, name: str) -> int:
 
     Raises:
         Misfit: the inputs are no tokens."""
-    if problem.vocabulary is None:
-        raise Misfit(f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb")
-    return problem.vocabulary - LEFT_OUT
+    return check_vocabulary(problem, name) - LEFT_OUT
+
+
+def labelled(batch: Batch, n_classes: int) -> Batch:
+    """The rows that have a label.
+
+    Raises:
+        Misfit: a class has none."""
+    rows = batch.part(batch.mask[:, 0], batch.scale)
+    found = rows.y[:, 0].unique().numel()
+    if found < n_classes:
+        raise Misfit(f"dataset.n_train: {found} of {n_classes} classes are among the training texts; raise it")
+    return rows
 
 
 def sparse_counts(x: Tensor, n_words: int) -> csr_matrix:
