@@ -16,6 +16,7 @@ import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
+    PositiveFloat,
     PositiveInt,
     ValidationError,
     ValidationInfo,
@@ -46,9 +47,10 @@ class Number:
     rounding: float
     in_se: float = 1.0  # standard errors in a unit of the spread
     one_run: bool = False  # it is to be laid beside each of ours, not beside their mean
+    within: float | None = None  # of one run: how near to it our mean agrees, wherever the others lie
 
     @classmethod
-    def parse(cls, text: str, in_se: float = 1.0, one_run: bool = False) -> Number:
+    def parse(cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None) -> Number:
         """Reads ``mean`` or ``mean(spread)``.
 
         Raises:
@@ -58,7 +60,7 @@ class Number:
         if found is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
         mean, decimals, spread = found.group(1), len(found.group(2) or ""), found.group(3)
-        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run)
+        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run, within)
 
     @property
     def se(self) -> float | None:
@@ -89,6 +91,7 @@ class Published(BaseModel):
     protocol: str
     bold: str | None = None
     note: str | None = None
+    within: PositiveFloat | None = None  # of numbers of one run: a difference of our mean that is none, in the metric's units
     not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
     values: dict[str, dict[str, Number]]  # row -> column -> number
 
@@ -100,10 +103,12 @@ class Published(BaseModel):
         if spread in ("sd", "iqr") and runs:
             in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
         one = runs == 1
-        return {m: {str(c): Number.parse(str(v), in_se, one) for c, v in row.items()} for m, row in values.items()}
+        return {m: {str(c): Number.parse(str(v), in_se, one, info.data.get("within")) for c, v in row.items()} for m, row in values.items()}
 
     @model_validator(mode="after")
     def _told(self) -> Published:
+        if self.within is not None and self.runs != 1:
+            raise ValueError(f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out")
         printed = {n.spread is not None for row in self.values.values() for n in row.values()}
         if self.spread in ("sd", "iqr") and self.runs is None:
             raise ValueError(f"spread: {self.spread} is of one run; say with runs of how many, for a standard error")

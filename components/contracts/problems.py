@@ -15,7 +15,9 @@ from components.contracts.streams import Rng
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
 Values = Literal["real", "binary", "categorical", "count", "words"]  # what the rows of an unlabelled problem hold
-Domain = Literal["continuous", "binary"]  # values that inputs can take, and that an evasion attack gives them
+# Values that inputs can take, and that an evasion attack gives them; tokens: numbers of words in their order, 0 where a row
+# has ended.
+Domain = Literal["continuous", "binary", "tokens"]
 Sees = Literal["minibatch", "whole", "observation", "series", "episode"]  # what a step of inference is shown
 
 # What the problems of each kind can show, the natural one first.

@@ -149,6 +149,7 @@ class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
     targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
     values: ClassVar[frozenset[str] | None] = None  # unlabelled only: what rows it has a likelihood for; None: all
+    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})  # supervised only: inputs it can read
     offers: ClassVar[frozenset[str]]  # names of the capabilities that every built model has, in snake case
     offers_where: ClassVar[dict[str, str]] = {}  # and those that some configurations have: capability -> what brings it
     # What it asks, with its defaults, of that which the dataset ``simulates``.

@@ -65,6 +65,7 @@ class Supervised:
     y_std: Tensor | None = None  # [T]
     bounds: tuple[float, float] | None = None  # smallest and largest value an input can take (attacks stay inside)
     domain: Domain = "continuous"  # what values an input can take: attacks keep to it
+    vocabulary: int | None = None  # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
     image_shape: tuple[int, ...] | None = None
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted at once

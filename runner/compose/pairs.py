@@ -63,6 +63,12 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
+    if kind == "supervised" and dataset.domain not in model.domains:
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains))
+        raise ConfigError(
+            f"model={model.name} reads {' or '.join(sorted(model.domains))} inputs, those of dataset={dataset.name} are "
+            f"{dataset.domain}; models that do: {names}"
+        )
     if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
         raise ConfigError(

@@ -141,7 +141,7 @@ def judge(published: Number | None, ours: Summary | None, better: Better, reason
 
     A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A number of a single run agrees
     where it lies among ours, however they are spread: of n + 1 alike it is the least or the largest with probability
-    2/(n + 1)."""
+    2/(n + 1).  Where the table says ``within``, it also agrees if our mean is as near as that."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -157,6 +157,8 @@ def judge(published: Number | None, ours: Summary | None, better: Better, reason
         return Verdict("not comparable", in_se, reason)
     lost = f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
+    if published.within is not None and abs(ours.mean - published.mean) <= published.within:
+        among = True
     if among if published.one_run else abs(in_se) <= 2.0:
         return Verdict("agrees", in_se, lost)
     return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, lost)

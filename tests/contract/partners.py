@@ -35,6 +35,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "hmm_sim": ["n_steps=12", "n_ahead=2"],
         "airfoil": ["simulated=true", "n_test=1480"],
         "asymmetric_wiener": ["n_steps=12"],
+        "cifar10": ["n_train=24", "n_test=6", "simulated=true"],
         "digits": ["n_train=24", "n_test=6"],
         "diabetes": ["n_test=420"],
         "bimodal_toy": ["n_train=20", "n_test=10"],
@@ -57,7 +58,9 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "coin_game": ["episodes=3", "moves=4", "size=3"],
         "friend_or_foe_grid": ["episodes=4"],
         "images": ["n_train=24", "n_test=6"],
+        "imdb": ["n_train=24", "n_test=6", "simulated=true", "length=6", "n_words=20"],
         "pettingzoo": ["env=runner.games:parallel_env", "kwargs={game: coin_game, size: 3}", "episodes=3", "horizon=4"],
+        "reviews": ["n_train=24", "simulated=true", "length=6", "n_words=20"],
         "retail_sim": ["n_steps=30", "n_train=24"],
         "linear_simulation": ["n_train=20", "n_test=10"],
         "lgssm": ["n_steps=12"],
@@ -110,12 +113,16 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "igp": ["n_inducing=4"],
         "irf": ["trees=2"],
         "lgssm": ["unknown={observation_sd: {law: half_normal, scale: 1.0}, state_sd: null}"],
+        "lstm": ["words=3", "units=3"],
         "mann2": ["widths=[3]"],
         "mann3": ["widths=[3,3]"],
         "mbnn2": ["widths=[3]"],
         "mbnn3": ["widths=[3,3]"],
         "mlp": ["widths=[3]", "dropout=0.1"],
         "mmdgp": ["n_inducing=4", "inner_dim=2"],
+        "roberta": [f"folder={Path(__file__).parent.parent / 'fixtures' / 'roberta'}"],
+        "text_transformer": ["words=4", "hidden=3"],
+        "vgg": ["depth=7", "width=2"],
         "smdgp": ["n_inducing=4", "inner_dim=2"],
         "vae": ["widths=[4]", "latent_dim=2"],
         "cvae": ["widths=[4]", "latent_dim=2"],
@@ -145,6 +152,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ffbs": ["filter={name: bootstrap_filter, particles: 8}"],
         "structural_gibbs": ["burn_in=1", "chains=2"],
         "structural_mle": ["restarts=2", "draws=3"],
+        "swa": ["every=1"],
+        "iterate_ensemble": ["every=1"],
         "swag": ["n_predict=2", "every=1"],
         "two_filter": ["filter={name: bootstrap_filter, particles: 8}"],
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
@@ -251,7 +260,7 @@ WITH: dict[tuple[str, str], dict[str, list[str]]] = {
 
 
 # Packages without which a component cannot be tried: a test with it is skipped.
-PACKAGES = {("dataset", "pettingzoo"): "pettingzoo"}
+PACKAGES = {("dataset", "pettingzoo"): "pettingzoo", ("model", "roberta"): "transformers"}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
+from components.contracts.capabilities.networks import (
+    AffineLayers,
+    BatchNormalised,
+    Dropout,
+    Network,
+    Penalised,
+    WeightSpace,
+)
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
     AutoregressiveVolatility,
@@ -98,6 +105,7 @@ CAPABILITIES: dict[str, type] = {
     "network": Network,
     "penalised": Penalised,
     "dropout": Dropout,
+    "batch_normalised": BatchNormalised,
     "weight_space": WeightSpace,
     "affine_layers": AffineLayers,
     "estimator": Estimator,

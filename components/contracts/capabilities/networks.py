@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -43,6 +43,15 @@ class Dropout(Protocol):
 
     @property
     def dropout(self) -> float: ...  # the rate
+
+
+@runtime_checkable
+class BatchNormalised(Protocol):
+    """A network that normalises by the batch as it learns, and as it predicts by statistics that it gathered."""
+
+    def statistics(self) -> list[Tensor]: ...  # the running means and variances themselves, in a fixed order
+
+    def gather(self, batches: Sequence[Tensor]) -> None: ...  # anew: their means over batches x [B, D], weights as they are
 
 
 @runtime_checkable

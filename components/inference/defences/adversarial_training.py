@@ -59,7 +59,9 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDesc
         return ThreatenedDescent(network=model, optimizer=optimizer, threat=threat)
 
     def step(self, state: ThreatenedDescent, batch: Batch, rng: Rng) -> tuple[ThreatenedDescent, Info]:
+        state.network.train(False)  # who attacks sees it as it predicts
         attacked = state.threat.attacked(PointEstimate(state.network), batch, rng)  # the network itself, no copy
+        state.network.train()
         return state, descend(state.network, state.optimizer, mixed(batch, attacked, self.mixture), None)
 
     def posterior(self, state: ThreatenedDescent) -> PointEstimate:

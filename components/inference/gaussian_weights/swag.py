@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from components.contracts.capabilities import LogJoint, ThetaPredictive
+from components.contracts.capabilities import LogJoint, Penalised, ThetaPredictive
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import PREDICTS_LABELS, untrained
+from components.inference.averaging.path import AveragedPath, batches_shown, placed, weights
+from components.inference.chains import untrained
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import descend, frozen, optimizer_of
 from components.maths.optimizers import Optimizer
 from components.posteriors.draws import hold
+from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import NumericalTrouble
@@ -31,9 +33,11 @@ from components.trouble import NumericalTrouble
 class SwagState:
     """Parameters on their way, and the moments of the points that were collected."""
 
-    model: LogJoint = rebuilt()
-    weights: nn.ParameterDict  # "theta" [1, P]; a module: a checkpoint is read into what the optimizer holds
+    model: LogJoint | None = rebuilt()  # None: a network descends, which is no density over flat θ
+    weights: nn.ParameterDict | Penalised  # "theta" [1, P]: a checkpoint is read into what the optimizer holds; or a network
     optimizer: Optimizer
+    shown: list[Tensor] = rebuilt()  # what a network's batch normalisation is gathered anew from
+    seed: int = 0  # of the networks that are drawn
     t: int = 0  # steps done
     n: int = 0  # points collected
     mean: Tensor  # θ̄ [P]
@@ -42,14 +46,12 @@ class SwagState:
 
 
 @dataclass(frozen=True)
-class SwagPosterior:
-    """N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1))), from which every prediction draws anew."""
+class SwagGaussian:
+    """N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1)))."""
 
-    model: ThetaPredictive
     mean: Tensor  # θ̄ [P]
     std: Tensor  # √Σ_diag [P]
     deviations: Tensor  # D̂ᵀ [K, P]
-    n_predict: int
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """θ = θ̄ + Σ_diag^½ z₁/√2 + D̂ z₂/√(2 (K − 1)), [n, P]; without the last term while K < 2."""
@@ -58,6 +60,14 @@ class SwagPosterior:
         z = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
         theta = self.mean + z[:, rank:] * self.std / math.sqrt(2)
         return theta if rank < 2 else theta + z[:, :rank] @ self.deviations / math.sqrt(2 * (rank - 1))
+
+
+@dataclass(frozen=True)
+class SwagPosterior(SwagGaussian):
+    """The Gaussian over flat θ, from which every prediction draws anew."""
+
+    model: ThetaPredictive
+    n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Mixture over S networks drawn from the Gaussian, at x [B, D]; differentiable in x."""
@@ -69,15 +79,17 @@ class SwagPosterior:
 
 
 @register("inference", "swag")
-class SWAG(Inference[LogJoint, Supervised, Batch, SwagState]):
+class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], AveragedPath):
     """Stochastic weight averaging, Gaussian: the mean, the variances and a few deviations of the points that descent passes.
 
-        θ_t = θ_{t−1} − lr · step(−N⁻¹ ∇ log p(θ, y))         Adam or gradient descent; after ``burn_in`` collect_lr
+        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))       Adam or gradient descent; after ``burn_in`` collect_lr
         θ̄ ← (n θ̄ + θ_t)/(n + 1),  θ̄² likewise of θ_t²        every ``every`` steps after ``burn_in``
         D̂ ← last K of θ_t − θ̄,  Σ_diag = θ̄² − (θ̄)²
         q(θ) = N(θ̄, ½ Σ_diag + D̂ D̂ᵀ / (2 (K − 1)))          θ [P], all that the log joint has, a learned log σ² too
 
     What is predicted is a mixture of ``n_predict`` draws of q; before a point is collected it is the network as it stands.
+    A model that is no density over flat θ (dropout, batch normalisation) descends as a network, with dropout; its
+    ``n_predict`` networks are drawn once for each posterior, and their batch normalisation is gathered anew from training rows.
 
     Raises:
         NumericalTrouble: the descent leaves the finite numbers.
@@ -85,44 +97,52 @@ class SWAG(Inference[LogJoint, Supervised, Batch, SwagState]):
     Source: Maddox, Garipov, Izmailov, Vetrov and Wilson (2019), Algorithm 1, eq. (1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    needs: ClassVar[frozenset[str]] = frozenset()
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"network", "penalised"})}
+    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"log_joint", "theta_predictive"})}
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    before: ClassVar[dict[str, Any]] = {"schedule": "constant", "norm_rows": None}
 
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    collect_lr: PositiveFloat
-    burn_in: NonNegativeInt
-    every: PositiveInt
     rank: PositiveInt
     n_predict: PositiveInt
+    norm_rows: PositiveInt | None
 
-    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> SwagState:
-        start = untrained(model, problem, self.sees, 1, rng).theta  # [1, P]
-        weights = nn.ParameterDict({"theta": start})
+    def init(self, model: LogJoint | Penalised, problem: Supervised, rng: Rng) -> SwagState:
+        moving: nn.ParameterDict | Penalised
+        if isinstance(model, LogJoint):
+            theta = untrained(model, problem, self.sees, 1, rng).theta[0]  # [P]
+            moving, shown, seed = nn.ParameterDict({"theta": theta[None]}), [], 0
+        else:
+            moving, theta, shown = model, weights(model), batches_shown(problem, self.norm_rows)
+            seed = int(torch.randint(2**62, (), generator=rng.init))
         return SwagState(
-            model=model,
-            weights=weights,
-            optimizer=optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum),
-            mean=torch.zeros_like(start[0]),
-            square=torch.zeros_like(start[0]),
-            deviations=start[:0].clone(),
+            model=model if isinstance(model, LogJoint) else None,
+            weights=moving,
+            optimizer=optimizer_of(moving.parameters(), self.optimizer, self.lr, self.momentum),
+            shown=shown,
+            seed=seed,
+            mean=torch.zeros_like(theta),
+            square=torch.zeros_like(theta),
+            deviations=theta.new_zeros(0, len(theta)),
         )
 
     def step(self, state: SwagState, batch: Batch, rng: Rng) -> tuple[SwagState, Info]:
-        parameter, t = state.weights["theta"], state.t + 1
-        value, gradient = value_and_gradient(state.model, parameter, batch)  # [1], [1, P]
-        parameter.grad = -gradient / (batch.scale * len(batch.x))
-        state.optimizer.settings["lr"] = self.lr if t <= self.burn_in else self.collect_lr
-        state.optimizer.step()
-        theta = parameter.detach()[0]
-        if not bool(torch.isfinite(theta.sum())):
-            raise NumericalTrouble("the descent left the finite numbers", "lower inference.lr or inference.collect_lr")
+        state.optimizer.settings["lr"] = self.rate_at(state.t)
+        t = state.t + 1
+        if isinstance(state.weights, nn.ParameterDict):
+            assert state.model is not None
+            parameter = state.weights["theta"]
+            value, gradient = value_and_gradient(state.model, parameter, batch)  # [1], [1, P]
+            parameter.grad = -gradient / (batch.scale * len(batch.x))
+            state.optimizer.step()
+            info: Info = {"log_joint": value[0], "grad_norm": gradient.norm()}
+        else:
+            info = descend(state.weights, state.optimizer, batch, rng.noise)
         state = replace(state, t=t)
-        if t > self.burn_in and (t - self.burn_in) % self.every == 0:
-            state = self.collected(state, theta)
-        return state, {"log_joint": value[0], "grad_norm": gradient.norm(), "collected": state.n}
+        if isinstance(state.weights, nn.ParameterDict) or self.collects(t):
+            theta = weights(state.weights)
+            state = self.collected(state, theta) if self.collects(t) else state
+        return state, info | {"collected": state.n}
 
     def collected(self, state: SwagState, theta: Tensor) -> SwagState:
         """The moments with one point θ [P] more."""
@@ -132,8 +152,15 @@ class SWAG(Inference[LogJoint, Supervised, Batch, SwagState]):
         deviations = torch.cat([state.deviations, (theta - mean)[None]])[-self.rank :]
         return replace(state, n=n + 1, mean=mean, square=square, deviations=deviations)
 
-    def posterior(self, state: SwagState) -> SwagPosterior:
-        assert isinstance(state.model, ThetaPredictive)
-        mean = state.mean if state.n else state.weights["theta"].detach()[0].clone()
+    def posterior(self, state: SwagState) -> SwagPosterior | Networks[Penalised]:
+        network = state.weights
         std = (state.square - state.mean.square()).clamp_min(0).sqrt()
-        return SwagPosterior(state.model, mean, std, state.deviations, self.n_predict)
+        if isinstance(network, nn.ParameterDict):
+            assert isinstance(state.model, ThetaPredictive)
+            mean = state.mean if state.n else network["theta"].detach()[0].clone()
+            return SwagPosterior(mean, std, state.deviations, state.model, self.n_predict)
+        if not state.n:
+            return Networks((frozen(network),))
+        generator = torch.Generator(device=std.device).manual_seed(state.seed)
+        theta = SwagGaussian(state.mean, std, state.deviations).draw(self.n_predict, generator)
+        return Networks(tuple(placed(network, row, state.shown) for row in theta))

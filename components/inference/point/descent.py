@@ -54,8 +54,9 @@ def lower(network: Penalised, optimizer: Optimizer, batch: Batch, fit: Tensor) -
 
 
 def frozen(network: T) -> T:
-    """A copy that training leaves alone and whose parameters take no gradient, as attacks want it."""
+    """A copy as it predicts, that training leaves alone and whose parameters take no gradient, as attacks want it."""
     still = copy.deepcopy(network)
+    still.train(False)
     for parameter in still.parameters():
         parameter.requires_grad_(False)
     return still

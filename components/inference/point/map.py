@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
+from components.maths.annealing import annealed
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
+@dataclass(frozen=True)
+class AnnealedDescent(DescentState):
+    """A network on its way down, and how many steps it has made."""
+
+    t: int = 0
+
+
 @register("inference", "map")
-class MAP(Inference[Penalised, Supervised, Batch, DescentState]):
+class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
     """Maximum a posteriori: one network at a mode of its posterior, by Adam or gradient descent with momentum.
 
-    θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B; dropout is off.
+    θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), on minibatches whose sum is scaled by N/B.  The step size is lr, or falls
+    from lr to ``final_lr`` as half a cosine does over ``anneal_steps`` and stays there.  Dropout is off, or acts in training
+    alone.
 
-    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1."""
+    Source: Bishop (2006), eq. (3.55); Kingma and Ba (2014), Algorithm 1; Loshchilov and Hutter (2017), eq. (5)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    before: ClassVar[dict[str, Any]] = {
+        "schedule": "constant",
+        "anneal_steps": None,
+        "final_lr": 0.0,
+        "dropout": "ignored",
+    }
 
     optimizer: Descent
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
+    schedule: Literal["constant", "cosine"]
+    anneal_steps: PositiveInt | None
+    final_lr: NonNegativeFloat
+    dropout: Literal["ignored", "training"]
 
-    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
-        return DescentState(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
+    @model_validator(mode="after")
+    def _ends(self) -> MAP:
+        if self.schedule == "cosine" and self.anneal_steps is None:
+            raise ValueError("anneal_steps: schedule=cosine falls over so many steps; give it, such as ${steps}")
+        return self
 
-    def step(self, state: DescentState, batch: Batch, rng: Rng) -> tuple[DescentState, Info]:
-        return state, descend(state.network, state.optimizer, batch, None)
+    def rate_at(self, t: int) -> float:
+        """Of the step after t of them."""
+        if self.schedule == "constant" or self.anneal_steps is None:
+            return self.lr
+        return annealed(self.lr, self.final_lr, t, self.anneal_steps)
 
-    def posterior(self, state: DescentState) -> PointEstimate:
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
+        return AnnealedDescent(model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum))
+
+    def step(self, state: AnnealedDescent, batch: Batch, rng: Rng) -> tuple[AnnealedDescent, Info]:
+        state.optimizer.settings["lr"] = self.rate_at(state.t)
+        generator = rng.noise if self.dropout == "training" else None
+        return replace(state, t=state.t + 1), descend(state.network, state.optimizer, batch, generator)
+
+    def posterior(self, state: AnnealedDescent) -> PointEstimate:
         return PointEstimate(frozen(state.network))

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
+from components.models.networks.classifier import class_log_prob
 from components.models.networks.convolutions import Convolutions, Downsampling
 from components.problems.supervised import Supervised
 
@@ -171,8 +172,7 @@ class FeedForward(nn.Module):
             constant = -0.5 * (math.log(2 * math.pi) + log_noise)
             log_density = constant - (0.5 * (-log_noise).exp()) * (residual * residual)
         else:
-            label = batch.y.clamp_min(0).expand(f.shape[:-1])[..., None]
-            log_density = f.log_softmax(-1).gather(-1, label)[..., 0]
+            log_density = class_log_prob(f, batch.y)
         return (log_density * batch.mask).sum(-1)
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:

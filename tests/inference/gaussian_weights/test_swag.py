@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from small_nets import SMALL_LSTM, SMALL_VGG, images, texts
 from small_problems import classes, component, real, resumed, tensors, train
 
-from components.inference.gaussian_weights.swag import SwagPosterior
+from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
 from components.trouble import NumericalTrouble
 from runner.run.rng import Streams
@@ -47,14 +48,14 @@ def test_draws_have_the_covariance_of_equation_1():
     g = torch.Generator().manual_seed(0)
     mean, std, deviations = (torch.randn(*shape, generator=g, dtype=F64) for shape in ((3,), (3,), (4, 3)))
     std = std.abs()
-    posterior = SwagPosterior(MLP.build(real(), Streams(0)), mean, std, deviations, 10)
+    posterior = SwagPosterior(mean, std, deviations, MLP.build(real(), Streams(0)), 10)
     theta = posterior.draw(200_000, torch.Generator().manual_seed(1))
     expected = 0.5 * std.square().diag() + deviations.T @ deviations / (2 * 3)
     centred = theta - mean
     products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
     assert float(((products.mean(0) - expected) / (products.std(0) / 200_000**0.5)).abs().max()) < 4.5
     assert float((centred.mean(0) / (expected.diagonal() / 200_000).sqrt()).abs().max()) < 4.5
-    alone = SwagPosterior(posterior.model, mean, std, deviations[:1], 10).draw(
+    alone = SwagPosterior(mean, std, deviations[:1], posterior.model, 10).draw(
         200_000, torch.Generator().manual_seed(2)
     )
     torch.testing.assert_close(alone.var(0), 0.5 * std.square(), rtol=0.03, atol=0)
@@ -100,3 +101,41 @@ def test_resumed_run_is_bit_identical(tmp_path):
     problem, pieces = real(batch_size=8, dtype=torch.float32), (swag(momentum=0.9), MLP)
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 13, tmp_path)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+
+
+def annealed(**changes):
+    return swag(**({"schedule": "cosine", "lr": 0.1, "momentum": 0.9, "n_predict": 3} | changes))
+
+
+def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
+    """Moments are those of ``swa`` on the same way; every draw has statistics of its own, and stays what it is."""
+    problem, method = images(), annealed()
+    state, rng = train(method, SMALL_VGG, problem, 16)
+    path = component("inference", "swa", lr=0.1, momentum=0.9, collect_lr=0.01, burn_in=5, every=3)
+    torch.testing.assert_close(state.mean, train(path, SMALL_VGG, problem, 16)[0].mean)
+    posterior = method.posterior(state)
+    std = (state.square - state.mean.square()).clamp_min(0).sqrt()
+    generator = torch.Generator().manual_seed(state.seed)
+    theta = SwagGaussian(state.mean, std, state.deviations).draw(3, generator)
+    for network, row in zip(posterior.networks, theta, strict=True):
+        torch.testing.assert_close(torch.cat([p.flatten() for p in network.parameters()]), row)
+        again = SMALL_VGG.build(problem, Streams(0))
+        for mine, its in zip(again.parameters(), network.parameters(), strict=True):
+            mine.data = its.data
+        again.gather(list(problem.train.x.split(8)))
+        for mine, its in zip(again.statistics(), network.statistics(), strict=True):
+            torch.testing.assert_close(mine, its)
+    x = problem.test.x
+    said = posterior.predict(x, rng.evaluation).logits
+    assert said.shape[0] == 3
+    assert torch.equal(said, posterior.predict(x, rng.evaluation).logits)
+    assert len(method.posterior(train(method, SMALL_VGG, problem, 4)[0]).networks) == 1
+
+
+@pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM], ids=["vgg", "lstm"])
+def test_a_resumed_network_is_bit_identical(model, tmp_path):
+    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
+    whole, parts = train(annealed(), model, problem, 17)[0], resumed(annealed(), model, problem, 17, 10, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    one, other = (annealed().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
+    assert torch.equal(one, other)

@@ -5,6 +5,7 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.problems import Batch
+from runner.run.rng import Streams
 
 
 def loss_of(network, batch):
@@ -112,5 +113,52 @@ def test_posterior_is_a_frozen_copy_differentiable_in_x():
 def test_resumed_run_is_bit_identical(tmp_path, optimizer):
     problem = real(batch_size=8, dtype=torch.float32)
     pieces = component("inference", "map", optimizer=optimizer), component("model", "mlp", widths=[8])
+    whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+
+
+def test_the_cosine_schedule_is_that_of_torch():
+    """Half a cosine from lr to final_lr, then as it is; steps of momentum by ``torch.optim``."""
+    problem, (_, model) = real(batch_size=8), _pieces()
+    keys = {"optimizer": "sgd", "lr": 0.1, "schedule": "cosine", "anneal_steps": 9, "final_lr": 0.02}
+    state, _ = train(component("inference", "map", **keys), model, problem, 12)
+    rng = Streams(0)
+    network = model.build(problem, rng)
+    by_hand = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    schedule, rates = torch.optim.lr_scheduler.CosineAnnealingLR(by_hand, T_max=9, eta_min=0.02), []
+    for step, batch in problem.batches("minibatch", rng, 0, 12):
+        rates.append(by_hand.param_groups[0]["lr"])
+        by_hand.zero_grad()
+        loss_of(network, batch).backward()
+        by_hand.step()
+        if step <= 9:
+            schedule.step()
+    torch.testing.assert_close(state.network.theta, network.theta)
+    method = component("inference", "map", **keys)
+    assert [method.rate_at(t) for t in range(12)] == pytest.approx(rates)
+    assert rates[-3:] == pytest.approx([0.02] * 3)
+
+
+def test_a_cosine_without_an_end_is_refused():
+    with pytest.raises(ValueError, match=r"anneal_steps: schedule=cosine falls over so many steps"):
+        component("inference", "map", schedule="cosine")
+
+
+def test_dropout_acts_in_training_alone_and_only_where_asked_for():
+    problem = classes(batch_size=16)
+    model = component("model", "mlp", widths=[8], dropout=0.5)
+    plain, dropped = (train(component("inference", "map", dropout=key), model, problem, 4) for key in ("ignored", "training"))
+    assert not torch.allclose(plain[0].network.theta, dropped[0].network.theta)
+    without = train(component("inference", "map"), component("model", "mlp", widths=[8]), problem, 4)[0]
+    assert torch.equal(plain[0].network.theta, without.network.theta)
+    posterior = component("inference", "map", dropout="training").posterior(dropped[0])
+    x, rng = problem.test.x, dropped[1]
+    assert torch.equal(posterior.predict(x, rng.evaluation).logits, posterior.predict(x, rng.evaluation).logits)
+
+
+def test_an_annealed_run_with_dropout_is_resumed_bit_identical(tmp_path):
+    problem = real(batch_size=8, dtype=torch.float32)
+    method = component("inference", "map", schedule="cosine", anneal_steps=15, dropout="training")
+    pieces = method, component("model", "mlp", widths=[8], dropout=0.3)
     whole, parts = train(*pieces, problem, 20)[0], resumed(*pieces, problem, 20, 7, tmp_path)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))

@@ -155,3 +155,27 @@ def test_who_spoofs_observations_needs_a_filter():
         ConfigError, match=r"^attacker=spoofing leads a filter astray, which inference=series_gibbs is not"
     ):
         check_pairs(dataset, component("model", "local_level"), component("inference", "series_gibbs"), spoofing)
+
+
+def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_are_read():
+    """One line, with models that can: networks for images on tokens, those for tokens on pixels, attacks on either."""
+    fit, descent = component("inference", "fit"), component("inference", "map")
+    reviews, pixels = component("dataset", "reviews", simulated=True), component("dataset", "cifar10", simulated=True)
+    readers = "imdb|lstm, multinomial_naive_bayes, roberta, text_transformer, tfidf_logistic"
+    for model in ("vgg", "cnn", "mlp", "logistic_regression", "gp_classifier", "dgp"):
+        with pytest.raises(ConfigError, match=rf"model={model} reads binary or continuous inputs.*reviews are tokens.*({readers})"):
+            check_pairs(reviews, component("model", model), descent, None)
+    for model, inference in (("lstm", descent), ("text_transformer", descent), ("tfidf_logistic", fit)):
+        with pytest.raises(ConfigError, match=rf"model={model} reads tokens inputs, those of dataset=cifar10 are continuous") as no:
+            check_pairs(pixels, component("model", model), inference, None)
+        assert "\n" not in str(no.value)
+        assert "vgg" in str(no.value)
+    transformer = component("model", "text_transformer")
+    with pytest.raises(ConfigError, match=r"attacker=fgsm follows a gradient, and model=text_transformer has none"):
+        check_pairs(reviews, transformer, descent, component("attacker", "fgsm"))
+    with pytest.raises(ConfigError, match=r"attacks binary inputs, those of dataset=reviews are tokens; .*none yet"):
+        check_pairs(reviews, transformer, descent, component("attacker", "word_flip"))
+    with pytest.raises(ConfigError, match=r"inference=sgld needs log_joint.*which model=text_transformer lacks"):
+        check_pairs(reviews, transformer, component("inference", "sgld"), None)
+    with pytest.raises(ConfigError, match=r"inference=mc_dropout needs dropout, which model=vgg lacks"):
+        check_pairs(pixels, component("model", "vgg"), component("inference", "mc_dropout"), None)

@@ -1,0 +1,98 @@
+"""The Large Movie Review Dataset, and a simulated corpus in its place."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tarfile
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.text.review_files import simulated_reviews
+from components.datasets.text.token_rows import Text, TokenRows
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import DamagedFile
+
+ARCHIVE = "imdb/aclImdb_v1.tar.gz"
+EACH = 12_500  # reviews of a class in either split
+BREAK = re.compile(r"<br\s*/?>")
+Split = tuple[list[Text], list[int]]  # words and labels, 1: for the film
+
+
+def words_of(text: str) -> Text:
+    """Words, with what is joined by an apostrophe, and signs, without HTML's breaks: "It's fine!<br />" -> it's, fine, !"""
+    plain = BREAK.sub(" ", text).lower()
+    return tuple(re.findall(r"\w+(?:'\w+)*|[^\w\s]", plain))
+
+
+@functools.lru_cache(maxsize=2)
+def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
+    """Training and test reviews in the order of their numbers, those against first; where ``whole_words`` is False in their
+    own spelling, cut at blanks alone, for a tokenizer that has rules of its own.
+
+    Raises:
+        DamagedFile: another number of reviews is in it."""
+    found: dict[tuple[str, str], list[tuple[int, Text]]] = {}
+    with tarfile.open(path) as archive:
+        for member in archive:
+            *_, split, kind, name = ("", "", *Path(member.name).parts)
+            content = archive.extractfile(member) if name.endswith(".txt") and kind in ("neg", "pos") else None
+            if content is not None:
+                text = content.read().decode("utf-8")
+                words = words_of(text) if whole_words else tuple(BREAK.sub(" ", text).split())
+                found.setdefault((split, kind), []).append((int(name.split("_")[0]), words))
+
+    def half(split: str) -> Split:
+        texts, labels = [], []
+        for label, kind in enumerate(("neg", "pos")):
+            rows = sorted(found.get((split, kind), []))
+            if len(rows) != EACH:
+                raise DamagedFile(f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there")
+            texts += [words for _, words in rows]
+            labels += [label] * len(rows)
+        return texts, labels
+
+    return half("train"), half("test")
+
+
+@functools.lru_cache(maxsize=1)
+def simulated_imdb() -> tuple[Split, Split]:
+    """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test on."""
+    found = simulated_reviews()
+    rows = list(zip(found.words, found.labels, found.folds, strict=True))
+    train = [(w, y) for w, y, fold in rows if fold < 5]
+    test = [(w, y) for w, y, fold in rows if fold >= 5]
+    return ([w for w, _ in train], [y for _, y in train]), ([w for w, _ in test], [y for _, y in test])
+
+
+@register("dataset", "imdb")
+class Imdb(TokenRows):
+    """IMDB: 25,000 film reviews to learn from and 25,000 to test on, as rows of tokens; half are for the film (class 1).
+
+    Words are in lower case, signs count as words, breaks of lines are left out: ours, for the thesis says none of it.  Tokens
+    are numbered as in ``reviews``; the vocabulary is that of the training reviews.  ``n_train`` of these are drawn at
+    random, ``n_test`` of the test reviews are the first of either class.  Where the archive cannot be had a simulated
+    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is error.
+    x [N, L] whole numbers, y [N, 1].
+
+    Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
+
+    Source: Maas et al. (2011), section 4.3.2; Gallego (2021), section 1.3.4."""
+
+    stand_in: ClassVar[str] = "a simulated corpus of 2,000 reviews"
+    n_test: Annotated[int, Field(ge=2, le=2 * EACH)] | None
+
+    def file(self) -> str:
+        return ARCHIVE
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        path = self.located(setting)
+        train, (texts, labels) = simulated_imdb() if path is None else read_imdb(path, self.tokenizer is None)
+        each = len(texts) // 2 if self.n_test is None else self.n_test // 2
+        first = [at for label in (0, 1) for at in [i for i, y in enumerate(labels) if y == label][:each]]
+        return self.problem(train, ([texts[i] for i in first], [labels[i] for i in first]), rng, setting)

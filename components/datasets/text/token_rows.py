@@ -1,0 +1,138 @@
+"""Texts as rows of tokens: the vocabulary of the training texts, the numbers of their words, and the problem of both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal, TypeVar
+
+import torch
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Batch, Domain, Kind, Target
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.stand_in import FileOrSimulation
+from components.figures.supervised.calibration import calibration
+from components.problems.supervised import Supervised
+from components.trouble import DataUnavailable, Misfit
+
+NONE, UNKNOWN, FIRST = 0, 1, 2  # no word, a word that is not in the vocabulary, and the most frequent word
+Text = tuple[str, ...]
+Keep = Literal["first", "last"]
+T = TypeVar("T")
+
+
+def vocabulary_of(texts: Iterable[Text], n: int | None) -> dict[str, int]:
+    """Numbers of the n most frequent words (None: of all), from 2 on; of equals the first of the alphabet."""
+    counts = Counter(word for text in texts for word in text)
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    return {word: FIRST + k for k, word in enumerate(ordered[:n])}
+
+
+def kept(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:
+    """At most so many of them (None: all), those in front or those at the end."""
+    if length is None:
+        return items
+    return items[:length] if keep == "first" else items[-length:]
+
+
+def padded(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
+    """Rows of numbers as one tensor [N, longest], 0 behind the last of each."""
+    out = torch.zeros(len(rows), max(1, *(len(row) for row in rows)), dtype=dtype)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = torch.tensor(row, dtype=dtype)
+    return out
+
+
+def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Text], list[int]], int]:
+    """What a tokenizer in a folder makes of a text, its own numbers plus one, between its marks of beginning and end; and how
+    many different numbers there are.
+
+    Raises:
+        DataUnavailable: there is none, or the package that reads it is not installed."""
+    path = Path(folder) / "tokenizer.json"
+    if not path.is_file():
+        raise DataUnavailable(f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there")
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise DataUnavailable(
+            "dataset.tokenizer: needs the package tokenizers; pip install 'bayes-runner[roberta]'"
+        ) from None
+    tokenizer = Tokenizer.from_file(str(path))
+    begin, end = (tokenizer.token_to_id(mark) for mark in ("<s>", "</s>"))
+    if begin is None or end is None:
+        raise Misfit(f"dataset.tokenizer: {path} has no marks <s> and </s>, as RoBERTa's has; choose that of RoBERTa")
+
+    def numbers(text: Text) -> list[int]:
+        inner = tokenizer.encode(" ".join(text), add_special_tokens=False).ids
+        inside = kept(inner, None if length is None else length - 2, keep)
+        return [1 + token for token in (begin, *inside, end)]
+
+    return numbers, tokenizer.get_vocab_size() + 1
+
+
+class TokenRows(FileOrSimulation[Supervised]):
+    """Keys of texts as rows of tokens; a subclass says which texts there are and which of them are tested on."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    domain: ClassVar[Domain] = "tokens"
+    stand_in: ClassVar[str] = "a simulated corpus"
+    n_words: PositiveInt | None
+    length: PositiveInt | None
+    keep: Keep
+    tokenizer: str | None
+    n_train: PositiveInt | None
+    batch_size: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _room_for_marks(self) -> TokenRows:
+        if self.tokenizer is not None and self.length is not None and self.length < 3:
+            raise ValueError(f"length: {self.length} leaves no room between a tokenizer's two marks; use 3 or more")
+        return self
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The name of the data that ``load`` would use; may download them.
+
+        Raises:
+            DataUnavailable: the file cannot be had and ``offline`` is error; or the tokenizer is not there."""
+        if self.tokenizer is not None:
+            subwords(self.tokenizer, self.length, self.keep)
+        return super().identity(data_dir, offline)
+
+    def problem(
+        self, train: tuple[list[Text], list[int]], test: tuple[list[Text], list[int]], rng: Rng, setting: Setting
+    ) -> Supervised:
+        """Texts and labels to learn from, ``n_train`` of them at random, and to test on."""
+        chosen = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
+        texts, labels = [train[0][i] for i in chosen], [train[1][i] for i in chosen]
+        if self.tokenizer is None:
+            words = vocabulary_of(texts, self.n_words)
+            size = FIRST + len(words)
+
+            def numbers(text: Text) -> Sequence[int]:
+                return [words.get(word, UNKNOWN) for word in kept(text, self.length, self.keep)]
+        else:
+            numbers, size = subwords(self.tokenizer, self.length, self.keep)
+
+        def batch(texts: list[Text], labels: list[int]) -> Batch:
+            x = padded([numbers(text) for text in texts], setting.dtype).to(setting.device)
+            y = torch.tensor(labels, device=setting.device)[:, None]
+            return Batch(x, y, torch.ones_like(y, dtype=torch.bool), 1.0)
+
+        return Supervised(
+            name=self.identity(setting.data_dir, setting.offline),
+            target="binary",
+            train=batch(texts, labels),
+            test=batch(*test),
+            batch_size=self.batch_size,
+            n_classes=2,
+            task_names=["praise"],
+            domain="tokens",
+            vocabulary=size,
+            figures=[calibration],
+        )

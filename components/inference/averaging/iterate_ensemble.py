@@ -1,0 +1,86 @@
+"""An ensemble of the networks that a descent passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import BatchNormalised, Penalised
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.averaging.path import AveragedPath, fill, flat, placed, weights
+from components.inference.point.descent import descend, frozen, optimizer_of
+from components.maths.optimizers import Optimizer
+from components.posteriors.networks import Networks
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@dataclass(frozen=True, kw_only=True)
+class IteratesState:
+    """A network on its way, and the iterates that were collected."""
+
+    network: Penalised
+    optimizer: Optimizer
+    t: int = 0  # steps done
+    kept: Trace = field(default_factory=Trace)  # rows (θ, statistics of its batch normalisation) [P + Q], on the CPU
+
+
+def statistics(network: Penalised) -> list[Tensor]:
+    """What batch normalisation has gathered; nothing where there is none."""
+    return network.statistics() if isinstance(network, BatchNormalised) else []
+
+
+@register("inference", "iterate_ensemble")
+class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], AveragedPath):
+    """Ensemble of iterates: the networks that one descent passes, whose predictions are averaged.
+
+        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))      as ``swa``
+        p(y*|x*) = K⁻¹ Σ_k p(y*|x*, θ_{b + k c})             b = ``burn_in``, c = ``every``, K = ⌊(t − b)/c⌋
+
+    What is averaged are predictions, not weights: the "ensemble of 100 posterior samples" of the thesis, which calls it SWA;
+    SWA proper is ``swa``.  Every iterate keeps the statistics that its batch normalisation had.  All K networks stay in
+    memory.  Before one is collected the network as it stands predicts.
+
+    Raises:
+        NumericalTrouble: an iterate that is collected is not finite.
+
+    Source: Gallego (2021), section 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
+        return IteratesState(
+            network=model, optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        )
+
+    def step(self, state: IteratesState, batch: Batch, rng: Rng) -> tuple[IteratesState, Info]:
+        state.optimizer.settings["lr"] = self.rate_at(state.t)
+        info = descend(state.network, state.optimizer, batch, rng.noise)
+        state = replace(state, t=state.t + 1)
+        if self.collects(state.t):
+            network = state.network
+            state.kept.append(flat([weights(network), *statistics(network)]).cpu())
+        return state, info | {"collected": len(state.kept)}
+
+    def posterior(self, state: IteratesState) -> Networks[Penalised]:
+        network = state.network
+        if not len(state.kept):
+            return Networks((frozen(network),))
+        return Networks(tuple(self.network_of(network, row) for row in state.kept.rows))
+
+    @staticmethod
+    @torch.no_grad()
+    def network_of(network: Penalised, row: Tensor) -> Penalised:
+        """A frozen copy of a network as it was when a row was collected."""
+        gathered = sum(part.numel() for part in statistics(network))
+        iterate = placed(network, row[: len(row) - gathered])
+        fill(statistics(iterate), row[len(row) - gathered :])
+        return iterate

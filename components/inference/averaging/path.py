@@ -1,0 +1,84 @@
+"""The way along which ``swa``, ``swag`` and ``iterate_ensemble`` collect points, and networks at points of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import BatchNormalised, Penalised
+from components.contracts.capabilities.variational import Trainable
+from components.inference.point.descent import Descent, frozen
+from components.maths.annealing import annealed
+from components.problems.supervised import Supervised
+from components.trouble import NumericalTrouble
+
+
+class AveragedPath(BaseModel):
+    """Keys of a descent whose points are collected: every ``every`` steps after ``burn_in``, with steps of size ``collect_lr``.
+
+        constant  lr_t = lr up to burn_in
+        cosine    lr_t = collect_lr + ½ (lr − collect_lr) (1 + cos(π t/burn_in)) up to burn_in
+
+    Source: Izmailov et al. (2018), section 3.2; Loshchilov and Hutter (2017), eq. (5)."""
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    schedule: Literal["constant", "cosine"]
+    collect_lr: PositiveFloat
+    burn_in: NonNegativeInt
+    every: PositiveInt
+
+    def rate_at(self, t: int) -> float:
+        """Of the step after t of them."""
+        if t >= self.burn_in:
+            return self.collect_lr
+        return self.lr if self.schedule == "constant" else annealed(self.lr, self.collect_lr, t, self.burn_in)
+
+    def collects(self, t: int) -> bool:
+        """Whether the point after t ≥ 1 steps is one of those collected."""
+        return t > self.burn_in and (t - self.burn_in) % self.every == 0
+
+
+def flat(tensors: list[Tensor]) -> Tensor:
+    """All numbers in one row [P]; a copy."""
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
+def weights(network: Trainable) -> Tensor:
+    """Parameters of a module in one row [P].
+
+    Raises:
+        NumericalTrouble: one is not finite."""
+    theta = flat(list(network.parameters()))
+    if not bool(torch.isfinite(theta.sum())):
+        raise NumericalTrouble("the descent left the finite numbers", "lower inference.lr or inference.collect_lr")
+    return theta
+
+
+@torch.no_grad()
+def placed(network: Penalised, theta: Tensor, shown: list[Tensor] | None = None) -> Penalised:
+    """A frozen copy of a network with other parameters θ [P]; its batch normalisation's statistics are gathered anew at
+    these from the batches ``shown``, for they are those of no network that was trained."""
+    still = frozen(network)
+    fill(list(still.parameters()), theta)
+    if shown is not None and isinstance(still, BatchNormalised):
+        still.gather(shown)
+    return still
+
+
+def fill(tensors: list[Tensor], row: Tensor) -> None:
+    """Gives tensors, in place, the numbers of a row, the inverse of ``flat``."""
+    for tensor, part in zip(tensors, row.split([t.numel() for t in tensors]), strict=True):
+        tensor.copy_(part.view_as(tensor))
+
+
+def batches_shown(problem: Supervised, rows: int | None) -> list[Tensor]:
+    """Inputs of the first training rows (None: all) in batches of the size that training has; views.  Rows that do not fill
+    the last are left out, as in training."""
+    x = problem.train.x[:rows]
+    size = min(problem.batch_size or len(x), len(x))
+    return list(x[: len(x) // size * size].split(size))

@@ -1,0 +1,79 @@
+"""SWA: one network, whose weights are the mean of those that a descent passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import Penalised
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.averaging.path import AveragedPath, batches_shown, placed, weights
+from components.inference.point.descent import descend, frozen, optimizer_of
+from components.maths.optimizers import Optimizer
+from components.posteriors.point_estimate import PointEstimate
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwaState:
+    """A network on its way, and the mean of the weights that were collected."""
+
+    network: Penalised
+    optimizer: Optimizer
+    shown: list[Tensor] = rebuilt()  # what batch normalisation is gathered anew from
+    t: int = 0  # steps done
+    n: int = 0  # points collected
+    mean: Tensor  # θ̄ [P]
+
+
+@register("inference", "swa")
+class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
+    """Stochastic weight averaging: one network at the mean of the weights that descent passes when its steps no longer shrink.
+
+        θ_t = θ_{t−1} − lr_t · step(−N⁻¹ ∇ log p(θ, y))      gradient descent or Adam, dropout on where the model has it
+        θ̄ ← (n θ̄ + θ_t)/(n + 1)                             every ``every`` steps after ``burn_in``
+
+    p(y*|x*) = p(y*|x*, θ̄): one network predicts, without dropout.  Where it has batch normalisation, a pass over training
+    rows at θ̄ gathers the statistics anew.  It is no ensemble: that is ``iterate_ensemble``; a Gaussian around θ̄ is ``swag``.
+    Before a point is collected the network as it stands predicts.
+
+    Raises:
+        NumericalTrouble: a point that is collected is not finite.
+
+    Source: Izmailov, Podoprikhin, Garipov, Vetrov and Wilson (2018), Algorithm 1; Gallego (2021), section 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
+
+    norm_rows: PositiveInt | None
+
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> SwaState:
+        return SwaState(
+            network=model,
+            optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum),
+            shown=batches_shown(problem, self.norm_rows),
+            mean=torch.zeros_like(weights(model)),
+        )
+
+    def step(self, state: SwaState, batch: Batch, rng: Rng) -> tuple[SwaState, Info]:
+        state.optimizer.settings["lr"] = self.rate_at(state.t)
+        info = descend(state.network, state.optimizer, batch, rng.noise)
+        state = replace(state, t=state.t + 1)
+        if self.collects(state.t):
+            n = state.n
+            state = replace(state, n=n + 1, mean=(n * state.mean + weights(state.network)) / (n + 1))
+        return state, info | {"collected": state.n}
+
+    def posterior(self, state: SwaState) -> PointEstimate:
+        if state.n == 0:
+            return PointEstimate(frozen(state.network))
+        return PointEstimate(placed(state.network, state.mean, state.shown))

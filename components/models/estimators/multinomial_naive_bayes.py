@@ -1,0 +1,73 @@
+"""Naive Bayes for counts of words."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch, Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.estimators.word_counts import counts_of, labelled, sparse_counts, words_of_problem
+from components.models.linear.design import check_one_task
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+class CountsNaiveBayes(nn.Module):
+    """Frequencies by scikit-learn, predictions as tensors."""
+
+    def __init__(self, n_words: int, n_classes: int, smoothing: float, presence: bool):
+        super().__init__()
+        self.n_words, self.n_classes, self.smoothing, self.presence = n_words, n_classes, smoothing, presence
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+        """θ_cj = (n_cj + α)/(n_c + αV) and π_c = N_c/N."""
+        from sklearn.naive_bayes import MultinomialNB  # slow to import
+
+        batch = labelled(batch, self.n_classes)
+        counts = sparse_counts(batch.x, self.n_words)
+        if self.presence:
+            counts.data[:] = 1.0
+        fitted = MultinomialNB(alpha=self.smoothing).fit(counts, batch.y[:, 0].cpu().numpy())
+        return {
+            "log_theta": torch.from_numpy(fitted.feature_log_prob_).to(batch.x),  # [C, V]
+            "log_class": torch.from_numpy(fitted.class_log_prior_).to(batch.x),  # [C]
+        }
+
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+        """log p(y = c|x) = log π_c + Σ_j n_j log θ_cj up to a constant."""
+        n = counts_of(x, self.n_words)
+        n = (n > 0).to(n) if self.presence else n
+        return Categorical((fitted["log_class"] + n @ fitted["log_theta"].T)[None, :, None])
+
+
+@register("model", "multinomial_naive_bayes")
+class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
+    """Multinomial naive Bayes: the words of a text are independent draws from the frequencies of its class.
+
+        p(y = c|x) ∝ π_c Π_j θ_cj^{n_j},   θ_cj = (n_cj + α)/(n_c + αV),   π_c = N_c/N
+
+    n_j says how often word j is in the text, or with ``presence`` whether it is.  Order and unknown words have no say.  By
+    scikit-learn.  x [B, L] of tokens.
+
+    Raises Misfit for inputs that are no tokens, or several tasks.
+
+    Source: McCallum and Nigam (1998), section 2; Pang, Lee and Vaithyanathan (2002), section 5 (reviews, presence)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    differentiable: ClassVar[bool] = False
+
+    smoothing: PositiveFloat
+    presence: bool
+
+    def build(self, problem: Supervised, rng: Rng) -> CountsNaiveBayes:
+        check_one_task(problem, self.name)
+        return CountsNaiveBayes(words_of_problem(problem, self.name), problem.n_classes, self.smoothing, self.presence)

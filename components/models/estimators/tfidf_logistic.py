@@ -1,0 +1,82 @@
+"""Logistic regression of words weighed by how rare they are."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch, Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.estimators.word_counts import counts_of, labelled, sparse_counts, words_of_problem
+from components.models.linear.design import check_one_task
+from components.problems.supervised import Supervised
+from components.registry import register
+
+MOST_STEPS = 1_000  # of L-BFGS
+
+
+class TfidfRegression(nn.Module):
+    """Weights and coefficients by scikit-learn, predictions as tensors."""
+
+    def __init__(self, n_words: int, C: float, sublinear: bool):
+        super().__init__()
+        self.n_words, self.C, self.sublinear = n_words, C, sublinear
+
+    def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
+        """idf_j = 1 + log((1 + N)/(1 + N_j)), N_j texts that hold word j; then the coefficients."""
+        from sklearn.feature_extraction.text import TfidfTransformer
+        from sklearn.linear_model import LogisticRegression as Regression  # slow to import
+
+        batch = labelled(batch, 2)
+        counts = sparse_counts(batch.x, self.n_words)
+        weigh = TfidfTransformer(sublinear_tf=self.sublinear)
+        rows = weigh.fit_transform(counts)
+        fitted = Regression(C=self.C, max_iter=MOST_STEPS).fit(rows, batch.y[:, 0].cpu().numpy())
+        return {
+            "idf": torch.from_numpy(weigh.idf_).to(batch.x),  # [V]
+            "beta": torch.from_numpy(fitted.coef_[0]).to(batch.x),  # [V]
+            "intercept": torch.from_numpy(fitted.intercept_).to(batch.x),  # [1]
+        }
+
+    def weighed(self, x: Tensor, idf: Tensor) -> Tensor:
+        """z [B, V] of length 1, or 0 where a row holds no word."""
+        n = counts_of(x, self.n_words)
+        tf = torch.where(n > 0, 1 + n.clamp_min(1).log(), 0.0) if self.sublinear else n
+        return nn.functional.normalize(tf * idf, dim=1)
+
+    def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
+        """p(y = 1|x) = σ(β_0 + zᵀβ)."""
+        f = self.weighed(x, fitted["idf"]) @ fitted["beta"] + fitted["intercept"]  # [B]
+        return Categorical(torch.stack([torch.zeros_like(f), f], -1)[None, :, None])
+
+
+@register("model", "tfidf_logistic")
+class TfidfLogistic(Model[Supervised, TfidfRegression]):
+    """Logistic regression on tf-idf: counts of words, weighed by how rare they are, each text at length 1.
+
+        z_ij ∝ tf_ij (1 + log((1 + N)/(1 + N_j))),  ‖z_i‖ = 1,   tf = n, or 1 + log n for n > 0 (``sublinear``)
+        β = argmin C Σ_i −log p(y_i|z_i, β) + ½ ‖β‖²,            the intercept without a penalty
+
+    Order and unknown words have no say.  By scikit-learn.  x [B, L] of tokens; binary labels.
+
+    Raises Misfit for inputs that are no tokens, or several tasks.
+
+    Source: Salton and Buckley (1988), section 2; Pang, Lee and Vaithyanathan (2002), section 5 (reviews by words)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
+    differentiable: ClassVar[bool] = False
+
+    C: PositiveFloat
+    sublinear: bool
+
+    def build(self, problem: Supervised, rng: Rng) -> TfidfRegression:
+        check_one_task(problem, self.name)
+        return TfidfRegression(words_of_problem(problem, self.name), self.C, self.sublinear)

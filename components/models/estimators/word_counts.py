@@ -1,0 +1,52 @@
+"""How often each word is in a row of tokens, and what estimators of these counts share."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from components.contracts.problems import Batch
+from components.models.text.tokens import check_vocabulary
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+LEFT_OUT = 2  # tokens 0 (no word) and 1 (a word that is not in the vocabulary) are not counted
+
+
+def words_of_problem(problem: Supervised, name: str) -> int:
+    """V, the words of the vocabulary.
+
+    Raises:
+        Misfit: the inputs are no tokens."""
+    return check_vocabulary(problem, name) - LEFT_OUT
+
+
+def labelled(batch: Batch, n_classes: int) -> Batch:
+    """The rows that have a label.
+
+    Raises:
+        Misfit: a class has none."""
+    rows = batch.part(batch.mask[:, 0], batch.scale)
+    found = rows.y[:, 0].unique().numel()
+    if found < n_classes:
+        raise Misfit(f"dataset.n_train: {found} of {n_classes} classes are among the training texts; raise it")
+    return rows
+
+
+def sparse_counts(x: Tensor, n_words: int) -> csr_matrix:
+    """Counts [B, V] of rows of tokens [B, L], for scikit-learn."""
+    tokens = x.detach().cpu().numpy().astype(np.int64) - LEFT_OUT
+    rows, places = np.nonzero(tokens >= 0)
+    counts = csr_matrix((np.ones(len(rows)), (rows, tokens[rows, places])), shape=(len(x), n_words))
+    counts.sum_duplicates()
+    return counts
+
+
+def counts_of(x: Tensor, n_words: int) -> Tensor:
+    """The same as a tensor [B, V]."""
+    tokens = x.long() - LEFT_OUT
+    counts = x.new_zeros(len(x), n_words + 1)  # the last column takes what is not counted
+    counts.scatter_add_(1, torch.where(tokens >= 0, tokens, n_words), torch.ones_like(x))
+    return counts[:, :n_words]

@@ -1,0 +1,76 @@
+"""What networks made of ordinary layers share: classes by a softmax, and a Gaussian prior on every parameter."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
+
+
+def class_log_prob(f: Tensor, y: Tensor) -> Tensor:
+    """log softmax(f)_y of every task, f [..., B, T, C] and y [B, T] -> [..., B, T]; a missing label counts as class 0."""
+    label = y.clamp_min(0).expand(f.shape[:-1])[..., None]
+    return f.log_softmax(-1).gather(-1, label)[..., 0]
+
+
+class Classifier(nn.Module):
+    """p(y_t = c|x) = softmax(f_t(x))_c, and θ ~ N(0, s²) independently, every parameter of the module.
+
+    A subclass builds its parameters, draws them by ``drawn`` from a stream of the run, never from the global one, and adds
+    ``features``: what the last layer sees, x [B, D] -> [B, F], with dropout where a generator is given."""
+
+    head: nn.ParameterList  # W [T C, F], b [T C]
+
+    def __init__(self, problem: Supervised, prior_std: float, dropout: float):
+        super().__init__()
+        self.n_tasks, self.n_classes = problem.n_tasks, problem.n_classes
+        self.prior_std, self.dropout = prior_std, dropout
+        self._like = problem.train.x[:0]
+
+    def drawn(self, shape: tuple[int, ...], limit: float, generator: torch.Generator) -> nn.Parameter:
+        """Uniform numbers in (−limit, limit)."""
+        u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
+        return nn.Parameter((limit * (2 * u - 1)).to(self._like))
+
+    def constant(self, n: int, value: float) -> nn.Parameter:
+        return nn.Parameter(self._like.new_full((n,), value))
+
+    def affine(self, out: int, inside: int, generator: torch.Generator) -> nn.ParameterList:
+        """W [out, inside] with Glorot's limits and b = 0 [out]."""
+        limit = math.sqrt(6 / (inside + out))
+        return nn.ParameterList([self.drawn((out, inside), limit, generator), self.constant(out, 0.0)])
+
+    def dropped(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Units left out with probability ``dropout`` and the others made up for, where a generator is given."""
+        if generator is None or self.dropout == 0:
+            return h
+        kept = torch.rand(h.shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
+        return h * kept / (1 - self.dropout)
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        raise TypeError(f"{type(self).__name__} has no features")
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+        """f [B, T, C]; with ``passes`` = S, S dropout passes [S, B, T, C]."""
+        if passes is not None:
+            return torch.stack([self.forward(x, generator) for _ in range(passes)])
+        f = nn.functional.linear(self.features(x, generator), *self.head)
+        return f.unflatten(-1, (self.n_tasks, self.n_classes))
+
+    def log_prob(self, f: Tensor, batch: Batch) -> Tensor:
+        """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
+        return (class_log_prob(f, batch.y) * batch.mask).sum(-1)
+
+    def penalty(self) -> Tensor:
+        """½ Σ θ²/s²: minus the log prior of the parameters, up to a constant."""
+        squares = torch.stack([parameter.square().sum() for parameter in self.parameters()])
+        return 0.5 * squares.sum() / self.prior_std**2
+
+    def output_predictive(self, f: Tensor) -> Categorical:
+        """Mixture over the samples of f [S, B, T, C]."""
+        return Categorical(f)

@@ -1,0 +1,137 @@
+"""VGG: blocks of 3 × 3 convolutions with batch normalisation, each followed by pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.networks.classifier import Classifier
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+Depth = Literal[7, 11, 13, 16, 19]
+# Convolutions of each block; with the affine layers of the original (three; one in the small net) they make the depth.
+BLOCKS: dict[int, tuple[int, ...]] = {
+    7: (2, 2, 2),
+    11: (1, 1, 2, 2, 2),
+    13: (2, 2, 2, 2, 2),
+    16: (2, 2, 3, 3, 3),
+    19: (2, 2, 4, 4, 4),
+}
+WIDEST = 8  # channels grow to so many times those of the first block
+MOMENTUM, EPS = 0.1, 1e-5  # of running statistics, and of the variance
+
+
+class VGGNetwork(Classifier):
+    """The convolutions, their normalisations' gains and shifts, running statistics as buffers, and one affine layer."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, problem: Supervised, rng: Rng, depth: Depth, width: int, prior_std: float):
+        super().__init__(problem, prior_std, dropout=0.0)
+        shape, x = problem.image_shape, problem.train.x
+        if shape is None:
+            raise Misfit(
+                f"model=vgg: the inputs of {problem.name} are no images; choose a dataset of images (dataset=fashion_mnist, "
+                "dataset=cifar10) or model=mlp"
+            )
+        blocks = BLOCKS[depth]
+        self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
+        colours, height, width_of_image = self.image
+        if min(height, width_of_image) >> len(blocks) == 0:
+            raise Misfit(
+                f"model.depth={depth}: {len(blocks)} poolings leave nothing of {height} × {width_of_image} pixels; use "
+                "model.depth=7"
+            )
+        self.kernels, self.gains, self.shifts = nn.ParameterList(), nn.ParameterList(), nn.ParameterList()
+        self.ends: set[int] = set()  # convolutions behind which a pooling stands
+        inside = colours
+        for block, convolutions in enumerate(blocks):
+            out = width * min(2**block, WIDEST)
+            for _ in range(convolutions):
+                limit = math.sqrt(6 / (9 * inside))  # of variance 2/fan_in (He et al. 2015, eq. 10)
+                self.kernels.append(self.drawn((out, inside, 3, 3), limit, rng.init))
+                self.gains.append(self.constant(out, 1.0))
+                self.shifts.append(self.constant(out, 0.0))
+                at = len(self.kernels) - 1
+                self.register_buffer(f"running_mean_{at}", x.new_zeros(out))
+                self.register_buffer(f"running_var_{at}", x.new_ones(out))
+                inside = out
+            self.ends.add(len(self.kernels) - 1)
+        left = (height >> len(blocks)) * (width_of_image >> len(blocks))
+        self.head = self.affine(self.n_tasks * self.n_classes, inside * left, rng.init)
+        pixels = x.unflatten(1, (colours, -1)).transpose(1, 2).flatten(0, 1)  # [N · H · W, colours]
+        spread = pixels.std(0, correction=0)
+        self.register_buffer("mean", pixels.mean(0)[:, None, None])
+        self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        return self.convolved(x, MOMENTUM)
+
+    def convolved(self, x: Tensor, momentum: float) -> Tensor:
+        """Features [B, F]; as it learns, running statistics move by ``momentum`` towards those of the batch."""
+        h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
+        running = self.statistics()
+        for at, (kernel, gain, shift) in enumerate(zip(self.kernels, self.gains, self.shifts, strict=True)):
+            h = F.conv2d(h, kernel, padding=1)
+            mean, var = running[2 * at : 2 * at + 2]
+            h = torch.relu(F.batch_norm(h, mean, var, gain, shift, self.training, momentum, EPS))
+            h = F.max_pool2d(h, 2) if at in self.ends else h
+        return h.flatten(1)
+
+    def statistics(self) -> list[Tensor]:
+        """Running means and variances, convolution after convolution: the buffers themselves."""
+        buffers = dict(self.named_buffers())
+        kinds = ("running_mean", "running_var")
+        return [buffers[f"{kind}_{at}"] for at in range(len(self.kernels)) for kind in kinds]
+
+    @torch.no_grad()
+    def gather(self, batches: Sequence[Tensor]) -> None:
+        """Running statistics become the means, over the batches, of those of each batch.
+
+        Source: Izmailov et al. (2018), section 3.2 (batch normalisation)."""
+        was = self.training
+        self.train()
+        for k, x in enumerate(batches):
+            self.convolved(x, 1 / (k + 1))  # m ← (1 − 1/(k + 1)) m + m_k/(k + 1)
+        self.train(was)
+
+
+@register("model", "vgg")
+class VGG(Model[Supervised, VGGNetwork]):
+    """VGG with batch normalisation: blocks of 3 × 3 convolutions, ever more channels, a pooling behind each block.
+
+        h ← relu(γ (W ∗ h − m)/√(v + 10⁻⁵) + β)      m, v of each channel: of the batch as it learns, running means of those
+                                                     (momentum 0.1) as it predicts
+        h ← largest of 2 × 2 behind each block,  f = V h + c,  θ ~ N(0, s²) independently, softmax(f_t)
+
+    h_0 = (x − m_0)/s_0, mean and standard deviation of each colour over training pixels: inputs keep the dataset's units.
+    Blocks hold 2, 2, 4, 4, 4 convolutions (depth 19) of w, 2w, 4w, 8w, 8w channels, w = ``width``; depth 7 is a small one of
+    2, 2, 2.  Of the three affine layers of the original the last alone is kept, as is usual for 32 × 32 pixels: the others
+    saw 7 × 7.  Running statistics are buffers, which checkpoints keep.  x [B, D] -> f [B, T, C].
+
+    Raises:
+        Misfit: the inputs are no images, or pooling would leave nothing of them.
+
+    Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1 and 2; Gallego (2021), 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "batch_normalised"})
+
+    depth: Depth
+    width: PositiveInt
+    prior_std: PositiveFloat
+
+    def build(self, problem: Supervised, rng: Rng) -> VGGNetwork:
+        return VGGNetwork(problem, rng, self.depth, self.width, self.prior_std)

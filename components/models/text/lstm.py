@@ -1,0 +1,92 @@
+"""A recurrent network for texts."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.networks.classifier import Classifier
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, lengths, read
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+class LSTMNetwork(Classifier):
+    """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's last word."""
+
+    def __init__(
+        self, problem: Supervised, rng: Rng, *, name: str, words: int, units: int, layers: int, prior: float, drop: float
+    ):
+        super().__init__(problem, prior, drop)
+        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3), rng.init)  # of variance 1
+        self.cells = nn.ModuleList()
+        for layer in range(layers):
+            inside = words if layer == 0 else units
+            like = problem.train.x
+            # Made without numbers, which would be of the global stream.
+            cell = nn.LSTM(inside, units, batch_first=True, device="meta", dtype=like.dtype).to_empty(device=like.device)
+            with torch.no_grad():
+                for parameter in cell.parameters():
+                    parameter.copy_(self.drawn(tuple(parameter.shape), units**-0.5, rng.init))
+            self.cells.append(cell)
+        self.head = self.affine(self.n_tasks * self.n_classes, units, rng.init)
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        tokens, there = read(x)
+        h = self.dropped(F.embedding(tokens, self.words), generator)  # [B, L, words]
+        for cell in self.cells:
+            h = self.dropped(cell(h)[0], generator)  # [B, L, units]
+        return h[torch.arange(len(h), device=h.device), lengths(there) - 1]  # what follows has no say: time runs forwards
+
+
+@register("model", "lstm")
+class LSTM(Model[Supervised, LSTMNetwork]):
+    """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the last word.
+
+        i, f, o = σ(W x_t + U h_{t−1} + b),  g = tanh(…),  c_t = f ∘ c_{t−1} + i ∘ g,  h_t = o ∘ tanh(c_t)
+
+    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of the next h_t of the one below;
+    softmax(V h_T + c) at the last word T of each text, so that places without a word have no say.  Dropout acts on the vectors
+    of words and on every layer's h, in training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units,
+    numbers of a word's vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+
+    Raises Misfit for inputs that are no tokens.
+
+    Source: Hochreiter and Schmidhuber (1997), appendix A.1; Gers et al. (2000), eq. (4) (f); Gallego (2021), section 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
+    words: PositiveInt
+    units: PositiveInt
+    layers: PositiveInt
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:
+        return LSTMNetwork(
+            problem,
+            rng,
+            name=self.name,
+            words=self.words,
+            units=self.units,
+            layers=self.layers,
+            prior=self.prior_std,
+            drop=self.dropout,
+        )

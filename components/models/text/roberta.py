@@ -1,0 +1,108 @@
+"""RoBERTa, from weights in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.networks.classifier import Classifier
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, read
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import DataUnavailable, Misfit
+
+FILES = ("config.json", "model.safetensors")
+MARKS = 2  # places that RoBERTa's numbering of them leaves out
+
+
+class RobertaNetwork(Classifier):
+    """The encoder of a folder and, behind its state at the first mark, one affine layer that begins anew."""
+
+    def __init__(self, problem: Supervised, rng: Rng, *, name: str, folder: Path, prior: float, drop: float):
+        super().__init__(problem, prior, drop)
+        missing = [file for file in FILES if not (folder / file).is_file()]
+        if missing:
+            raise DataUnavailable(
+                f"model.folder: {folder} lacks {' and '.join(missing)}; put RoBERTa's weights there (they are never downloaded)"
+            )
+        try:
+            from transformers import RobertaModel
+        except ImportError:
+            raise DataUnavailable(
+                f"model={name}: needs the package transformers; pip install 'bayes-runner[roberta]'"
+            ) from None
+        tokens, like = check_vocabulary(problem, name) - 1, problem.train.x
+        with torch.random.fork_rng(devices=[]):  # the package draws on the global stream what a folder does not hold
+            encoder = RobertaModel.from_pretrained(
+                folder, local_files_only=True, add_pooling_layer=False, hidden_dropout_prob=drop
+            )
+        self.encoder = encoder.to(device=like.device, dtype=like.dtype)
+        config = encoder.config
+        if tokens > config.vocab_size:
+            raise Misfit(
+                f"model={name}: {problem.name} has {tokens} different tokens, the weights know {config.vocab_size}; "
+                "set dataset.tokenizer to their folder"
+            )
+        if like.shape[1] > config.max_position_embeddings - MARKS:
+            raise Misfit(
+                f"dataset.length: texts have up to {like.shape[1]} tokens, the weights of model={name} read "
+                f"{config.max_position_embeddings - MARKS}; lower it"
+            )
+        self.head = self.affine(self.n_tasks * self.n_classes, config.hidden_size, rng.init)
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        tokens, there = read(x)
+        ids = torch.where(tokens > 0, tokens - 1, self.encoder.config.pad_token_id)
+        dropping = generator is not None and self.dropout > 0
+        self.encoder.train(dropping)
+        # Its dropout draws on the global stream, which is therefore put at a number of ours and then back.
+        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else [], enabled=dropping):
+            if generator is not None and dropping:
+                torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
+            h = self.encoder(input_ids=ids, attention_mask=there.long()).last_hidden_state[:, 0]
+        return self.dropped(h, generator)
+
+
+@register("model", "roberta")
+class Roberta(Model[Supervised, RobertaNetwork]):
+    """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``, all of which learn.
+
+        softmax(V h_0 + c),  h_0 the encoder's state at the mark <s> in front;  θ ~ N(0, s²) on every parameter
+
+    Needs the package transformers (pip install 'bayes-runner[roberta]') and, in ``folder``, config.json and
+    model.safetensors as their publisher has them; nothing is ever downloaded.  Its tokens are those of its own tokenizer:
+    ``dataset.tokenizer`` names the folder of tokenizer.json.  Dropout acts in training; with inference=map only where
+    inference.dropout=training.  Places behind the last token are masked.  x [B, L] of tokens -> f [B, T, C].
+
+    Raises:
+        DataUnavailable: weights or package are not there.
+        Misfit: the inputs are no tokens, are of another tokenizer, or are too long.
+
+    Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
+    folder: str
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
+        return RobertaNetwork(
+            problem, rng, name=self.name, folder=Path(self.folder), prior=self.prior_std, drop=self.dropout
+        )

@@ -1,0 +1,138 @@
+"""A small transformer for texts."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.networks.classifier import Classifier
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, mean_over_tokens, read
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+def positions(n: int, dimensions: int, like: Tensor) -> Tensor:
+    """sin(t ω_j) and cos(t ω_j) side by side, ω_j = 10⁴^(−2j/D), at places t = 0 … n − 1: [n, D].
+
+    Source: Vaswani et al. (2017), section 3.5."""
+    t = torch.arange(n, dtype=torch.float64)[:, None]
+    j = torch.arange((dimensions + 1) // 2, dtype=torch.float64)
+    angles = t * 1e4 ** (-2 * j / dimensions)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :dimensions].to(like)
+
+
+class EncoderLayer(nn.Module):
+    """h ← norm(h + drop(attention(h))), h ← norm(h + drop(V relu(W h + b) + c)); all in the hands of the network."""
+
+    def __init__(self, network: Classifier, words: int, hidden: int, generator: torch.Generator):
+        super().__init__()
+        self.into = network.affine(3 * words, words, generator)  # queries, keys, values
+        self.out = network.affine(words, words, generator)
+        self.up, self.down = network.affine(hidden, words, generator), network.affine(words, hidden, generator)
+        self.gains = nn.ParameterList([network.constant(words, 1.0) for _ in range(2)])
+        self.shifts = nn.ParameterList([network.constant(words, 0.0) for _ in range(2)])
+
+    def attended(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
+        """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L, D]."""
+        q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, L, d]
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
+        return F.linear(mixed.transpose(1, 2).flatten(2), *self.out)
+
+    def normed(self, h: Tensor, which: int) -> Tensor:
+        return F.layer_norm(h, h.shape[-1:], self.gains[which], self.shifts[which])
+
+
+class TransformerNetwork(Classifier):
+    """Vectors of words and of their places, encoder layers, and one affine layer behind the mean over a text's words."""
+
+    def __init__(
+        self,
+        problem: Supervised,
+        rng: Rng,
+        *,
+        name: str,
+        words: int,
+        hidden: int,
+        layers: int,
+        heads: int,
+        prior: float,
+        drop: float,
+    ):
+        super().__init__(problem, prior, drop)
+        self.heads = heads
+        self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3 / words), rng.init)  # of length 1
+        self.layers = nn.ModuleList(EncoderLayer(self, words, hidden, rng.init) for _ in range(layers))
+        self.head = self.affine(self.n_tasks * self.n_classes, words, rng.init)
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        tokens, there = read(x)
+        D = self.words.shape[1]
+        h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(tokens.shape[1], D, self.words)  # section 3.4
+        h = self.dropped(h, generator)
+        for layer in self.layers:
+            h = layer.normed(h + self.dropped(layer.attended(h, there, self.heads), generator), 0)
+            inner = self.dropped(torch.relu(F.linear(h, *layer.up)), generator)
+            h = layer.normed(h + self.dropped(F.linear(inner, *layer.down), generator), 1)
+        return mean_over_tokens(h, there)
+
+
+@register("model", "text_transformer")
+class TextTransformer(Model[Supervised, TransformerNetwork]):
+    """Transformer for texts: encoder layers over the vectors of a text's words and of their places, read as their mean.
+
+        h_t = √D e(word t) + place(t),   place of sines and cosines
+        h ← norm(h + softmax(q kᵀ/√d) v of every head),   h ← norm(h + V relu(W h + b) + c)      ``layers`` times
+        softmax(U mean_t h_t + c)
+
+    Attention and mean are over the places that hold a word, so that others have no say.  Dropout acts on vectors of words, in
+    front of every sum and inside the hidden layer, in training.  θ ~ N(0, s²) independently.  Glorot's limits for
+    all affine maps, vectors of words at length 1 in the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+
+    Raises Misfit for inputs that are no tokens.
+
+    Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
+    words: PositiveInt
+    hidden: PositiveInt
+    layers: PositiveInt
+    heads: PositiveInt
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    @model_validator(mode="after")
+    def _heads_share_alike(self) -> TextTransformer:
+        if self.words % self.heads:
+            raise ValueError(f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor")
+        return self
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
+
+    def build(self, problem: Supervised, rng: Rng) -> TransformerNetwork:
+        return TransformerNetwork(
+            problem,
+            rng,
+            name=self.name,
+            words=self.words,
+            hidden=self.hidden,
+            layers=self.layers,
+            heads=self.heads,
+            prior=self.prior_std,
+            drop=self.dropout,
+        )

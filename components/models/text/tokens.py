@@ -1,0 +1,43 @@
+"""What networks that read tokens share: which places of a row hold one, a word's vector, how much of a batch is empty."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from components.contracts.problems import Domain
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+TOKENS: frozenset[Domain] = frozenset({"tokens"})  # the inputs that they read
+
+
+def check_vocabulary(problem: Supervised, name: str) -> int:
+    """How many different tokens there are, 0 (none) among them.
+
+    Raises:
+        Misfit: the inputs are no tokens."""
+    if problem.vocabulary is None:
+        raise Misfit(f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb")
+    return problem.vocabulary
+
+
+def read(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens [B, L'] as numbers, L' the longest of these rows, and which places hold one, bool [B, L'].
+
+    Every row has one place at least: an empty row is read as a single token 0."""
+    longest = max(1, int((x != 0).sum(1).max())) if len(x) else 1
+    tokens = x[:, :longest].long()
+    there = tokens != 0
+    there[:, 0] = True
+    return tokens, there
+
+
+def lengths(there: Tensor) -> Tensor:
+    """How many tokens a row holds [B]."""
+    return there.sum(1)
+
+
+def mean_over_tokens(h: Tensor, there: Tensor) -> Tensor:
+    """The mean of h [B, L, F] over the places that hold a token, [B, F]."""
+    return torch.where(there[..., None], h, 0.0).sum(1) / lengths(there)[:, None]

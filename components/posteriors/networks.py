@@ -1,0 +1,35 @@
+"""Several networks, as modules of their own, that predict together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+
+from components.contracts.capabilities import Network
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+
+N = TypeVar("N", bound=Network)
+
+
+@dataclass(frozen=True)
+class Networks(Generic[N]):
+    """A mixture of K networks, equally weighted."""
+
+    networks: tuple[N, ...]
+
+    def predict(self, x: torch.Tensor, generator: torch.Generator) -> Predictive:
+        """K⁻¹ Σ_k p(y|x, θ_k) at x [B, D]; differentiable in x."""
+        parts = [network.output_predictive(network(x).unsqueeze(0)) for network in self.networks]
+        normal = [part for part in parts if isinstance(part, GaussianMixture)]
+        if normal:
+            return GaussianMixture(torch.cat([p.mu for p in normal]), torch.cat([p.v for p in normal]))
+        return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
+
+    def some(self, n: int, generator: torch.Generator | None) -> Networks[N]:
+        """n of the networks: at random with replacement, or the first n without a generator."""
+        if generator is None:
+            return Networks(self.networks[:n])
+        chosen = torch.randint(len(self.networks), (n,), generator=generator, device=generator.device)
+        return Networks(tuple(self.networks[k] for k in chosen.tolist()))

@@ -1,0 +1,74 @@
+"""CIFAR-10: an archive by hand, the digits in its place, pixels that are standardised."""
+
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.roles import Setting
+from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
+from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from runner.run.rng import Streams
+
+
+def archive(path, names):
+    rng = np.random.default_rng(0)
+    with tarfile.open(path, "w:gz") as out:
+        for i, name in enumerate(names):
+            records = rng.integers(0, 256, (3, 3073), dtype=np.uint8)
+            records[:, 0] = [i, 1, 2]
+            entry = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            entry.size = records.size
+            out.addfile(entry, io.BytesIO(records.tobytes()))
+            yield records
+
+
+NAMES = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+
+
+def test_an_archive_by_hand(tmp_path):
+    records = list(archive(tmp_path / "a.tar.gz", NAMES[::-1]))[::-1]
+    (x, y), (x_test, y_test) = read_cifar10(tmp_path / "a.tar.gz")
+    assert (x.shape, x_test.shape) == ((15, 3, 32, 32), (3, 3, 32, 32))
+    assert y.tolist() == [label for part in records[:5] for label in part[:, 0]]
+    assert y_test.tolist() == records[5][:, 0].tolist()
+    assert x[3, 2, 4, 5] == records[1][0, 1 + 2 * 1024 + 4 * 32 + 5]  # blue, row 4, column 5
+    list(archive(tmp_path / "b.tar.gz", NAMES[:5]))
+    with pytest.raises(DamagedFile, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"):
+        read_cifar10(tmp_path / "b.tar.gz")
+
+
+def test_digits_take_its_place_under_their_own_name():
+    problem, _ = load("cifar10", simulated=True, n_train=200, n_test=50)
+    assert problem.name == "cifar10-sim" == component("dataset", "cifar10", simulated=True).identity(Path(), True)
+    assert (problem.train.x.shape, problem.test.x.shape) == ((200, 3072), (50, 3072))
+    assert (problem.image_shape, problem.n_classes, problem.bounds) == ((3, 32, 32), 10, (0.0, 1.0))
+    assert 0 <= float(problem.train.x.min()) < float(problem.train.x.max()) <= 1
+    assert len(problem.train.y.unique()) == 10
+
+
+def test_standardised_pixels_and_their_bounds():
+    plain, whole = (load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True))
+    torch.testing.assert_close(whole.train.x.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0)
+    torch.testing.assert_close(whole.train.x.std(correction=0), torch.tensor(1.0, dtype=torch.float64), rtol=1e-6, atol=0)
+    low, high = whole.bounds
+    torch.testing.assert_close(whole.test.x * (high - low) ** -1 - low / (high - low), plain.test.x)
+
+
+def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    setting = Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
+    with pytest.warns(SimulatedData, match="dataset=cifar10 cannot be had.*cifar10-sim"):
+        assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
+    with pytest.raises(DataUnavailable, match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate"):
+        component("dataset", "cifar10", offline="error").load(Streams(0), setting)
+    other = tmp_path / "other"
+    (other / ARCHIVE).parent.mkdir(parents=True)
+    (other / ARCHIVE).write_bytes(b"something else")
+    with pytest.raises(DamagedFile, match="not the file it should be"):
+        component("dataset", "cifar10").load(Streams(0), replace(setting, data_dir=other))

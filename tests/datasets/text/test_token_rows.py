@@ -1,0 +1,114 @@
+"""Texts as tokens: the vocabulary of the training texts, lengths and padding, folds, an archive of IMDB, a tokenizer."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load
+
+from components.contracts.roles import Setting
+from components.datasets.text import imdb
+from components.datasets.text.imdb import read_imdb, words_of
+from components.datasets.text.review_files import simulated_reviews
+from components.datasets.text.token_rows import kept, padded, subwords, vocabulary_of
+from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from runner.run.rng import Streams
+
+
+def test_numbers_of_words_by_hand():
+    texts = [("a", "b", "a"), ("c", "b", "a"), ("d",)]
+    assert vocabulary_of(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
+    assert vocabulary_of(texts, 2) == {"a": 2, "b": 3}
+    assert padded([[2, 3, 2], [], [5]], torch.float32).tolist() == [[2, 3, 2], [0, 0, 0], [5, 0, 0]]
+    assert (kept("abcd", 2, "first"), kept("abcd", 2, "last"), kept("abcd", None, "last")) == ("ab", "cd", "abcd")
+
+
+def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
+    problem, rng = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
+    found = simulated_reviews()
+    train = [w for w, fold in zip(found.words, found.folds, strict=True) if fold != 3]
+    labels = [y for y, fold in zip(found.labels, found.folds, strict=True) if fold != 3]
+    chosen = torch.randperm(1800, generator=Streams(0).data)[:50].tolist()
+    number = vocabulary_of([train[i] for i in chosen], 30)
+    for row, i in zip(problem.train.x.tolist(), chosen, strict=True):
+        assert row == [number.get(word, 1) for word in train[i][-12:]]
+    assert problem.train.y[:, 0].tolist() == [labels[i] for i in chosen]
+    assert (problem.vocabulary, problem.domain, problem.name) == (32, "tokens", "reviews-sim")
+    assert problem.test.x.shape == (200, 12)
+    assert 1 in problem.test.x
+
+
+def test_replicate_r_is_tested_on_fold_r():
+    setting = Setting(Path(), torch.device("cpu"), torch.float32, 1, offline=True)
+    dataset = component("dataset", "reviews", simulated=True, length=20)
+    by_replicate = dataset.load(Streams(0, replicate=4), setting)
+    by_key = component("dataset", "reviews", simulated=True, length=20, fold=4).load(Streams(0, replicate=4), setting)
+    assert torch.equal(by_replicate.test.x, by_key.test.x)
+    assert int(by_replicate.test.y.sum()) == 100
+    with pytest.raises(Misfit, match=r"replicates: reviews has 10 folds, one to each"):
+        dataset.load(Streams(0, replicate=10), setting)
+    with pytest.raises(ValueError, match=r"fold: there are 0 to 9, not 10; lower dataset\.fold"):
+        component("dataset", "reviews", fold=10)
+
+
+def test_words_of_imdb():
+    assert words_of("It's FINE!<br /><br />(10/10)") == ("it's", "fine", "!", "(", "10", "/", "10", ")")
+
+
+def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr(imdb, "EACH", 2)
+    path = tmp_path / "imdb.tar.gz"
+    with tarfile.open(path, "w:gz") as out:
+        for name, text in {
+            "train/pos/10_9.txt": "Good.", "train/pos/2_8.txt": "Very good", "train/neg/0_1.txt": "Bad",
+            "train/neg/1_2.txt": "So bad", "train/unsup/0_0.txt": "Whatever", "test/pos/0_10.txt": "Fine",
+            "test/pos/1_7.txt": "Nice", "test/neg/0_3.txt": "Dull", "test/neg/1_1.txt": "Poor",
+            "train/urls_pos.txt": "http://",
+        }.items():  # fmt: skip
+            entry = tarfile.TarInfo(f"aclImdb/{name}")
+            entry.size = len(text)
+            out.addfile(entry, io.BytesIO(text.encode()))
+    train, test = read_imdb(path, True)
+    assert train == ([("bad",), ("so", "bad"), ("very", "good"), ("good", ".")], [0, 0, 1, 1])
+    assert test == ([("dull",), ("poor",), ("fine",), ("nice",)], [0, 0, 1, 1])
+    assert read_imdb(path, False)[0][0][3] == ("Good.",)
+    monkeypatch.setattr(imdb, "EACH", 3)
+    read_imdb.cache_clear()
+    with pytest.raises(DamagedFile, match="3 reviews are expected in train/neg, 2 are there"):
+        read_imdb(path, True)
+
+
+def test_what_takes_the_place_of_imdb():
+    problem, _ = load("imdb", simulated=True, n_train=40, n_test=10, length=15)
+    assert (problem.name, len(problem.train.y), problem.test.y[:, 0].tolist()) == ("imdb-sim", 40, [0] * 5 + [1] * 5)
+
+
+def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, file in (("imdb", "imdb/aclImdb_v1.tar.gz"), ("reviews", "text/review_polarity.tar.gz")):
+        with pytest.raises(DataUnavailable, match=rf"{file}: not in .*dataset\.offline=simulate") as refusal:
+            component("dataset", name, offline="error").identity(tmp_path, True)
+        assert "\n" not in str(refusal.value)
+        with pytest.warns(SimulatedData, match=f"{name}-sim"):
+            component("dataset", name, length=5, n_train=20).load(
+                Streams(0), Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
+            )
+    with pytest.raises(DataUnavailable, match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer"):
+        component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(tmp_path, True)
+    with pytest.raises(ValueError, match=r"length: 2 leaves no room between a tokenizer's two marks"):
+        component("dataset", "reviews", tokenizer="there", length=2)
+
+
+def test_pieces_of_words_of_a_tokenizer(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    numbers, size = subwords(str(tmp_path), None, "last")
+    assert (numbers(("a", "fine", "film")), size) == ([1, 3, 5, 4, 2], 6)
+    assert subwords(str(tmp_path), 3, "last")[0](("a", "film")) == [1, 4, 2]
+    assert subwords(str(tmp_path), 3, "first")[0](("a", "film")) == [1, 3, 2]

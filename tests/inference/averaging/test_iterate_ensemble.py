@@ -1,0 +1,78 @@
+"""Ensemble of iterates: predictions are averaged, not weights; each iterate as it was; resumed bit by bit."""
+
+import copy
+
+import pytest
+import torch
+from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
+from small_problems import component, real, resumed, tensors, train
+
+from components.inference.point.descent import descend, optimizer_of
+from runner.run.rng import Streams
+
+MLP = component("model", "mlp", widths=[4], activation="tanh")
+KEYS = {"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.05}
+
+
+def ensemble(**changes):
+    return component("inference", "iterate_ensemble", **(KEYS | changes))
+
+
+def iterates(model, problem, steps, chosen):
+    """Networks as they predict after the steps chosen of a descent of the same rates."""
+    rng, method = Streams(0), ensemble()
+    network = model.build(problem, rng)
+    optimizer, out = optimizer_of(network.parameters(), "sgd", 1.0, 0.9), []
+    for t, batch in problem.batches("minibatch", rng, 0, steps):
+        optimizer.settings["lr"] = method.rate_at(t - 1)
+        descend(network, optimizer, batch, rng.noise)
+        if t in chosen:
+            out.append(copy.deepcopy(network).train(False))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"]
+)
+def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
+    networks = iterates(model, problem, 16, (9, 12, 15))
+    state, rng = train(ensemble(), model, problem, 16)
+    said = ensemble().posterior(state).predict(problem.test.x, rng.evaluation)
+    expected = torch.stack([network(problem.test.x).softmax(-1) for network in networks]).mean(0)
+    torch.testing.assert_close(said.probs, expected)
+    averaged = copy.deepcopy(networks[0])
+    for parts in zip(*(network.parameters() for network in [averaged, *networks]), strict=True):
+        parts[0].data = torch.stack(parts[1:]).mean(0)
+    assert float((averaged(problem.test.x).softmax(-1) - expected).detach().abs().max()) > 1e-6
+
+
+def test_real_labels_are_a_mixture_with_each_iterates_own_noise():
+    problem = real(batch_size=10)
+    networks = iterates(MLP, problem, 13, (9, 12))
+    said = ensemble().posterior(train(ensemble(), MLP, problem, 13)[0]).predict(problem.test.x, torch.Generator())
+    for k, network in enumerate(networks):
+        torch.testing.assert_close(said.mu[k], network(problem.test.x)[..., 0])
+        torch.testing.assert_close(said.v[k, 0], network.log_noise.exp())
+
+
+def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():
+    problem = images()
+    state, rng = train(ensemble(), SMALL_VGG, problem, 13)
+    posterior = ensemble().posterior(state)
+    assert len(posterior.networks) == 2
+    assert posterior.some(1, None).networks == posterior.networks[:1]
+    assert len(posterior.some(5, rng.evaluation).networks) == 5
+    x = problem.test.x[:3].clone().requires_grad_()
+    posterior.predict(x, rng.evaluation).log_probs.sum().backward()
+    assert bool((x.grad != 0).any())
+    early, _ = train(ensemble(), SMALL_VGG, problem, 4)
+    assert len(ensemble().posterior(early).networks) == 1
+
+
+@pytest.mark.parametrize("model", [SMALL_VGG, SMALL_TRANSFORMER], ids=["vgg", "transformer"])
+def test_resumed_run_is_bit_identical(model, tmp_path):
+    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
+    whole, parts = train(ensemble(), model, problem, 17)[0], resumed(ensemble(), model, problem, 17, 10, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    one, other = (ensemble().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
+    assert torch.equal(one, other)

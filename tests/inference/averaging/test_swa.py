@@ -1,0 +1,124 @@
+"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation gathered anew, resumed bit by bit."""
+
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
+from small_problems import classes, component, real, resumed, tensors, train
+from torch.nn import functional as F
+
+from components.inference.averaging.path import batches_shown
+from components.trouble import NumericalTrouble
+from runner.run.rng import Streams
+
+MLP = component("model", "mlp", widths=[4], activation="tanh")
+
+
+def swa(**changes):
+    return component("inference", "swa", **({"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.02} | changes))
+
+
+def way(model, problem, steps, rates):
+    """Parameters after every step of descent with momentum by ``torch.optim``, [steps, P]."""
+    rng = Streams(0)
+    network = model.build(problem, rng)
+    by_hand = torch.optim.SGD(network.parameters(), lr=1.0, momentum=0.9)
+    out = []
+    for t, batch in problem.batches("minibatch", rng, 0, steps):
+        by_hand.param_groups[0]["lr"] = rates(t - 1)
+        loss = -network.log_prob(network(batch.x, rng.noise), batch).mean() + network.penalty() / problem.n
+        by_hand.zero_grad()
+        loss.backward()
+        by_hand.step()
+        out.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
+    return torch.stack(out)
+
+
+def cosine(t):
+    """0.1 to 0.02 as half a cosine over 6 steps."""
+    return 0.02 + 0.04 * (1 + math.cos(math.pi * t / 6)) if t < 6 else 0.02
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [(MLP, real(batch_size=10)), (SMALL_LSTM, texts()), (SMALL_VGG, images())],
+    ids=["mlp", "lstm", "vgg"],
+)
+def test_the_mean_is_that_of_the_points_of_an_annealed_descent(model, problem):
+    points = way(model, problem, 16, cosine)[[8, 11, 14]]  # steps 9, 12, 15
+    state, _ = train(swa(), model, problem, 16)
+    assert state.n == 3
+    torch.testing.assert_close(state.mean, points.mean(0))
+    network = swa().posterior(state).network
+    torch.testing.assert_close(torch.cat([p.flatten() for p in network.parameters()]), points.mean(0))
+
+
+def test_the_rate_is_constant_where_no_schedule_is_asked_for():
+    problem = real(batch_size=10)
+    points = way(MLP, problem, 12, lambda t: 0.1 if t < 6 else 0.02)[[8, 11]]
+    torch.testing.assert_close(train(swa(schedule="constant"), MLP, problem, 12)[0].mean, points.mean(0))
+
+
+def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
+    problem = texts()
+    state, rng = train(swa(), SMALL_LSTM, problem, 12)
+    posterior, x = swa().posterior(state), problem.test.x
+    said = posterior.predict(x, rng.evaluation)
+    assert said.logits.shape[0] == 1
+    assert torch.equal(said.logits, posterior.predict(x, rng.evaluation).logits)
+    assert state.network.training
+    early = train(swa(), SMALL_LSTM, problem, 5)[0]
+    still = copy.deepcopy(early.network).train(False)
+    torch.testing.assert_close(swa().posterior(early).predict(x, rng.evaluation).logits[0], still(x))
+
+
+def test_batch_normalisation_is_gathered_anew_at_the_mean():
+    """Mean and variance of the first convolution's output, by hand, over the batches that are shown."""
+    problem = images(n=20)
+    state, _ = train(swa(), SMALL_VGG, problem, 16)
+    network = swa().posterior(state).network
+    kernel, shown = network.kernels[0], problem.train.x[:16].view(2, 8, 1, 8, 8)  # the last four rows fill no batch
+    h = [F.conv2d((x - network.mean) / network.std, kernel, padding=1).transpose(0, 1).flatten(1) for x in shown]
+    mean, variance = network.statistics()[:2]
+    torch.testing.assert_close(mean, torch.stack([part.mean(1) for part in h]).mean(0))
+    torch.testing.assert_close(variance, torch.stack([part.var(1) for part in h]).mean(0))
+    assert not torch.allclose(mean, state.network.statistics()[0])
+    few = swa(norm_rows=8)
+    fewer = few.posterior(train(few, SMALL_VGG, problem, 16)[0]).network.statistics()[0]
+    torch.testing.assert_close(fewer, h[0].mean(1))
+
+
+def test_rows_are_shown_in_batches_of_training():
+    assert [len(x) for x in batches_shown(images(n=20), None)] == [8, 8]
+    assert [len(x) for x in batches_shown(images(n=20), 5)] == [5]
+    assert [len(x) for x in batches_shown(images(n=20, batch_size=None), None)] == [20]
+
+
+def test_a_descent_that_diverges_says_so():
+    with pytest.raises(NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"):
+        train(swa(lr=1e200), MLP, real(), 9)
+
+
+@pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM, SMALL_TRANSFORMER], ids=["vgg", "lstm", "transformer"])
+def test_resumed_run_is_bit_identical(model, tmp_path):
+    """Averages, buffers of batch normalisation and the stream of dropout among what is kept."""
+    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
+    whole, parts = train(swa(), model, problem, 17)[0], resumed(swa(), model, problem, 17, 10, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    one, other = (
+        swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts)
+    )
+    assert torch.equal(one, other)
+
+
+def test_averaging_lowers_the_loss_of_a_noisy_descent():
+    problem = classes(n=100, batch_size=5)
+    linear = component("model", "mlp", widths=[])
+    method = swa(schedule="constant", lr=0.5, collect_lr=0.5, burn_in=60, every=1)
+    state, rng = train(method, linear, problem, 200)
+    said = [method.posterior(s).predict(problem.test.x, rng.evaluation) for s in (state, replace(state, n=0))]
+    averaged, last = (float(p.log_prob(problem.test.y).mean()) for p in said)
+    assert averaged > last

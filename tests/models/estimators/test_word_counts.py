@@ -1,0 +1,72 @@
+"""Words without their order: scikit-learn's own predictions, naive Bayes by its formula, what is refused."""
+
+import numpy as np
+import pytest
+import torch
+from small_nets import texts
+from small_problems import classes, component, train
+
+from components.models.estimators.word_counts import counts_of, sparse_counts
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+FIT = component("inference", "fit")
+
+
+def by_hand(x, words):
+    """Counts of the words 2 … of rows of tokens."""
+    return np.array([[int((row == w).sum()) for w in range(2, words)] for row in x.numpy()])
+
+
+def test_counts_by_hand():
+    x = texts().train.x
+    assert np.array_equal(sparse_counts(x, 7).toarray(), by_hand(x, 9))
+    assert np.array_equal(counts_of(x, 7).numpy(), by_hand(x, 9))
+
+
+@pytest.mark.parametrize("sublinear", [True, False])
+def test_tf_idf_regression_is_scikit_learns(sublinear):
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    problem, model = texts(n=60), component("model", "tfidf_logistic", C=3.0, sublinear=sublinear)
+    state, rng = train(FIT, model, problem, 1)
+    peer = make_pipeline(TfidfTransformer(sublinear_tf=sublinear), LogisticRegression(C=3.0, max_iter=1000))
+    peer.fit(by_hand(problem.train.x, 9), problem.train.y[:, 0].numpy())
+    expected = torch.from_numpy(peer.predict_proba(by_hand(problem.test.x, 9)))
+    torch.testing.assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+
+
+@pytest.mark.parametrize("presence", [True, False])
+def test_naive_bayes_by_its_formula(presence):
+    problem, model = texts(n=60), component("model", "multinomial_naive_bayes", smoothing=0.5, presence=presence)
+    state, rng = train(FIT, model, problem, 1)
+    n, m = (by_hand(x, 9) for x in (problem.train.x, problem.test.x))
+    n, m = ((n > 0) * 1, (m > 0) * 1) if presence else (n, m)
+    y = problem.train.y[:, 0].numpy()
+    scores = []
+    for c in (0, 1):
+        theta = (n[y == c].sum(0) + 0.5) / (n[y == c].sum() + 0.5 * 7)
+        scores.append(np.log((y == c).mean()) + (m * np.log(theta)).sum(1))
+    expected = torch.from_numpy(np.stack(scores, 1)).softmax(1)
+    torch.testing.assert_close(FIT.posterior(state).predict(problem.test.x, rng.evaluation).probs[:, 0], expected)
+
+
+def test_order_and_unknown_words_have_no_say():
+    for name in ("tfidf_logistic", "multinomial_naive_bayes"):
+        state, rng = train(FIT, component("model", name), texts(), 1)
+        x = torch.tensor([[2.0, 3, 4, 0], [4.0, 1, 3, 2]], dtype=torch.float64)
+        one, other = FIT.posterior(state).predict(x, rng.evaluation).probs
+        torch.testing.assert_close(one, other)
+
+
+def test_what_they_cannot_fit_is_refused_in_one_line():
+    for name in ("tfidf_logistic", "multinomial_naive_bayes"):
+        model = component("model", name)
+        with pytest.raises(Misfit, match=r"the inputs of small are no tokens"):
+            model.build(classes(n_classes=2), Streams(0))
+        problem = texts()
+        problem.train.y[:] = 1
+        with pytest.raises(Misfit, match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it"):
+            train(FIT, model, problem, 1)

@@ -1,0 +1,98 @@
+"""VGG: the layers of ``torch.nn`` with its weights, shapes of the printed nets, running statistics, what it refuses."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_nets import SMALL_VGG, images
+from small_problems import classes, component, train
+from torch import nn
+
+from components.models.networks.vgg import BLOCKS
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+
+def by_torch(network):
+    """The same net of ``nn.Conv2d``, ``nn.BatchNorm2d``, ``nn.MaxPool2d`` and ``nn.Linear``."""
+    layers = []
+    for at, kernel in enumerate(network.kernels):
+        out, inside = kernel.shape[:2]
+        convolution, norm = nn.Conv2d(inside, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
+        convolution.weight.data, norm.weight.data, norm.bias.data = kernel.data, network.gains[at].data, network.shifts[at].data
+        layers += [convolution, norm, nn.ReLU()]
+        if at in network.ends:
+            layers.append(nn.MaxPool2d(2))
+    head = nn.Linear(network.head[0].shape[1], network.head[0].shape[0])
+    head.weight.data, head.bias.data = network.head[0].data, network.head[1].data
+    return nn.Sequential(*layers, nn.Flatten(), head).double()
+
+
+def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
+    problem = images()
+    network = SMALL_VGG.build(problem, Streams(0))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1), dtype=parameter.dtype)
+    other, mean, std = by_torch(network), problem.train.x.mean(), problem.train.x.std(correction=0)
+    for x in problem.train.x.split(8):
+        torch.testing.assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
+    norms = [layer for layer in other if isinstance(layer, nn.BatchNorm2d)]
+    expected = [part for norm in norms for part in (norm.running_mean, norm.running_var)]
+    for mine, its in zip(network.statistics(), expected, strict=True):
+        torch.testing.assert_close(mine, its)
+    network.train(False)
+    other.eval()
+    x = problem.test.x
+    torch.testing.assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))
+    torch.testing.assert_close(network(x[:3]), network(x)[:3])  # no row has a say in another's
+
+
+def test_vgg_19_has_the_printed_blocks_and_as_many_weights_as_counted():
+    problem = replace(classes(n=1, n_inputs=3072, n_classes=10, dtype=torch.float32), image_shape=(3, 32, 32))
+    network = component("model", "vgg").build(problem, Streams(0))
+    channels = [64] * 2 + [128] * 2 + [256] * 4 + [512] * 8
+    assert [kernel.shape[0] for kernel in network.kernels] == channels
+    assert [kernel.shape[1] for kernel in network.kernels] == [3, *channels[:-1]]
+    assert sorted(network.ends) == [1, 3, 7, 11, 15]
+    counted = sum(9 * i * o + 2 * o for i, o in zip([3, *channels[:-1]], channels, strict=True)) + 512 * 10 + 10
+    assert sum(parameter.numel() for parameter in network.parameters()) == counted == 20_035_018
+    assert {depth: sum(blocks) + 3 for depth, blocks in BLOCKS.items() if depth > 7} == {d: d for d in (11, 13, 16, 19)}
+    network.train(False)
+    with torch.no_grad():
+        assert network(problem.test.x).shape == (1, 1, 10)
+
+
+def test_weights_begin_with_the_variance_of_he_from_the_runs_own_stream():
+    state = torch.random.get_rng_state()
+    network = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
+    assert torch.equal(state, torch.random.get_rng_state())
+    again = component("model", "vgg", depth=7, width=16).build(images(), Streams(0))
+    assert all(torch.equal(a, b) for a, b in zip(network.parameters(), again.parameters(), strict=True))
+    kernel = network.kernels[3]  # 32 channels of 32
+    assert float(kernel.detach().var()) == pytest.approx(2 / (9 * 32), rel=0.05)
+
+
+def test_the_penalty_is_minus_the_log_prior():
+    network = component("model", "vgg", depth=7, width=2, prior_std=0.5).build(images(), Streams(0))
+    normal = torch.distributions.Normal(0.0, 0.5)
+    expected = -sum(normal.log_prob(p).sum() for p in network.parameters())
+    constant = -sum(normal.log_prob(torch.zeros_like(p)).sum() for p in network.parameters())
+    torch.testing.assert_close(network.penalty(), expected - constant)
+
+
+def test_it_learns():
+    problem = images(n=60, batch_size=20)
+    method = component("inference", "map", lr=0.01)
+    state, rng = train(method, component("model", "vgg", depth=7, width=4), problem, 60)
+    trained = replace(problem, test=problem.train).score(method.posterior(state), rng)
+    assert trained["accuracy"] > 0.9
+
+
+def test_what_it_cannot_read_is_refused_in_one_line():
+    with pytest.raises(Misfit, match=r"the inputs of small are no images; choose a dataset of images"):
+        SMALL_VGG.build(classes(), Streams(0))
+    with pytest.raises(Misfit, match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7"):
+        component("model", "vgg").build(images(), Streams(0))
+    with pytest.raises(ValueError, match="depth"):
+        component("model", "vgg", depth=8)

@@ -1,0 +1,46 @@
+"""RoBERTa from a folder: what is missing is named, padding has no say, dropout is of the run's stream."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_nets import texts
+from small_problems import component, resumed, tensors, train
+from torch.nn import functional as F
+
+from components.trouble import DataUnavailable, Misfit
+from runner.run.rng import Streams
+
+FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")  # one layer of random weights
+
+
+def test_a_folder_without_weights_is_named(tmp_path):
+    with pytest.raises(DataUnavailable, match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's"):
+        component("model", "roberta", folder=str(tmp_path)).build(texts(), Streams(0))
+
+
+def test_it_reads_what_is_there(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    problem, model = texts(n=6), component("model", "roberta", folder=FOLDER, dropout=0.3)
+    state = torch.random.get_rng_state()
+    network, x = model.build(problem, Streams(0)), problem.test.x
+    torch.testing.assert_close(network(F.pad(x, (0, 5))), network(x))
+    torch.testing.assert_close(torch.cat([network(row[None]) for row in x]), network(x))
+    one, same, other = (network(x, torch.Generator().manual_seed(s)) for s in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert torch.equal(network(x), network(x))
+    swa = component("inference", "swa", burn_in=3, every=2)
+    short = texts(dtype=torch.float32)
+    whole, parts = train(swa, model, short, 8)[0], resumed(swa, model, short, 8, 5, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+
+
+def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    model = component("model", "roberta", folder=FOLDER)
+    with pytest.raises(Misfit, match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer"):
+        model.build(texts(words=50), Streams(0))
+    with pytest.raises(Misfit, match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38"):
+        model.build(texts(length=39), Streams(0))

@@ -1,0 +1,115 @@
+"""Networks that read tokens: cells and attention literally, places without a word have no say, dropout by our own stream."""
+
+import math
+
+import pytest
+import torch
+from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
+from small_problems import classes, component, train
+from torch.nn import functional as F
+
+from components.models.text.text_transformer import positions
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+BOTH = pytest.mark.parametrize("model", [SMALL_LSTM, SMALL_TRANSFORMER], ids=["lstm", "transformer"])
+
+
+def test_an_lstm_by_its_gates():
+    problem = texts()
+    network = SMALL_LSTM.build(problem, Streams(0))
+    said = network(problem.test.x)[:, 0]
+    for row, expected in zip(problem.test.x, said, strict=True):
+        series = [network.words[int(token)] for token in row if token]
+        for cell in network.cells:
+            w, u, b, d = cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0, cell.bias_hh_l0
+            h, c, out = torch.zeros(4, dtype=w.dtype), torch.zeros(4, dtype=w.dtype), []
+            for x in series:
+                i, f, g, o = (w @ x + b + u @ h + d).split(4)
+                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+                h = o.sigmoid() * c.tanh()
+                out.append(h)
+            series = out
+        torch.testing.assert_close(network.head[0] @ series[-1] + network.head[1], expected)
+
+
+def test_a_transformer_by_its_sums():
+    problem = texts()
+    network = SMALL_TRANSFORMER.build(problem, Streams(0))
+    said = network(problem.test.x)[:, 0]
+    for row, expected in zip(problem.test.x[:4], said, strict=False):
+        n = int((row != 0).sum())
+        h = 2 * network.words[row[:n].long()] + positions(n, 4, row)  # √4
+        for layer in network.layers:
+            q, k, v = (h @ layer.into[0].T + layer.into[1]).split(4, 1)
+            heads = []
+            for part in (slice(0, 2), slice(2, 4)):
+                scores = torch.stack([torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]]) for a in q[:, part]])
+                heads.append(scores.softmax(1) @ v[:, part])
+            mixed = torch.cat(heads, 1) @ layer.out[0].T + layer.out[1]
+            h = F.layer_norm(h + mixed, (4,), layer.gains[0], layer.shifts[0])
+            inner = torch.relu(h @ layer.up[0].T + layer.up[1]) @ layer.down[0].T + layer.down[1]
+            h = F.layer_norm(h + inner, (4,), layer.gains[1], layer.shifts[1])
+        torch.testing.assert_close(network.head[0] @ h.mean(0) + network.head[1], expected)
+
+
+def test_places_are_those_of_the_paper():
+    p = positions(5, 6, torch.zeros(1, dtype=torch.float64))
+    for t in range(5):
+        for j in range(3):
+            angle = t / 10_000 ** (2 * j / 6)
+            assert p[t, 2 * j : 2 * j + 2].tolist() == pytest.approx([math.sin(angle), math.cos(angle)])
+
+
+@BOTH
+def test_places_without_a_word_have_no_say(model):
+    problem = texts(n=6)
+    network, x = model.build(problem, Streams(0)), problem.test.x
+    longer = F.pad(x, (0, 5))
+    torch.testing.assert_close(network(longer), network(x))
+    alone = torch.cat([network(row[None]) for row in x])
+    torch.testing.assert_close(alone, network(x))
+    ends = x.clone()
+    ends[:, 0] = 2
+    assert not torch.allclose(network(ends), network(x))
+    assert bool(torch.isfinite(network(torch.zeros_like(x))).all())  # rows without any word
+
+
+@BOTH
+def test_order_has_a_say_and_dropout_is_of_the_stream_that_is_given(model):
+    problem = texts(n=6)
+    network, x = model.build(problem, Streams(0)), torch.tensor([[2.0, 3, 4], [4.0, 3, 2]], dtype=torch.float64)
+    f = network(x)
+    assert not torch.allclose(f[0], f[1])
+    state = torch.random.get_rng_state()
+    one, same, other = (network(x, torch.Generator().manual_seed(s)) for s in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert network(x, torch.Generator(), passes=3).shape == (3, 2, 1, 2)
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+@BOTH
+def test_it_learns_which_words_are_of_which_class(model):
+    problem = texts(n=60, batch_size=20)
+    method = component("inference", "map", lr=0.03)
+    state, rng = train(method, model, problem, 100)
+    assert problem.score(method.posterior(state), rng)["accuracy"] > 0.8
+
+
+def test_printed_sizes():
+    problem = texts(words=5002)
+    lstm = component("model", "lstm").build(problem, Streams(0))
+    assert lstm.words.shape == (5002, 100)
+    assert [(cell.input_size, cell.hidden_size) for cell in lstm.cells] == [(100, 256), (256, 256)]
+    transformer = component("model", "text_transformer").build(problem, Streams(0))
+    assert transformer.words.shape == (5002, 16)
+    assert [tuple(layer.up[0].shape) for layer in transformer.layers] == [(10, 16), (10, 16)]
+
+
+def test_what_they_cannot_read_is_refused_in_one_line():
+    for model in (SMALL_LSTM, SMALL_TRANSFORMER):
+        with pytest.raises(Misfit, match=r"the inputs of small are no tokens; choose dataset=reviews or dataset=imdb"):
+            model.build(classes(n_classes=2), Streams(0))
+    with pytest.raises(ValueError, match=r"heads: 3 heads cannot share 16 dimensions"):
+        component("model", "text_transformer", heads=3)

@@ -1,0 +1,35 @@
+"""Small problems of images and of texts, and the networks that read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from small_problems import classes, component
+
+from components.contracts.problems import Batch
+from components.problems.supervised import Supervised
+
+SMALL_VGG = component("model", "vgg", depth=7, width=2)
+SMALL_LSTM = component("model", "lstm", words=3, units=4)
+SMALL_TRANSFORMER = component("model", "text_transformer", words=4, hidden=3)
+
+
+def images(n=24, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
+    """Three classes of 8 × 8 pixels."""
+    problem = classes(n=n, n_inputs=64, batch_size=batch_size, seed=seed, dtype=dtype)
+    return replace(problem, image_shape=(8, 8))
+
+
+def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=torch.float64) -> Supervised:
+    """Two classes of texts of 1 … ``length`` words; word 2 and its like are of class 0."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randint(1, words, (2 * n, length), generator=g)
+    ends = torch.randint(1, length + 1, (2 * n, 1), generator=g)
+    x = torch.where(torch.arange(length) < ends, x, 0)
+    y = ((x > words // 2).sum(1) * 2 > ends[:, 0]).long()[:, None]
+    train, test = (
+        Batch(x[rows].to(dtype), y[rows], torch.ones(n, 1, dtype=torch.bool), 1.0)
+        for rows in (slice(n), slice(n, None))
+    )
+    return Supervised("texts", "binary", train, test, batch_size, 2, ["praise"], domain="tokens", vocabulary=words)
