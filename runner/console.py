@@ -88,8 +88,9 @@ def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str,
 
 
 def show_facts(values: Mapping[str, str]) -> None:
-    """Facts about the data, on one line."""
-    out.print("  ".join(f"[cyan]{k}[/cyan] {v}" for k, v in values.items()))
+    """Facts about the data, on one line; piped, it is not folded."""
+    shown = "  ".join(f"[cyan]{k}[/cyan] {escape(v)}" for k, v in values.items())
+    out.print(shown, soft_wrap=not out.is_terminal)
 
 
 class Live:

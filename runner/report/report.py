@@ -123,9 +123,15 @@ def markdown(text: object) -> str:
 
 
 def write(
-    name: str, study: StudyDefinition, snapshot: Snapshot | None, folder: Path, earlier: EarlierScores | None = None
+    name: str,
+    study: StudyDefinition,
+    snapshot: Snapshot | None,
+    folder: Path,
+    earlier: EarlierScores | None = None,
+    paper: bool = False,
 ) -> tuple[list[Path], list[Laid]]:
-    """Writes the report into a folder: what was written, the page first, and the tables it shows."""
+    """Writes the report into a folder: what was written, the page first, and the tables it shows; ``paper``: and, into
+    ``paper/`` there, what a paper takes from it."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from runner.report.table_figure import table_figure
@@ -164,7 +170,13 @@ def write(
         written.append(path)
     _numbers(tables, folder / f"{name}.csv")
     _replicates(tables, folder / f"{name}_replicates.csv")
-    return [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"], tables
+    written = [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"]
+    if paper:
+        from runner.report.paper import write_paper
+
+        pictures = {stem: figure for stem, (figure, _) in drawn.items()}
+        written += write_paper(name, folder / "paper", tables, pictures, snapshot)
+    return written, tables
 
 
 def main(argv: list[str]) -> int:
@@ -184,6 +196,9 @@ def main(argv: list[str]) -> int:
         metavar="FILE",
         help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
     )
+    parser.add_argument(
+        "--paper", action="store_true", help="also LaTeX tables, figures as wide as a column and references, in paper/"
+    )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study; a report imports none")
     given = parser.parse_args(argv[1:])
@@ -195,7 +210,7 @@ def main(argv: list[str]) -> int:
     folder = given.to or inside(output_dir, name, "study") / "report"
     earlier = read_earlier(given.earlier, study)
     try:
-        written, tables = write(name, study, snapshot, folder, earlier)
+        written, tables = write(name, study, snapshot, folder, earlier, given.paper)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     counts: dict[str, int] = {}

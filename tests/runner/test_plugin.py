@@ -115,3 +115,14 @@ def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = (tmp_path / "outputs").glob("*/*/config.yaml")
     assert "RBFKernel + PeriodicKernel" in record.read_text()
+
+
+def test_readme_table_of_ones_own(tmp_path):
+    text = sections(README)["bring your own data"]
+    (csv,) = re.findall(r"```csv\n# customers\.csv\n(.*?)```", text, re.S)
+    (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
+    (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
+    done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "city: 3 texts; owner: true or false" in done.stdout
+    assert list(tmp_path.glob("outputs/*/*/figures/*.png"))

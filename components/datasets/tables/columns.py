@@ -93,16 +93,18 @@ def number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text otherwise, and what it was taken for."""
+    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first otherwise, and what it was taken
+    for."""
 
     values: Array
-    names: list[str]
     taken_for: str
 
 
 def encode(table: Table, name: str) -> Encoded:
     """A column of inputs: numbers where every cell is one, else 1 for the text of a row and 0 for the others.
 
+    The first text of the alphabet is the one that others are compared with, and has no input: with one for each, and an
+    intercept, inputs would depend on each other.
     A cell that is no number in a column where nine in ten are is named as a mistake, not taken for a text.
 
     Raises:
@@ -116,7 +118,7 @@ def encode(table: Table, name: str) -> Encoded:
     bad = [row for row, value in enumerate(numbers) if value is None]
     if not bad:
         kind = "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
-        return Encoded(np.array(numbers, dtype=np.float64)[:, None], [name], kind)
+        return Encoded(np.array(numbers, dtype=np.float64)[:, None], kind)
     if 10 * len(bad) <= len(texts):
         raise Misfit(
             f"{table.where(bad[0])}: {name} is {texts[bad[0]]!r}, no number as the others are; mend it, or leave the "
@@ -128,8 +130,8 @@ def encode(table: Table, name: str) -> Encoded:
             f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; leave it "
             "out, or make numbers of it"
         )
-    values = np.array([[float(text == level) for level in levels] for text in texts])
-    return Encoded(values, [f"{name}={level}" for level in levels], f"{len(levels)} texts")
+    values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(len(texts), -1)
+    return Encoded(values, f"{len(levels)} texts")
 
 
 def real_labels(table: Table, name: str) -> Array:

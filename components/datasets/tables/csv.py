@@ -42,10 +42,10 @@ class Csv(OwnFile[Supervised]):
 
     Every column of ``targets`` is a task, and a missing cell a label that was not observed; or ``task`` names the column that
     says of which task a row's one label is.  ``labels`` says what they are, for models are chosen by it: real, binary or
-    classes.  Columns of inputs hold numbers, true or false, or texts (an input for each of at most 30); what each was taken for
-    is shown.  Rows are put aside for the test by the column ``split`` (cells train and test), by the column ``fold`` (replicate
-    r is tested on the r-th fold), or by chance.  Inputs and real labels are standardised by the training rows, as those of the
-    built-in sets; scores are in standardised units.  x [N, D], y [N, T].
+    classes.  Columns of inputs hold numbers, true or false, or at most 30 texts (an input for each but the first); what each
+    was taken for is shown.  Rows are put aside for the test by the column ``split`` (cells train and test), by the column
+    ``fold`` (replicate r is tested on the r-th fold), or by chance.  Inputs and real labels are standardised by the training
+    rows, as those of the built-in sets; scores are in standardised units.  x [N, D], y [N, T].
 
     Raises DataUnavailable (no such file), DamagedFile (no table), Misfit (a column that is not there, a cell that cannot be
     used, classes that do not fit ``labels``, a split that leaves nothing, more replicates than folds).

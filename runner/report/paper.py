@@ -1,0 +1,136 @@
+"""What a paper takes from a study: LaTeX tables, figures as wide as a column, and the references of all that was used.
+
+Tables want ``booktabs`` and ``siunitx``: mean \\pm SE in ``S`` columns, the best in bold as in the other forms of the report,
+published numbers in a row below, each in the number of decimals that the study names.  Figures are PDF and SVG."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.record.atomic import write_bytes, write_text
+from runner.report.results import Cell, Laid
+from runner.report.verdicts import median_iqr
+from runner.study.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMN = 3.3  # inches: a column of the usual two-column style
+SMALLEST = 6.0  # points, of letters that are made smaller with their figure
+SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$", "θ": r"$\theta$",
+    "λ": r"$\lambda$", "μ": r"$\mu$", "σ": r"$\sigma$", "τ": r"$\tau$", "∞": r"$\infty$", "≤": r"$\le$", "≥": r"$\ge$",
+    "×": r"$\times$", "±": r"$\pm$", "…": r"\dots{}", "R̂": r"$\widehat{R}$", "†": r"$\dagger$", "–": "--",
+}  # fmt: skip
+SPECIAL_RE = re.compile("|".join(re.escape(sign) for sign in sorted(SPECIAL, key=len, reverse=True)))
+SOFTWARE = """@misc{bayes_runner,
+  title = {bayes-runner: experiments in {Bayesian} and adversarial machine learning},
+  note = {Version VERSION},
+}"""
+
+
+def latex(text: str) -> str:
+    """Words as LaTeX sets them, whatever signs are among them."""
+    return SPECIAL_RE.sub(lambda found: SPECIAL[found.group()], text)
+
+
+def _entry(cell: Cell, laid: Laid) -> str:
+    """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was run."""
+    summary, digits = cell.summary, laid.spec.digits
+    if summary is None:
+        return "{--}"
+    centre, spread = (summary.mean, summary.se) if laid.spec.centre == "mean" else median_iqr(cell.values.values())
+    text = f"{centre:.{digits}f}" if spread is None else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
+    return f"\\bfseries {text}" if cell.bold else text
+
+
+def _printed(cell: Cell, digits: int) -> str:
+    number = cell.number
+    if number is None or number.mean is None:
+        return "{--}"
+    return f"{number.mean:.{digits}f}" + (f" \\pm {number.se:.{digits}f}" if number.se is not None else "")
+
+
+def table(laid: Laid, name: str) -> str:
+    """A ``table`` with a row for each of the study's and, where the papers print one, a row of theirs below."""
+    width = int(any(row.preset for row, _ in laid.rows))
+    columns = "l" * (1 + width) + " S[separate-uncertainty]" * len(laid.columns)
+    lines = [
+        f"% {name}, {laid.spec.name}; needs \\usepackage{{booktabs, siunitx}} and \\sisetup{{detect-weight=true}}",
+        r"\begin{table}",
+        r"\centering",
+        f"\\caption{{{latex(laid.spec.title)}. Mean and standard error.}}"
+        if laid.spec.centre == "mean"
+        else f"\\caption{{{latex(laid.spec.title)}. Median and interquartile range.}}",
+        f"\\label{{tab:{name}_{laid.spec.name}}}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(["{}"] * (1 + width) + [f"{{{latex(column)}}}" for column in laid.columns]) + r" \\",
+        r"\midrule",
+    ]
+    previous: str | None = None
+    for row, cells in laid.rows:
+        if previous is not None and row.printed != previous:
+            lines.append(r"\addlinespace")
+        previous = row.printed
+        head = [latex(row.label), *([latex(row.preset)] if width else [])]
+        lines.append(" & ".join([*head, *(_entry(cell, laid) for cell in cells)]) + r" \\")
+        if any(cell.number is not None for cell in cells):
+            theirs = [_printed(cell, laid.spec.digits) for cell in cells]
+            lines.append(" & ".join([r"\quad published", *[""] * width, *theirs]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def fitted(figure: Figure) -> Figure:
+    """The figure as wide as a column, its letters smaller with it but never too small to read."""
+    from matplotlib.text import Text
+
+    width, height = figure.get_size_inches()
+    factor = COLUMN / width
+    if factor < 1:
+        for text in figure.findobj(Text):
+            text.set_fontsize(max(SMALLEST, text.get_fontsize() * max(factor, 0.7)))
+        figure.set_size_inches(COLUMN, height * factor)
+    return figure
+
+
+def bibliography(snapshot: Snapshot | None) -> str:
+    """Every entry that a record of the study's runs cites, once, in the order of keys, and the software."""
+    from importlib.metadata import version
+
+    entries: dict[str, str] = {}
+    for run in snapshot.runs if snapshot else []:
+        path = snapshot.output_dir / run.experiment / str(run.signature) / "references.bib" if snapshot else Path()
+        if path.is_file():
+            for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
+                if found := re.match(r"@\w+\{([^,]+),", body.strip()):
+                    entries[found.group(1)] = body.strip()
+    software = SOFTWARE.replace("VERSION", version("bayes-runner"))
+    return "\n\n".join([*(entries[key] for key in sorted(entries)), software]) + "\n"
+
+
+def write_paper(
+    name: str, folder: Path, tables: list[Laid], figures: dict[str, Figure], snapshot: Snapshot | None
+) -> list[Path]:
+    """Writes ``table_….tex``, ``….pdf``, ``….svg`` and ``references.bib`` into a folder: what was written."""
+    import io
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for laid in tables:
+        written.append(folder / f"table_{laid.spec.name}.tex")
+        write_text(written[-1], table(laid, name))
+    for stem, figure in figures.items():
+        fitted(figure)
+        for form in ("pdf", "svg"):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=form, bbox_inches="tight")
+            written.append(folder / f"{stem}.{form}")
+            write_bytes(written[-1], buffer.getvalue())
+    written.append(folder / "references.bib")
+    write_text(written[-1], bibliography(snapshot))
+    return written

@@ -1,0 +1,61 @@
+"""What a paper takes from a study: tables that LaTeX can read, figures of a column's width, every reference once."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from test_report import NOISE, STUDY, record, study  # noqa: F401
+
+from runner.report import report
+from runner.report.paper import COLUMN, SMALLEST, fitted, latex
+
+
+def test_signs_of_latex_mean_themselves():
+    assert latex("50 % of {a_b} & α ≤ 1, R̂ < 2\\x") == (
+        r"50 \% of \{a\_b\} \& $\alpha$ $\le$ 1, $\widehat{R}$ \textless{} 2\textbackslash{}x"
+    )
+
+
+def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):  # noqa: F811
+    record(study, "a", 1000, 0.20 + NOISE)  # published 0.15(0.1)
+    record(study, "b", 1000, -0.20 + NOISE)
+    record(study, "c", 1000, 1.60 + NOISE)
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out", paper=True)
+    (path,) = (p for p in written if p.suffix == ".tex")
+    text = path.read_text()
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len({row.count("&") - row.count(r"\&") for row in rows}) == 1, "all rows have as many cells"
+    se = NOISE.std(ddof=1) / np.sqrt(6)
+    assert rf"sMDGP & as published & {{--}} & {0.20:.2f} \pm {se:.2f} \\" in text
+    assert rf"\bfseries -0.20 \pm {se:.2f}" in text, "the best"
+    assert re.search(r"\\quad published & +& .* & 0.15 \\pm 0.10", text)
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
+
+
+def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa: F811
+    for n in (100, 1000):
+        record(study, "b", n, 0.1 + NOISE)
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out", paper=True)
+    paper = [p for p in written if p.parent.name == "paper"]
+    assert {p.name for p in paper} == {"table_nlpp.tex", "curve.pdf", "curve.svg", "references.bib"}
+    assert next(p for p in paper if p.suffix == ".pdf").read_bytes().startswith(b"%PDF")
+    figure = Figure(figsize=(10, 5))
+    text = figure.text(0.5, 0.5, "words", fontsize=7)
+    fitted(figure)
+    assert figure.get_size_inches() == pytest.approx([COLUMN, COLUMN / 2])
+    assert text.get_fontsize() == SMALLEST
+
+
+def test_references_of_all_runs_once(study):  # noqa: F811
+    first = record(study, "a", 1000, 0.2 + NOISE)
+    second = record(study, "b", 1000, 0.2 + NOISE)
+    one, two = "@book{b,\n  title = {B},\n}", "@article{a,\n  title = {A},\n}"
+    (first / "references.bib").write_text(f"{one}\n\n{two}\n")
+    (second / "references.bib").write_text(f"{two}\n")
+    report.write("small", STUDY, study, study.output_dir / "out", paper=True)
+    found = (study.output_dir / "out" / "paper" / "references.bib").read_text()
+    assert re.findall(r"@\w+\{(\w+),", found) == ["a", "b", "bayes_runner"]
+    assert not (study.output_dir / "out" / "small.tex").exists()
