@@ -6,7 +6,8 @@
 Draws a second with 12 candidates, spike and slab, of one chain and of 32 at once, against the Rust sampler's; effective draws a
 second of the level's σ, and draws a second, of a level without columns, against NUTS, which samples the level's innovations
 (104 numbers and two scales; warm-up and compilation are not timed).  Sweeps are compiled, ``BLOCK`` of them a call, random
-numbers included.  Before a number is printed means of both σ of that level are asserted to agree with both peers' within 4
+numbers included, and of the kind that the peers have: without the second draws of columns and of standard deviations that a
+run's step takes besides.  Before a number is printed means of both σ of that level are asserted to agree with both peers' within 4
 Monte-Carlo errors.  With columns the Rust sampler cannot be the measure of ours: the exponent of its Bayes factor has 1/(1 + g)
 where g/(1 + g) should stand, so that it leaves out nearly all, whatever the data; its speed is taken as it is.  Last, what a
 fit of 4,000 draws takes of a level, five channels in the state and seven regressors, all of a run's steps: 3 s over its
