@@ -46,8 +46,8 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
     figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
     for ax, (title, images) in zip(axes, panels, strict=True):
         show(ax, mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape))
+        ax.set_facecolor(PALETTE[0])  # the gaps
         ax.set_title(title, fontsize=9)
-    figure.set_facecolor("#E8E8E8")
     return {"topics": figure}
 
 

@@ -81,7 +81,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
             updates.append(factors.passes.double().mean())
         elbo = torch.stack(bounds)
         if warm and state.t:
-            _must_rise(state.bounds.rows[-1], elbo)
+            must_rise(state.bounds.rows[-1], elbo)
         state.bounds.append(elbo.cpu())
         info = {"elbo": elbo.max(), "updates": torch.stack(updates).mean()}
         info |= {f"elbo/start {r + 1}": value for r, value in enumerate(elbo)} if self.starts > 1 else {}
@@ -99,7 +99,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
         )
 
 
-def _must_rise(before: Tensor, after: Tensor) -> None:
+def must_rise(before: Tensor, after: Tensor) -> None:
     """Raises NumericalTrouble where the bound of a start has fallen, or is no number."""
     after = after.cpu()
     least = before - (1e3 if before.dtype == torch.float32 else 1) * ROUNDING * before.abs()

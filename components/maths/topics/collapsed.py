@@ -30,7 +30,7 @@ def sweep(words: Tensor, totals: Tensor, z: Tensor, u: Tensor, alpha: Tensor, et
     z = z.clone()
     n = word_counts(words, z, len(eta), len(alpha))
     alpha, eta = alpha.double(), eta.double()
-    inverse = 1 / (eta.sum() + torch.arange(len(words) + 1))
+    inverse = torch.arange(len(words) + 1, dtype=torch.float64).add_(eta.sum()).reciprocal_()
     work = [torch.empty_like(alpha) for _ in range(3)]
     arrays = (starts_of(totals), words, z, u, alpha, n + eta[:, None], n.sum(0), inverse, *work)
     collapsed_loop.gibbs()(*[x.numpy() for x in arrays])
