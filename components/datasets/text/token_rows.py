@@ -55,7 +55,9 @@ def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Tex
         DataUnavailable: there is none, or the package that reads it is not installed."""
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
-        raise DataUnavailable(f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there")
+        raise DataUnavailable(
+            f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there"
+        )
     try:
         from tokenizers import Tokenizer
     except ImportError:

@@ -118,7 +118,9 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
     @model_validator(mode="after")
     def _heads_share_alike(self) -> TextTransformer:
         if self.words % self.heads:
-            raise ValueError(f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor")
+            raise ValueError(
+                f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"
+            )
         return self
 
     def offered(self) -> frozenset[str]:

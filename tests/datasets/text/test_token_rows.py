@@ -105,7 +105,9 @@ def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
 
 def test_pieces_of_words_of_a_tokenizer(tmp_path):
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?"))
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?")
+    )
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     made.save(str(tmp_path / "tokenizer.json"))
     numbers, size = subwords(str(tmp_path), None, "last")
