@@ -56,9 +56,8 @@ class LSTMNetwork(Classifier):
         h = self.dropped(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.dropped(cell(h)[0], generator)  # [B, L, units]
-        return h[
-            torch.arange(len(h), device=h.device), lengths(there) - 1
-        ]  # what follows has no say: time runs forwards
+        last = lengths(there) - 1  # what follows has no say: time runs forwards
+        return h[torch.arange(len(h), device=h.device), last]
 
 
 @register("model", "lstm")

@@ -28,7 +28,7 @@ def test_numbers_of_words_by_hand():
 
 
 def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
-    problem, rng = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
+    problem, _ = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
     found = simulated_reviews()
     train = [w for w, fold in zip(found.words, found.folds, strict=True) if fold != 3]
     labels = [y for y, fold in zip(found.labels, found.folds, strict=True) if fold != 3]
