@@ -65,8 +65,8 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     if kind == "supervised" and dataset.domain not in model.domains:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
         raise ConfigError(
-            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} are "
-            f"{dataset.domain}; models that fit: {names}"
+            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
+            f"are {dataset.domain}; models that fit: {names}"
         )
     if not reads_labels(type(model)):
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
