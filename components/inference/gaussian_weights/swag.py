@@ -26,7 +26,6 @@ from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import NumericalTrouble
 
 
 @dataclass(kw_only=True)
