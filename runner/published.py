@@ -60,7 +60,9 @@ class Number:
         if found is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
         mean, decimals, spread = found.group(1), len(found.group(2) or ""), found.group(3)
-        return cls(text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run, within)
+        return cls(
+            text, float(mean), None if spread is None else float(spread), 0.5 * 10.0**-decimals, in_se, one_run, within
+        )
 
     @property
     def se(self) -> float | None:
@@ -91,7 +93,9 @@ class Published(BaseModel):
     protocol: str
     bold: str | None = None
     note: str | None = None
-    within: PositiveFloat | None = None  # of numbers of one run: a difference of our mean that is none, in the metric's units
+    within: PositiveFloat | None = (
+        None  # of numbers of one run: a difference of our mean that is none, in the metric's units
+    )
     not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
     values: dict[str, dict[str, Number]]  # row -> column -> number
 
@@ -103,7 +107,10 @@ class Published(BaseModel):
         if spread in ("sd", "iqr") and runs:
             in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
         one = runs == 1
-        return {m: {str(c): Number.parse(str(v), in_se, one, info.data.get("within")) for c, v in row.items()} for m, row in values.items()}
+        return {
+            m: {str(c): Number.parse(str(v), in_se, one, info.data.get("within")) for c, v in row.items()}
+            for m, row in values.items()
+        }
 
     @model_validator(mode="after")
     def _told(self) -> Published:

@@ -53,21 +53,25 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         ConfigError: naming the pair.
     """
     kind, target = dataset.kind, dataset.labelled()
+
+    def reads_labels(m: type[Model]) -> bool:
+        return target is None or m.targets is None or target in m.targets
+
     if kind not in model.kinds:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds))
         raise ConfigError(
             f"model={model.name} does not fit dataset={dataset.name} ({_a(kind)} problem); models that do: {names}"
         )
-    if target is not None and model.targets is not None and target not in model.targets:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.targets is None or target in m.targets)))
+    if kind == "supervised" and dataset.domain not in model.domains:
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
+        raise ConfigError(
+            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
+            f"are {dataset.domain}; models that fit: {names}"
+        )
+    if not reads_labels(type(model)):
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
-        )
-    if kind == "supervised" and dataset.domain not in model.domains:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains))
-        raise ConfigError(
-            f"model={model.name} reads {' or '.join(sorted(model.domains))} inputs, those of dataset={dataset.name} are "
-            f"{dataset.domain}; models that do: {names}"
         )
     if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))

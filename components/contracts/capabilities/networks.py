@@ -51,7 +51,9 @@ class BatchNormalised(Protocol):
 
     def statistics(self) -> list[Tensor]: ...  # the running means and variances themselves, in a fixed order
 
-    def gather(self, batches: Sequence[Tensor]) -> None: ...  # anew: their means over batches x [B, D], weights as they are
+    def gather(
+        self, batches: Sequence[Tensor]
+    ) -> None: ...  # anew: their means over batches x [B, D], weights as they are
 
 
 @runtime_checkable

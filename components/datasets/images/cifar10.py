@@ -71,9 +71,10 @@ class Cifar10(FileOrSimulation[Supervised]):
     """CIFAR-10: 50,000 training and 10,000 test images of 32 × 32 pixels in three colours in [0, 1], ten classes.
 
     Classes 0 … 9 are aeroplane, car, bird, cat, deer, dog, frog, horse, ship, lorry.  Each replicate takes ``n_train`` of the
-    training images at random and the first ``n_test`` of the test images; images are as they come, neither mirrored nor
-    moved, but for ``standardised``: then m and s of all training pixels make (x − m)/s of them, in these bounds.  Where the archive cannot be had, scikit-learn's digits in random colours (1,200 and 597) take their place under the
-    name cifar10-sim with a ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 3072], colour after colour.
+    training images at random and the first ``n_test`` of the test images, neither mirrored nor moved.  ``standardised``
+    makes (x − m)/s of pixels, m and s of all training pixels; bounds move with them.  Where the archive cannot be had,
+    scikit-learn's digits in random colours (1,200 and 597) take their place under the name cifar10-sim with a
+    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 3072], colour after colour.
 
     Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
 

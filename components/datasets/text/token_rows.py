@@ -55,7 +55,9 @@ def subwords(folder: str, length: int | None, keep: Keep) -> tuple[Callable[[Tex
         DataUnavailable: there is none, or the package that reads it is not installed."""
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
-        raise DataUnavailable(f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there")
+        raise DataUnavailable(
+            f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there"
+        )
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -104,20 +106,24 @@ class TokenRows(FileOrSimulation[Supervised]):
             subwords(self.tokenizer, self.length, self.keep)
         return super().identity(data_dir, offline)
 
+    def numbering(self, texts: list[Text]) -> tuple[Callable[[Text], Sequence[int]], int]:
+        """What makes numbers of a text: the words of those that are learnt from, or a tokenizer; and how many there are."""
+        if self.tokenizer is not None:
+            return subwords(self.tokenizer, self.length, self.keep)
+        words = vocabulary_of(texts, self.n_words)
+
+        def numbers(text: Text) -> list[int]:
+            return [words.get(word, UNKNOWN) for word in kept(text, self.length, self.keep)]
+
+        return numbers, FIRST + len(words)
+
     def problem(
         self, train: tuple[list[Text], list[int]], test: tuple[list[Text], list[int]], rng: Rng, setting: Setting
     ) -> Supervised:
         """Texts and labels to learn from, ``n_train`` of them at random, and to test on."""
         chosen = torch.randperm(len(train[0]), generator=rng.data)[: self.n_train].tolist()
         texts, labels = [train[0][i] for i in chosen], [train[1][i] for i in chosen]
-        if self.tokenizer is None:
-            words = vocabulary_of(texts, self.n_words)
-            size = FIRST + len(words)
-
-            def numbers(text: Text) -> Sequence[int]:
-                return [words.get(word, UNKNOWN) for word in kept(text, self.length, self.keep)]
-        else:
-            numbers, size = subwords(self.tokenizer, self.length, self.keep)
+        numbers, size = self.numbering(texts)
 
         def batch(texts: list[Text], labels: list[int]) -> Batch:
             x = padded([numbers(text) for text in texts], setting.dtype).to(setting.device)

@@ -26,7 +26,6 @@ from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import NumericalTrouble
 
 
 @dataclass(kw_only=True)
@@ -34,7 +33,9 @@ class SwagState:
     """Parameters on their way, and the moments of the points that were collected."""
 
     model: LogJoint | None = rebuilt()  # None: a network descends, which is no density over flat θ
-    weights: nn.ParameterDict | Penalised  # "theta" [1, P]: a checkpoint is read into what the optimizer holds; or a network
+    weights: (
+        nn.ParameterDict | Penalised
+    )  # "theta" [1, P]: a checkpoint is read into what the optimizer holds; or a network
     optimizer: Optimizer
     shown: list[Tensor] = rebuilt()  # what a network's batch normalisation is gathered anew from
     seed: int = 0  # of the networks that are drawn

@@ -24,7 +24,16 @@ class LSTMNetwork(Classifier):
     """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's last word."""
 
     def __init__(
-        self, problem: Supervised, rng: Rng, *, name: str, words: int, units: int, layers: int, prior: float, drop: float
+        self,
+        problem: Supervised,
+        rng: Rng,
+        *,
+        name: str,
+        words: int,
+        units: int,
+        layers: int,
+        prior: float,
+        drop: float,
     ):
         super().__init__(problem, prior, drop)
         self.words = self.drawn((check_vocabulary(problem, name), words), math.sqrt(3), rng.init)  # of variance 1
@@ -33,7 +42,9 @@ class LSTMNetwork(Classifier):
             inside = words if layer == 0 else units
             like = problem.train.x
             # Made without numbers, which would be of the global stream.
-            cell = nn.LSTM(inside, units, batch_first=True, device="meta", dtype=like.dtype).to_empty(device=like.device)
+            cell = nn.LSTM(inside, units, batch_first=True, device="meta", dtype=like.dtype).to_empty(
+                device=like.device
+            )
             with torch.no_grad():
                 for parameter in cell.parameters():
                     parameter.copy_(self.drawn(tuple(parameter.shape), units**-0.5, rng.init))
@@ -45,7 +56,8 @@ class LSTMNetwork(Classifier):
         h = self.dropped(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.dropped(cell(h)[0], generator)  # [B, L, units]
-        return h[torch.arange(len(h), device=h.device), lengths(there) - 1]  # what follows has no say: time runs forwards
+        last = lengths(there) - 1  # what follows has no say: time runs forwards
+        return h[torch.arange(len(h), device=h.device), last]
 
 
 @register("model", "lstm")

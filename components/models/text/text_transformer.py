@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -31,7 +32,7 @@ def positions(n: int, dimensions: int, like: Tensor) -> Tensor:
 
 
 class EncoderLayer(nn.Module):
-    """h ← norm(h + drop(attention(h))), h ← norm(h + drop(V relu(W h + b) + c)); all in the hands of the network."""
+    """h ← norm(h + drop(attention(h))), h ← norm(h + drop(V relu(W h + b) + c))."""
 
     def __init__(self, network: Classifier, words: int, hidden: int, generator: torch.Generator):
         super().__init__()
@@ -46,6 +47,11 @@ class EncoderLayer(nn.Module):
         q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [B, H, L, d]
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
         return F.linear(mixed.transpose(1, 2).flatten(2), *self.out)
+
+    def forward(self, h: Tensor, there: Tensor, heads: int, dropped: Callable[[Tensor], Tensor]) -> Tensor:
+        h = self.normed(h + dropped(self.attended(h, there, heads)), 0)
+        inner = dropped(torch.relu(F.linear(h, *self.up)))
+        return self.normed(h + dropped(F.linear(inner, *self.down)), 1)
 
     def normed(self, h: Tensor, which: int) -> Tensor:
         return F.layer_norm(h, h.shape[-1:], self.gains[which], self.shifts[which])
@@ -79,9 +85,7 @@ class TransformerNetwork(Classifier):
         h = math.sqrt(D) * F.embedding(tokens, self.words) + positions(tokens.shape[1], D, self.words)  # section 3.4
         h = self.dropped(h, generator)
         for layer in self.layers:
-            h = layer.normed(h + self.dropped(layer.attended(h, there, self.heads), generator), 0)
-            inner = self.dropped(torch.relu(F.linear(h, *layer.up)), generator)
-            h = layer.normed(h + self.dropped(F.linear(inner, *layer.down), generator), 1)
+            h = layer(h, there, self.heads, lambda inner: self.dropped(inner, generator))
         return mean_over_tokens(h, there)
 
 
@@ -118,7 +122,9 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
     @model_validator(mode="after")
     def _heads_share_alike(self) -> TextTransformer:
         if self.words % self.heads:
-            raise ValueError(f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor")
+            raise ValueError(
+                f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"
+            )
         return self
 
     def offered(self) -> frozenset[str]:

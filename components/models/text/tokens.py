@@ -18,7 +18,9 @@ def check_vocabulary(problem: Supervised, name: str) -> int:
     Raises:
         Misfit: the inputs are no tokens."""
     if problem.vocabulary is None:
-        raise Misfit(f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb")
+        raise Misfit(
+            f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb"
+        )
     return problem.vocabulary
 
 

@@ -55,7 +55,9 @@ def test_digits_take_its_place_under_their_own_name():
 def test_standardised_pixels_and_their_bounds():
     plain, whole = (load("cifar10", simulated=True, n_train=200, standardised=s)[0] for s in (False, True))
     torch.testing.assert_close(whole.train.x.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0)
-    torch.testing.assert_close(whole.train.x.std(correction=0), torch.tensor(1.0, dtype=torch.float64), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        whole.train.x.std(correction=0), torch.tensor(1.0, dtype=torch.float64), rtol=1e-6, atol=0
+    )
     low, high = whole.bounds
     torch.testing.assert_close(whole.test.x * (high - low) ** -1 - low / (high - low), plain.test.x)
 
@@ -65,7 +67,9 @@ def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, mon
     setting = Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
     with pytest.warns(SimulatedData, match="dataset=cifar10 cannot be had.*cifar10-sim"):
         assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
-    with pytest.raises(DataUnavailable, match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate"):
+    with pytest.raises(
+        DataUnavailable, match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate"
+    ):
         component("dataset", "cifar10", offline="error").load(Streams(0), setting)
     other = tmp_path / "other"
     (other / ARCHIVE).parent.mkdir(parents=True)

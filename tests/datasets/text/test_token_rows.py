@@ -28,7 +28,7 @@ def test_numbers_of_words_by_hand():
 
 
 def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
-    problem, rng = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
+    problem, _ = load("reviews", simulated=True, n_words=30, length=12, n_train=50, fold=3)
     found = simulated_reviews()
     train = [w for w, fold in zip(found.words, found.folds, strict=True) if fold != 3]
     labels = [y for y, fold in zip(found.labels, found.folds, strict=True) if fold != 3]
@@ -105,7 +105,9 @@ def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
 
 def test_pieces_of_words_of_a_tokenizer(tmp_path):
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?"))
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "film": 3, "?": 4}, unk_token="?")
+    )
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     made.save(str(tmp_path / "tokenizer.json"))
     numbers, size = subwords(str(tmp_path), None, "last")

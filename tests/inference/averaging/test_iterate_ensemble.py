@@ -31,9 +31,7 @@ def iterates(model, problem, steps, chosen):
     return out
 
 
-@pytest.mark.parametrize(
-    ("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"]
-)
+@pytest.mark.parametrize(("model", "problem"), [(SMALL_VGG, images()), (SMALL_LSTM, texts())], ids=["vgg", "lstm"])
 def test_it_is_the_mean_of_the_iterates_predictions(model, problem):
     networks = iterates(model, problem, 16, (9, 12, 15))
     state, rng = train(ensemble(), model, problem, 16)

@@ -108,9 +108,7 @@ def test_resumed_run_is_bit_identical(model, tmp_path):
     problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
     whole, parts = train(swa(), model, problem, 17)[0], resumed(swa(), model, problem, 17, 10, tmp_path)[0]
     assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (
-        swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts)
-    )
+    one, other = (swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts))
     assert torch.equal(one, other)
 
 

@@ -147,7 +147,9 @@ def test_a_cosine_without_an_end_is_refused():
 def test_dropout_acts_in_training_alone_and_only_where_asked_for():
     problem = classes(batch_size=16)
     model = component("model", "mlp", widths=[8], dropout=0.5)
-    plain, dropped = (train(component("inference", "map", dropout=key), model, problem, 4) for key in ("ignored", "training"))
+    plain, dropped = (
+        train(component("inference", "map", dropout=key), model, problem, 4) for key in ("ignored", "training")
+    )
     assert not torch.allclose(plain[0].network.theta, dropped[0].network.theta)
     without = train(component("inference", "map"), component("model", "mlp", widths=[8]), problem, 4)[0]
     assert torch.equal(plain[0].network.theta, without.network.theta)

@@ -19,7 +19,11 @@ def by_torch(network):
     for at, kernel in enumerate(network.kernels):
         out, inside = kernel.shape[:2]
         convolution, norm = nn.Conv2d(inside, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
-        convolution.weight.data, norm.weight.data, norm.bias.data = kernel.data, network.gains[at].data, network.shifts[at].data
+        convolution.weight.data, norm.weight.data, norm.bias.data = (
+            kernel.data,
+            network.gains[at].data,
+            network.shifts[at].data,
+        )
         layers += [convolution, norm, nn.ReLU()]
         if at in network.ends:
             layers.append(nn.MaxPool2d(2))
@@ -33,7 +37,9 @@ def test_it_is_the_net_of_torch_as_it_learns_and_as_it_predicts():
     network = SMALL_VGG.build(problem, Streams(0))
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1), dtype=parameter.dtype)
+            parameter += 0.1 * torch.randn(
+                parameter.shape, generator=torch.Generator().manual_seed(1), dtype=parameter.dtype
+            )
     other, mean, std = by_torch(network), problem.train.x.mean(), problem.train.x.std(correction=0)
     for x in problem.train.x.split(8):
         torch.testing.assert_close(network(x)[:, 0], other(((x - mean) / std).view(-1, 1, 8, 8)))

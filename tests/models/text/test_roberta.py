@@ -15,7 +15,9 @@ FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")  # on
 
 
 def test_a_folder_without_weights_is_named(tmp_path):
-    with pytest.raises(DataUnavailable, match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's"):
+    with pytest.raises(
+        DataUnavailable, match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's"
+    ):
         component("model", "roberta", folder=str(tmp_path)).build(texts(), Streams(0))
 
 
@@ -42,5 +44,7 @@ def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
     model = component("model", "roberta", folder=FOLDER)
     with pytest.raises(Misfit, match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer"):
         model.build(texts(words=50), Streams(0))
-    with pytest.raises(Misfit, match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38"):
+    with pytest.raises(
+        Misfit, match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38"
+    ):
         model.build(texts(length=39), Streams(0))

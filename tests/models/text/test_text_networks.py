@@ -44,7 +44,9 @@ def test_a_transformer_by_its_sums():
             q, k, v = (h @ layer.into[0].T + layer.into[1]).split(4, 1)
             heads = []
             for part in (slice(0, 2), slice(2, 4)):
-                scores = torch.stack([torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]]) for a in q[:, part]])
+                scores = torch.stack(
+                    [torch.stack([(a * b).sum() / math.sqrt(2) for b in k[:, part]]) for a in q[:, part]]
+                )
                 heads.append(scores.softmax(1) @ v[:, part])
             mixed = torch.cat(heads, 1) @ layer.out[0].T + layer.out[1]
             h = F.layer_norm(h + mixed, (4,), layer.gains[0], layer.shifts[0])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy import stats
 
 from runner import CONF
@@ -177,6 +178,20 @@ def test_a_single_run_is_one_of_ours():
     of_many = table("1.01", spread=None, runs=10).number("a", "x")
     assert judge(of_many, summarise([0.99, 1.0, 1.0, 1.02]), "lower").word == "agrees"
     assert judge(of_many, summarise([0.69, 0.7, 0.71, 1.02]), "lower").word == "better"
+
+
+def test_a_single_run_agrees_within_what_its_table_says():
+    """Of the mean; without it, or further away, by where it lies among ours alone."""
+    printed = Number.parse("0.933", one_run=True, within=0.01)
+    ours = summarise([0.940, 0.942, 0.944])
+    assert judge(printed, ours, "higher").word == "agrees"
+    assert judge(Number.parse("0.933", one_run=True), ours, "higher").word == "better"
+    assert judge(printed, summarise([0.941, 0.946, 0.951]), "higher").word == "better"
+    assert judge(printed, summarise([0.918, 0.92, 0.922]), "higher").word == "worse"
+    table = load_published("gallego_table_1_4")
+    assert table.number("vgg", "Test acc.") == Number.parse("0.9329", one_run=True, within=0.01)
+    with pytest.raises(ValidationError, match=r"within: 0\.01 is of numbers of one run; write runs: 1"):
+        Published(**table.model_dump(exclude={"values", "runs"}), runs=None, values={"vgg": {"Test acc.": 0.9329}})
 
 
 @pytest.mark.parametrize(
