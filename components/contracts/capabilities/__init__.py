@@ -17,6 +17,7 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
+from components.contracts.capabilities.mean_field import CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
@@ -73,6 +74,8 @@ CAPABILITIES: dict[str, type] = {
     "own_inputs": OwnInputs,
     "conditionals": Conditionals,
     "conjugate": Conjugate,
+    "coordinate_ascent": CoordinateAscent,
+    "point_masses": PointMasses,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,
