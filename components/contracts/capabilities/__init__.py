@@ -17,7 +17,7 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.mean_field import CoordinateAscent, PointMasses
+from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
@@ -76,6 +76,7 @@ CAPABILITIES: dict[str, type] = {
     "conjugate": Conjugate,
     "coordinate_ascent": CoordinateAscent,
     "point_masses": PointMasses,
+    "clustered": Clustered,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,
