@@ -44,7 +44,9 @@ class Unlabelled:
     n_symbols: int | None = None  # of categorical values and of words: how many there are
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
-    test_classes: Tensor | None = None  # [B] of the held-out rows: colours in figures, and clusters are held against them
+    test_classes: Tensor | None = (
+        None  # [B] of the held-out rows: colours in figures, and clusters are held against them
+    )
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # held-out rows scored at once, S samples each

@@ -39,7 +39,9 @@ def beside_exact(problem: Unlabelled, posterior: object, rng: Rng) -> dict[str, 
         return {}
     model, theta = posterior.model, posterior.flat
     centre, reach = theta.mean(0), theta.std(0) * REACH
-    sides = [torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)]
+    sides = [
+        torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)
+    ]
     points = torch.cartesian_prod(*sides).to(theta)
     with torch.no_grad():
         exact = model.log_prior(points) + model.log_likelihood(points, problem.train).sum(1)

@@ -48,7 +48,7 @@ class MeasuredPosterior(MeanFieldPosterior):
         """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as printed."""
         out: dict[str, Tensor | float] = {f"trace/{name}": value for name, value in self.variances.items()}
         for name, value in self.variances.items():
-            how, _, what = name.partition(" of ")
+            what = name.partition(" of ")[2]
             out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {what}"]
         return out
 
@@ -62,19 +62,21 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
 
         L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)],   θ_s = μ + σ ∘ ε_s,  ε_s ~ N(0, I)
 
-    ``divergence`` says how the last two terms are had.  sampled: both by the draws, as printed.  entropy: log p by the draws, the
-    entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by the draws, q held still in log q (the score
-    of log q, of mean 0, left out).  At a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) whatever ε is, so that
-    sampled and entropy have one gradient, draw by draw; the other two differ from it by noise of mean 0.  (The chain rule that
-    Bardenet shows for F(w) = log p(y|w) + log p(w) leaves out −log q, whose gradient the estimator above it needs.)
+    ``divergence`` says how the last two terms are had.  sampled: both by the draws, as printed.  entropy: log p by the draws,
+    the entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by the draws, q held still in log q
+    (the score of log q, of mean 0, left out).  Of a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) whatever
+    ε is, so that sampled and entropy have one gradient, draw by draw; the other two differ from it by noise of mean 0.
+    (The chain rule that Bardenet shows for F(w) = log p(y|w) + log p(w) leaves out −log q, whose gradient the estimator above
+    it needs.)
 
-    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) of every weight in the place of the network's own, by draws alone.
+    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) of every weight in the place of the network's own, by draws.
     ``measured`` draws of each gradient, on all training rows and the same noise, give the trace of its covariance at every
     evaluation (0: none), of ∇L/N by μ and by log σ.  Info: elbo, log_likelihood and kl in nats for the whole data set.
 
     Raises ConfigError for a scale mixture with divergence=closed, which has no closed form.
 
-    Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1; Roeder, Wu and Duvenaud (2017) for path."""
+    Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1; Roeder, Wu and Duvenaud (2017) for
+    path."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
@@ -122,7 +124,9 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
         log_q = (-0.5 * (((theta - mean) / log_std.exp()).square() + LOG_2PI) - log_std).sum(1)
         return log_q - self.log_prior(q, theta)
 
-    def terms(self, q: MeanField, batch: Batch, generator: torch.Generator, divergence: Divergence) -> dict[str, Tensor]:
+    def terms(
+        self, q: MeanField, batch: Batch, generator: torch.Generator, divergence: Divergence
+    ) -> dict[str, Tensor]:
         """Unbiased estimates of the bound and of its two terms, each []."""
         theta = q.draw(self.n_samples, generator)
         f = q.network.outputs(theta, batch.x)

@@ -40,14 +40,14 @@ class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
 
 @register("inference", "bbvi")
 class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
-    """Black-box variational inference: stochastic ascent of the bound of q(θ) in a family of choice, by any gradient (Adam or SGD).
+    """Black-box variational inference: stochastic ascent of the bound of a q(θ) of choice, by any gradient (Adam or SGD).
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
 
     ``family``: mean_field, Π_i N(m_i, s_i²), for which ``gradient: rao_blackwell`` leaves out what a coordinate is not in;
-    full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a factorised Gaussian sent through ``layers`` affine
-    couplings.  All have score-function and pathwise gradients.  Nothing is asked of the model but its log density; a gradient
-    of it by pathwise ones alone.  The posterior is two chains of ``draws`` draws of q, and minus the bound by these draws
+    full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a factorised Gaussian sent through ``layers``
+    affine couplings.  All have score-function and pathwise gradients.  Nothing is asked of the model but its log density; its
+    gradient by pathwise ones alone.  The posterior is two chains of ``draws`` draws of q, and minus the bound by these draws
     (nelbo; of a density with its own log normaliser unknown).  Info: elbo, the norm of ĝ / N.
 
     Raises:
@@ -78,7 +78,9 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
     draws: PositiveInt
 
     def made(self) -> frozenset[str]:
-        gaussian = {"row_context", "location_scale", "global_latent"} if self.family in ("mean_field", "full_rank") else set()
+        gaussian = (
+            {"row_context", "location_scale", "global_latent"} if self.family in ("mean_field", "full_rank") else set()
+        )
         return self.makes | gaussian | ({"factored_guide"} if self.family == "mean_field" else set())
 
     def _guide(self, target: JointByRows, places: Tensor, rng: Rng) -> GlobalGaussian | FlexibleGuide:
@@ -88,7 +90,9 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
             return MixtureGuide(target, places, self.initial_std)
         if self.family == "flow":
             if len(mean) == 1:
-                raise Misfit("inference.family=flow: couplings need two coordinates or more, and there is one; use mixture")
+                raise Misfit(
+                    "inference.family=flow: couplings need two coordinates or more, and there is one; use mixture"
+                )
             return FlowGuide(target, mean, self.initial_std, self.layers, self.width, rng.init)
         return GlobalGaussian(target, mean, self.initial_std, self.family == "full_rank", "shared")
 

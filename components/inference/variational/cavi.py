@@ -30,10 +30,10 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Climbing
 
         q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y),   x = (θ, z)
 
-    A step is one cycle over all factors, of ``starts`` starts at once; the best by L is the posterior.  L cannot fall, and a fall
-    beyond rounding ends the run.  What is read from q (predictions of labels, moments) is read from two chains of ``draws``
-    draws; densities of rows without labels come from q itself where it has one in closed form.  Scores: nelbo, −L of all training
-    rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
+    A step is one cycle over all factors, of ``starts`` starts at once; the best by L is the posterior.  L cannot fall, and a
+    fall beyond rounding ends the run.  What is read from q (predictions of labels, moments) is read from two chains of
+    ``draws`` draws; densities of rows without labels come from q itself where they are known.  Scores: nelbo, −L of all
+    training rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
 
     Raises NumericalTrouble where L falls or is not finite.
 

@@ -35,12 +35,17 @@ class Climbing:
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 
 
+def laid_out(factors: Factors) -> Factors:
+    """The same in memory of their own, as a checkpoint brings them back: products of others round otherwise."""
+    return {name: value.contiguous() for name, value in factors.items()}
+
+
 @torch.no_grad()
 def begun(model: object, ascent: Ascent, problem: Supervised | Unlabelled, starts: int, rng: Rng) -> Climbing:
     """S starts where the model puts them.
 
     Raises NumericalTrouble where the objective of one is not finite."""
-    factors = ascent.start(problem.train, starts, rng.init)
+    factors = laid_out(ascent.start(problem.train, starts, rng.init))
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
         raise NumericalTrouble("the objective is not finite where it starts", "change the prior of the model, or seed")
@@ -54,7 +59,7 @@ def climbed(state: Climbing, batch: RowBatch) -> tuple[Climbing, Info]:
 
     Raises NumericalTrouble where the objective of one falls by more than rounding, or is not finite: the updates are each at
     an optimum, so that it cannot."""
-    factors = state.ascent.cycle(state.factors, batch)
+    factors = laid_out(state.ascent.cycle(state.factors, batch))
     objective = state.ascent.objective(factors, batch)
     allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
     gain = objective - state.objective

@@ -27,9 +27,10 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, Climbing]):
 
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
 
-    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective, log p(y | θ̂) + log p(θ̂)
-    or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.  Scores: objective in nats, mean/…
-    (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of the lowest start.
+    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective,
+    log p(y | θ̂) + log p(θ̂) or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.
+    Scores: objective in nats, mean/… (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of
+    the lowest start.
 
     Raises NumericalTrouble where the objective falls, or a cluster collapses.
 

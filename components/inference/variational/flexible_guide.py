@@ -26,7 +26,7 @@ class FlexibleGuide(nn.Module):
 
     @abstractmethod
     def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and their weights [J], which sum to 1 and with which
+        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and weights [J] that sum to 1, with which
         E_q f = E_ε Σ_j w_j f(θ_j)."""
 
     @abstractmethod
@@ -94,7 +94,9 @@ class FlexibleGuide(nn.Module):
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q, shared by the rows [S, B, P]."""
         noise = self.draw_noise(batch, n_samples, generator)[:, 0]
-        uniform = torch.rand(n_samples, generator=generator, dtype=noise.dtype, device=generator.device).to(noise.device)
+        uniform = torch.rand(n_samples, generator=generator, dtype=noise.dtype, device=generator.device).to(
+            noise.device
+        )
         return self.draw(noise, uniform)[:, None].expand(-1, batch.n_rows, -1)
 
     def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
@@ -142,13 +144,15 @@ class MixtureGuide(FlexibleGuide):
 
 
 class FlowGuide(FlexibleGuide):
-    """θ = m + s ∘ T(ε), T of ``layers`` affine couplings: half of the coordinates are moved and stretched by a network of the others.
+    """θ = m + s ∘ T(ε), T of affine couplings: half of the coordinates are moved and stretched by a network of the others.
 
         u_b ← u_b exp(tanh α(u_a)) + β(u_a),  u_a as it was, halves in turn
 
     At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to (8)."""
 
-    def __init__(self, target: JointByRows, mean: Tensor, std: float, layers: int, width: int, generator: torch.Generator):
+    def __init__(
+        self, target: JointByRows, mean: Tensor, std: float, layers: int, width: int, generator: torch.Generator
+    ):
         P = len(mean)
         super().__init__(target, P)
         self.mean = nn.Parameter(mean.clone())
