@@ -131,7 +131,8 @@ class Supervised:
         return predictive
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        from components.metrics import classification, parameter_moments, regression
+        from components.metrics import classification, regression
+        from components.metrics.unlabelled import parameter_moments
 
         self._at_test_inputs = None  # this posterior may have learnt since
         with torch.no_grad():

@@ -141,7 +141,8 @@ class Unlabelled:
 
     def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes; moments and convergence."""
-        from components.metrics import clusters, diagnostics, parameter_moments
+        from components.metrics import diagnostics
+        from components.metrics.unlabelled import clusters, parameter_moments
 
         with torch.no_grad():
             parts = self._parts()

@@ -13,7 +13,7 @@ from mean_field_families import F64, fitted, made, rows
 from scipy import stats
 
 from components.contracts.capabilities import CAPABILITIES
-from components.metrics.clusters import adjusted_rand
+from components.metrics.unlabelled.clusters import adjusted_rand
 from components.trouble import Misfit, NumericalTrouble
 from runner.run.rng import Streams
 
