@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 200
-REACH = 6.0  # standard deviations of q that the grid goes out to on either side
+REACH, WIDER, WIDEST = 5.0, 1.5, 60.0  # standard deviations of q that the grid goes out to, at first and at most
+EDGE = 8.0  # nats below its peak that the exact density has fallen at the edge
 MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
 Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
 
@@ -44,19 +45,32 @@ def spread(log_density: Tensor, points: Tensor) -> Tensor:
     return (mass * (points - mean).square()).sum(0).sqrt()
 
 
+@torch.no_grad()
+def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
+    """Two sides and the points of a grid around draws of q, so wide that the exact density is all but 0 at its edge."""
+    reach = REACH
+    while True:
+        half = theta.std(0) * reach
+        ends = zip((theta.mean(0) - half).tolist(), (theta.mean(0) + half).tolist(), strict=True)
+        sides = [torch.linspace(low, high, GRID, dtype=theta.dtype) for low, high in ends]
+        points = torch.cartesian_prod(*sides).to(theta)
+        value = exact(points).view(GRID, GRID)
+        edge = torch.cat([value[0], value[-1], value[:, 0], value[:, -1]]).max()
+        if edge < value.max() - EDGE or reach > WIDEST:
+            return sides, points
+        reach *= WIDER
+
+
 def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> dict[str, Figure]:
     """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
-    centre, reach = theta.mean(0), theta.std(0) * REACH
-    sides = [
-        torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)
-    ]
-    points = torch.cartesian_prod(*sides).to(theta)
+    sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
     told, drawn = [], [(exact, PALETTE[6], 1.0, called), *([(own, PALETTE[1], 1.5, "q")] if own is not None else [])]
     for density, colour, width, name in drawn:
         with torch.no_grad():
             value = density(points).cpu()
-        axis.contour(*sides, value.view(GRID, GRID).T, levels=levels(value), colors=colour, linewidths=width)
+        shown = value.view(GRID, GRID).T
+        axis.contour(*sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid")
         axis.plot([], [], color=colour, label=name)
         told.append(f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}")
     if own is None:
