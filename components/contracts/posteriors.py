@@ -285,6 +285,22 @@ class HoldsTopics(Protocol):
 
 
 @runtime_checkable
+class PredictsRows(Protocol[Shown]):
+    """A posterior predictive of rows without labels, its parameters integrated out."""
+
+    def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
+
+    def clusters(self, batch: Shown) -> Tensor | None: ...  # p(z_b = k | x_b) [B, K]; None: there are none
+
+
+@runtime_checkable
+class KnowsDensity(Protocol):
+    """A posterior of θ whose density may be known."""
+
+    def log_density(self, theta: Tensor) -> Tensor | None: ...  # log q(θ), [n, P] -> [n]; None: it is not
+
+
+@runtime_checkable
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 
@@ -343,6 +359,7 @@ POSTERIORS = {
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
     "holds_topics": HoldsTopics,
+    "predicts_rows": PredictsRows,
     "analyses": Analyses,
     "writes_files": WritesFiles,
     "defends": Defends,

@@ -20,11 +20,17 @@ _SALES = {
 }  # fmt: skip
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
-    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions"}
+    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions", "mean", "sd"}
     | _DRAWS
     | _DECISIONS
     | _GRADIENTS,
     "unlabelled": {
+        "nlpp",
+        "ari",
+        "clusters",
+        "mean",
+        "sd",
+        "objective",
         "nelbo",
         "nll_bound",
         "nll_ais",
@@ -35,6 +41,7 @@ _OF: dict[Kind, set[str]] = {
         "perplexity",
     }
     | {"perplexity_truth", "topic_distance", "coherence", "elbo", "elbo_spread"}
+    | _DRAWS
     | _DECISIONS
     | _GRADIENTS,
     "density": _DRAWS

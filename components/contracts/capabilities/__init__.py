@@ -17,6 +17,7 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
+from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import (
     AffineLayers,
     BatchNormalised,
@@ -55,6 +56,7 @@ from components.contracts.capabilities.variational import (
     DrawsWithDensity,
     DrawsWithDerivative,
     Elbo,
+    FactoredGuide,
     GlobalLatent,
     Hyperparameters,
     InducingInputs,
@@ -81,6 +83,9 @@ CAPABILITIES: dict[str, type] = {
     "own_inputs": OwnInputs,
     "conditionals": Conditionals,
     "conjugate": Conjugate,
+    "coordinate_ascent": CoordinateAscent,
+    "point_masses": PointMasses,
+    "clustered": Clustered,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,
@@ -94,6 +99,7 @@ CAPABILITIES: dict[str, type] = {
     "row_context": RowContext,
     "path_derivative": PathDerivative,
     "log_ratio": LogRatio,
+    "factored_guide": FactoredGuide,
     "draws_with_density": DrawsWithDensity,
     "draws_with_derivative": DrawsWithDerivative,
     "row_guide": RowGuide,

@@ -196,11 +196,23 @@ def _whole(
     rows, X, s, left, noise, one = (
         np.empty((p, n)), np.empty((n, p + 1)), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
-    P, G, vectors, states_of, moved = np.empty((d, d)), np.empty((d, d)), np.empty((4, d)), np.empty((d, p + 1)), np.empty((d, p + 1))
+    P, G, vectors, states_of, moved = (
+        np.empty((d, d)),
+        np.empty((d, d)),
+        np.empty((4, d)),
+        np.empty((d, p + 1)),
+        np.empty((d, p + 1)),
+    )
     gain, told, white = np.empty(d), np.empty(p + 1), np.empty((n, p + 1))
     gains, scaled, pulls, eta = np.empty((n, d)), np.empty(n), np.empty((n, k)), np.empty((n - 1, k))
     total, b, scale, own, D = np.empty(S), np.empty(p), np.empty(k), np.empty(2), np.empty((n, d))
-    M, N, E, row, was = np.empty((p + 1, p + 1)), np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1), np.empty(p, dtype=np.bool_)
+    M, N, E, row, was = (
+        np.empty((p + 1, p + 1)),
+        np.empty((p + 1, p + 1)),
+        np.empty((p, p)),
+        np.empty(p + 1),
+        np.empty(p, dtype=np.bool_),
+    )
     B, V, on, G_values = np.empty((p, p)), np.empty((n, p)), np.empty(p, dtype=np.int64), np.empty(len(values))
     fade = False
     for j in range(p):

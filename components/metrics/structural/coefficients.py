@@ -36,7 +36,8 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]
     levels = values.new_tensor([0.05, 0.5, 0.95])  # of totals that may be infinite: no numbers between them
     totals = {
-        name: torch.quantile(total, levels, interpolation="nearest").tolist() for name, total in selects.long_run.items()
+        name: torch.quantile(total, levels, interpolation="nearest").tolist()
+        for name, total in selects.long_run.items()
     }
     for k, column in enumerate(("long_run_lower", "long_run", "long_run_upper")):
         table[column] = [totals.get(name.removesuffix("_lag"), [math.nan] * 3)[k] for name in draws.names]
