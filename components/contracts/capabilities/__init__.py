@@ -15,7 +15,7 @@ from components.contracts.capabilities.densities import (
     TrainingStart,
     WarmStart,
 )
-from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
+from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
 from components.contracts.capabilities.sequences import (
@@ -73,6 +73,7 @@ CAPABILITIES: dict[str, type] = {
     "own_inputs": OwnInputs,
     "conditionals": Conditionals,
     "conjugate": Conjugate,
+    "beta_posterior": BetaPosterior,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,

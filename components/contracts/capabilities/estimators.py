@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch
+from components.contracts.problems import Batch, Rows
 from components.maths.conjugate_regression import Coefficients
 
 
@@ -37,6 +37,18 @@ class Conjugate(Protocol):
     def log_evidence(self, batch: Batch) -> Tensor: ...  # log p(y | X) []
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...
+
+
+@runtime_checkable
+class BetaPosterior(Protocol):
+    """Tosses of a coin whose probability of heads has a beta prior and therefore a beta posterior."""
+
+    @property
+    def prior(self) -> tuple[float, float]: ...  # (a, b)
+
+    def counts(self, rows: Rows) -> tuple[int, int]: ...  # heads and tails
+
+    def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor: ...  # of single tosses after those [B]
 
 
 @runtime_checkable
