@@ -19,11 +19,13 @@ _SALES = {
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
+_CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions"}
     | _DRAWS
     | _DECISIONS
+    | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
         "nelbo",

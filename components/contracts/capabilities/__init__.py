@@ -15,7 +15,7 @@ from components.contracts.capabilities.densities import (
     TrainingStart,
     WarmStart,
 )
-from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative
+from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative, LinearSmoother
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
 from components.contracts.capabilities.sequences import (
@@ -74,6 +74,7 @@ CAPABILITIES: dict[str, type] = {
     "conditionals": Conditionals,
     "conjugate": Conjugate,
     "beta_posterior": BetaPosterior,
+    "linear_smoother": LinearSmoother,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,

@@ -52,6 +52,22 @@ class BetaPosterior(Protocol):
 
 
 @runtime_checkable
+class LinearSmoother(Protocol):
+    """A regression y ~ N(f(x), σ²), σ² known, whose posterior of f is Gaussian with a mean linear in y."""
+
+    @property
+    def known_noise(self) -> float: ...  # σ²
+
+    def smoother(self, x: Tensor) -> Tensor: ...  # S [N, N] at x [N, D]: f | y ~ N(S y, σ² S) there
+
+    def condition(
+        self, x: Tensor, y: Tensor, at: Tensor
+    ) -> tuple[Tensor, Tensor]: ...  # mean and variance [M] of f at ``at`` [M, D] given y [N]
+
+    def exponent(self, smoothness: float) -> float: ...  # the posterior contracts to such an f₀ like n to this power
+
+
+@runtime_checkable
 class Estimator(Protocol):
     """A model that fits itself in one go; what it learnt is a dict of tensors, so that it can be kept."""
 
