@@ -1,0 +1,66 @@
+"""Capabilities of models whose bound is climbed one factor at a time, each to its optimum in closed form."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+Shown = TypeVar("Shown", contravariant=True)  # the rows that a model reads: Batch, Rows
+
+# Parameters of the factors of q by name, each [S, …]: S starts, which know nothing of each other
+Factors = dict[str, Tensor]
+
+
+class Ascent(Protocol[Shown]):
+    """A family q(θ, z) = Π_i q_i(θ_i) Π_n q_n(z_n), and the cycle of closed-form updates that climbs its objective.
+
+    ``Factors`` hold what is kept of q, that of θ; factors of latent variables of rows (z_n: which cluster, a truncated normal)
+    are at their optimum given these wherever they matter, so that nothing grows with the rows.  All S starts are climbed at
+    once; they differ in ``start`` alone."""
+
+    def start(self, batch: Shown, n: int, generator: torch.Generator) -> Factors: ...  # S = n
+
+    # Every factor once, in a fixed order, each at its optimum given the others: the objective of no start falls
+    def cycle(self, factors: Factors, batch: Shown) -> Factors: ...
+
+    # E_q[log p(x, z, θ) − log q(z, θ)] [S] in nats, every constant in it: a lower bound on log p(x).  Of point masses the
+    # log posterior (or likelihood) of their place, which is what is left of it
+    def objective(self, factors: Factors, batch: Shown) -> Tensor: ...
+
+    # θ ~ q of the first start in the flat coordinates of the model's log joint [n, P]; of point masses n times the place
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor: ...
+
+
+@runtime_checkable
+class CoordinateAscent(Protocol[Shown]):
+    """A model with a mean-field family that coordinate ascent (``cavi``) fits."""
+
+    def mean_field(self) -> Ascent[Shown]: ...
+
+
+@runtime_checkable
+class PointMasses(Protocol[Shown]):
+    """A model whose θ expectation maximisation finds: coordinate ascent where every q_i(θ_i) is a point mass."""
+
+    # of the log posterior, or, not ``penalised``, of the log likelihood
+    def point_masses(self, penalised: bool) -> Ascent[Shown]: ...
+
+
+@runtime_checkable
+class RowsAscent(Ascent[Shown], Protocol[Shown]):
+    """The ascent of a model of rows without labels: what it says of new ones."""
+
+    def log_predictive(self, factors: Factors, batch: Shown) -> Tensor: ...  # log E_q[p(x_b | θ)] [S, B]
+
+    # P' numbers whose posterior moments are told, by name: means and standard deviations under q [S, P'] each, in an order of
+    # the clusters that does not depend on their labels
+    def moments(self, factors: Factors) -> tuple[list[str], Tensor, Tensor]: ...
+
+
+@runtime_checkable
+class ClusterAscent(RowsAscent[Shown], Protocol[Shown]):
+    """The ascent of a mixture: K clusters, some of which may be empty."""
+
+    def responsibilities(self, factors: Factors, batch: Shown) -> Tensor: ...  # q(z_b = k) [S, B, K]
