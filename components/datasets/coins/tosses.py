@@ -24,7 +24,7 @@ class Tosses(Dataset[Unlabelled]):
 
     Raises Misfit where there is no toss at all.
 
-    Source: Lindley & Phillips (1976), section 2 (9 heads, 3 tails); Berger & Wolpert (1988), example 9."""
+    Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3."""
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "binary"

@@ -25,7 +25,7 @@ class SmoothFunction(Dataset[KnownFunction]):
     every order below β, in that of β but for J < ∞.  ``smoothness`` null: f₀(x) = s √12 (x − ½), of any order.  Either way
     ∫ f₀² = s².  y = f₀(x) + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform.  x [N, 1].
 
-    Source: van der Vaart & van Zanten (2011), section 2."""
+    Source: made for this project, after van der Vaart & van Zanten (2011)."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"

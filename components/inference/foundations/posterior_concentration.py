@@ -167,7 +167,7 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
 
     Raises Misfit where the true function is not known.
 
-    Source: van der Vaart & van Zanten (2011), theorem 5; Ghosal & van der Vaart (2017), section 8.3; Bardenet (2021), chapter 8."""
+    Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017); Bardenet (2021), chapter 8."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"

@@ -185,7 +185,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
 
     Raises Misfit for a rule that cannot end before ``n_max``.
 
-    Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), sections 4.2 and example 9; Lindley & Phillips (1976)."""
+    Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), section 4.2; Lindley & Phillips (1976)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"

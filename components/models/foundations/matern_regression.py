@@ -53,7 +53,7 @@ class MaternRegressionModule(nn.Module):
     def exponent(self, smoothness: float) -> float:
         """−min(α, β)/(2α + 1), D = 1.
 
-        Source: van der Vaart & van Zanten (2011), theorem 5."""
+        Source: van der Vaart & van Zanten (2011), on Matérn kernels."""
         alpha = SMOOTHNESS[self.shape]
         return -min(alpha, smoothness) / (2 * alpha + 1)
 
@@ -67,7 +67,7 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
 
     Raises Misfit for several inputs or tasks, NumericalTrouble where K + σ² I is singular.
 
-    Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van Zanten (2011), theorem 5."""
+    Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van Zanten (2011), on Matérn kernels."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})

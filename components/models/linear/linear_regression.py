@@ -142,7 +142,7 @@ class LinearRegressionModule(nn.Module):
     def exponent(self, smoothness: float) -> float:
         """−½ for a straight line, and 0 for any other function, which it never comes to.
 
-        Source: Ghosal & van der Vaart (2017), example 8.18."""
+        Source: Ghosal & van der Vaart (2017), on parametric models."""
         return -0.5 if math.isinf(smoothness) else 0.0
 
     def log_evidence(self, batch: Batch) -> Tensor:
