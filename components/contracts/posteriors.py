@@ -270,6 +270,15 @@ class BoundsLikelihood(Protocol[Shown]):
 
 
 @runtime_checkable
+class PredictsRows(Protocol[Shown]):
+    """A posterior predictive of rows without labels, its parameters integrated out."""
+
+    def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
+
+    def clusters(self, batch: Shown) -> Tensor | None: ...  # p(z_b = k | x_b) [B, K]; None: there are none
+
+
+@runtime_checkable
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 
@@ -327,6 +336,7 @@ POSTERIORS = {
     "affine_in_inputs": AffineInInputs,
     "played": Played,
     "bounds_likelihood": BoundsLikelihood,
+    "predicts_rows": PredictsRows,
     "analyses": Analyses,
     "writes_files": WritesFiles,
     "defends": Defends,

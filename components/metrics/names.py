@@ -22,12 +22,18 @@ _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
 _CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
-    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions"}
+    | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions", "mean", "sd"}
     | _DRAWS
     | _DECISIONS
     | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
+        "nlpp",
+        "ari",
+        "clusters",
+        "mean",
+        "sd",
+        "objective",
         "nelbo",
         "nll_bound",
         "nll_ais",
@@ -37,6 +43,7 @@ _OF: dict[Kind, set[str]] = {
         "pareto_k",
         "perplexity",
     }
+    | _DRAWS
     | _DECISIONS
     | _STOPPING
     | _GRADIENTS,

@@ -9,13 +9,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import ForecastsSeries, LogJoint, ThetaPredictive
+from components.contracts.capabilities import Clustered, ForecastsSeries, LogJoint, ThetaPredictive
 from components.contracts.capabilities.densities import Constrains
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
+from components.contracts.problems import Rows
 from components.contracts.sequences import Series
 
-FORECASTS = 500  # draws whose forecasts are mixed
+FORECASTS = 500  # draws whose forecasts, or clusters, are mixed
+ROWS_AT = 500  # draws at which rows are evaluated at once
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,26 @@ class Draws:
         theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
         with torch.no_grad():
             return self.model.log_likelihood(spaced(theta, FORECASTS), series).sum(1)
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log C⁻¹N⁻¹ Σ p(x_b | θ) over all draws [B]; over where the chains are before one is kept.
+
+        Raises TypeError when their model has no likelihood."""
+        if not isinstance(self.model, LogJoint):
+            raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, rows)")
+        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        with torch.no_grad():
+            each = torch.cat([self.model.log_likelihood(part, batch) for part in theta.split(ROWS_AT)])  # [C·N, B]
+        log_weights = each.new_zeros(len(each)) if self.log_weights is None else self.log_weights.flatten()
+        return (each + log_weights.log_softmax(0)[:, None]).logsumexp(0)
+
+    def clusters(self, batch: Rows) -> Tensor | None:
+        """p(z_b = k | x_b), on average over at most 500 draws, evenly spaced [B, K]; None: the model has no clusters."""
+        if not isinstance(self.model, Clustered):
+            return None
+        theta = self.flat if self.n_draws else (self.start if self.current is None else self.current)
+        with torch.no_grad():
+            return self.model.clusters(spaced(theta, FORECASTS), batch)
 
 
 def spaced(theta: Tensor, most: int) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
-from components.contracts.posteriors import Analyses, BoundsLikelihood
+from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import Kind, Rows, Sees, Values, Words
 from components.contracts.streams import Rng
 from components.metrics import likelihood_bounds
@@ -44,7 +44,7 @@ class Unlabelled:
     n_symbols: int | None = None  # of categorical values and of words: how many there are
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
-    test_classes: Tensor | None = None  # [B] of the held-out rows: colours in figures, nothing learns or scores by them
+    test_classes: Tensor | None = None  # [B] of the held-out rows: colours in figures, and clusters are held against them
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
@@ -112,11 +112,16 @@ class Unlabelled:
                 [posterior.log_weights(p, n_samples, rng.at("evaluation", i)) for i, p in enumerate(self._parts())], 1
             )
 
-    def score(self, posterior: BoundsLikelihood[Rows | Words], rng: Rng) -> dict[str, Tensor | float]:
+    def score(
+        self, posterior: BoundsLikelihood[Rows | Words] | PredictsRows[Rows | Words], rng: Rng
+    ) -> dict[str, Tensor | float]:
         """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts and words, perplexity.
 
         A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the importance weights of a
-        proposal that training knows nothing of, and annealed importance sampling."""
+        proposal that training knows nothing of, and annealed importance sampling.  One of parameters that are integrated out
+        has ``nlpp``, −log p(x | training rows), instead, and the moments of its parameters."""
+        if isinstance(posterior, PredictsRows):
+            return self._of_parameters(posterior)
         own = self.evidence if self.evidence is not None and self.evidence.asks else None
         fitted = own is not None and own.proposal != "guide"
         log_weights = self.log_weights(posterior, rng, min(self.importance_samples, BOUND_SAMPLES) if fitted else None)
@@ -132,10 +137,33 @@ class Unlabelled:
             out |= posterior.scores()
         return out
 
+    def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
+        """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes; moments and convergence."""
+        from components.metrics import clusters, diagnostics, parameter_moments
+
+        with torch.no_grad():
+            parts = self._parts()
+            log_density = torch.cat([posterior.log_predictive(part) for part in parts])
+            found = [posterior.clusters(part) for part in parts]
+        out: dict[str, Tensor | float] = {"nlpp": -float(log_density.mean())}
+        known = [p for p in found if p is not None]
+        if known:
+            out |= clusters.scores(torch.cat(known), self.test_classes)
+        if isinstance(posterior, HoldsDraws):
+            out |= diagnostics.convergence(posterior)[0] | parameter_moments.scores(posterior)
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
     def draw(self, posterior: object, rng: Rng) -> dict:
+        from components.figures.samples.posterior import POSTERIOR_FIGURES
+
         figures: dict = {}
         for figure in self.figures:
             figures.update(figure(self, posterior, rng))
+        if isinstance(posterior, HoldsDraws):
+            for of_draws in POSTERIOR_FIGURES:
+                figures.update(of_draws(None, posterior))
         if isinstance(posterior, Analyses):
             figures.update(posterior.figures())
         return figures

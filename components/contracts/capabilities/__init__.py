@@ -17,8 +17,9 @@ from components.contracts.capabilities.densities import (
 )
 from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative, LinearSmoother
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.mean_field import CoordinateAscent, PointMasses
+from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import AffineLayers, Dropout, Network, Penalised, WeightSpace
+from components.contracts.capabilities.partitions import DirichletProcess
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
     AutoregressiveVolatility,
@@ -76,8 +77,10 @@ CAPABILITIES: dict[str, type] = {
     "conjugate": Conjugate,
     "beta_posterior": BetaPosterior,
     "linear_smoother": LinearSmoother,
+    "dirichlet_process": DirichletProcess,
     "coordinate_ascent": CoordinateAscent,
     "point_masses": PointMasses,
+    "clustered": Clustered,
     "elbo": Elbo,
     "variational_layers": VariationalLayers,
     "noise_parameters": NoiseParameters,

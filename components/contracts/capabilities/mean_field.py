@@ -54,13 +54,24 @@ class RowsAscent(Ascent[Shown], Protocol[Shown]):
 
     def log_predictive(self, factors: Factors, batch: Shown) -> Tensor: ...  # log E_q[p(x_b | θ)] [S, B]
 
-    # P' numbers whose posterior moments are told, by name: means and standard deviations under q [S, P'] each, in an order of
-    # the clusters that does not depend on their labels
-    def moments(self, factors: Factors) -> tuple[list[str], Tensor, Tensor]: ...
-
 
 @runtime_checkable
 class ClusterAscent(RowsAscent[Shown], Protocol[Shown]):
     """The ascent of a mixture: K clusters, some of which may be empty."""
 
     def responsibilities(self, factors: Factors, batch: Shown) -> Tensor: ...  # q(z_b = k) [S, B, K]
+
+
+@runtime_checkable
+class DensityOfFactors(Protocol):
+    """A q(θ) whose density is known, in the flat coordinates of the model's log joint: what figures draw contours of."""
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor: ...  # log q(θ) of the first start, [n, P] -> [n]
+
+
+@runtime_checkable
+class Clustered(Protocol[Shown]):
+    """A log joint of rows that fall into K clusters, in an order that does not depend on their labels."""
+
+    # p(z_b = k | θ, x_b), on average over θ [S, P]: [B, K]
+    def clusters(self, theta: Tensor, batch: Shown) -> Tensor: ...

@@ -59,9 +59,12 @@ class StoppingReport:
     tosses: Tensor  # [rules] of the same, in all
     first: Tensor  # [N + 1] of the same, how many were significant after n tosses first
 
-    def log_weights(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor:
-        """log p(x | tosses at hand), which is known: [1, B]."""
-        return self.model.log_predictive((self.heads, self.tails), batch)[None]
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log p(x | tosses at hand) [B]."""
+        return self.model.log_predictive((self.heads, self.tails), batch)
+
+    def clusters(self, batch: Rows) -> None:
+        """Tosses have none."""
 
     @property
     def beta(self) -> tuple[float, float]:
@@ -190,7 +193,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
-    gives: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "analyses", "writes_files"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     rules: Annotated[list[Rule], Field(min_length=1)]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: Annotated[float, Field(gt=0, lt=1)]

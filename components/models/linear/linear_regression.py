@@ -15,6 +15,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
+from components.models.linear.mean_field import LinearAscent
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -149,6 +150,14 @@ class LinearRegressionModule(nn.Module):
         """log p(y | X), the marginal likelihood of all rows []."""
         return self.coefficients(batch).log_evidence_under(self.noise)
 
+    def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return select_labelled(batch, self.intercept)
+
+    def mean_field(self) -> LinearAscent:
+        """q(β) q(σ²), σ² unknown."""
+        assert isinstance(self.noise, tuple)
+        return LinearAscent(self.select, self.penalty, self.noise)
+
 
 @register("model", "linear_regression")
 class LinearRegression(Model[Supervised, LinearRegressionModule]):
@@ -156,7 +165,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
 
     y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or known.  Samplers move in
     (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks beta and sigma2.  The posterior is
-    Normal–inverse-Gamma, so that its moments and the evidence p(y | X) are known.
+    Normal–inverse-Gamma, so that its moments and the evidence p(y | X) are known; mean field takes q(β) q(σ²).
 
     Raises Misfit for a dataset of several tasks.
 
@@ -167,8 +176,10 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
     )
-
-    offers_where: ClassVar[dict[str, str]] = {"linear_smoother": "noise that is a number"}
+    offers_where: ClassVar[dict[str, str]] = {
+        "coordinate_ascent": "noise=learned",
+        "linear_smoother": "a number for noise",
+    }
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
@@ -177,7 +188,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_scale: PositiveFloat
 
     def offered(self) -> frozenset[str]:
-        return self.offers | (set() if self.noise == "learned" else self.offers_where.keys())
+        return self.offers | {"coordinate_ascent" if self.noise == "learned" else "linear_smoother"}
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         check_one_task(problem, self.name)

@@ -14,9 +14,11 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.linear.design import check_one_task, design, name_columns, predictor
+from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
+from components.models.linear.mean_field import LogisticAscent
 from components.problems.supervised import Supervised
 from components.registry import register
+from components.trouble import Misfit
 
 
 class LogisticRegressionModule(nn.Module):
@@ -115,6 +117,20 @@ class LogisticRegressionModule(nn.Module):
         """θ = 0 [n, P]: where gradient descent starts, every class equally likely."""
         return self.scales.new_zeros(n, self.dim)
 
+    def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return select_labelled(batch, self.intercept)
+
+    def mean_field(self) -> LogisticAscent:
+        """q(β) of two classes under Jaakkola and Jordan's bound.
+
+        Raises Misfit where there are more classes."""
+        if self.n_rows > 1:
+            raise Misfit(
+                f"inference=cavi: the bound of model=logistic_regression is for two classes, and there are {self.n_classes}; "
+                "use inference=gaussian_vi"
+            )
+        return LogisticAscent(self.select, self.scales)
+
     def predictive(self, theta: Tensor, x: Tensor) -> Categorical:
         """Mixture over θ [K, P] of the class probabilities at x [B, D]."""
         f = self.scores(theta, x)
@@ -130,19 +146,25 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     coefficients of its own, which the prior alone identifies.  β_j ~ N(0, s²), or Laplace with density exp(−|β|/s)/2s;
     β_0 ~ N(0, s_0²).
 
+    Under a Gaussian prior two classes have a mean field, by Jaakkola and Jordan's bound.
+
     Raises Misfit for a dataset of several tasks.
 
-    Source: Murphy (2012), sections 8.2 and 8.3.7."""
+    Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}
     )
+    offers_where: ClassVar[dict[str, str]] = {"coordinate_ascent": "prior=gaussian"}
 
     prior: Literal["gaussian", "laplace"]
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.prior == "gaussian" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LogisticRegressionModule:
         check_one_task(problem, self.name)

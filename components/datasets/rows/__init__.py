@@ -1,0 +1,1 @@
+"""Rows of numbers without labels."""

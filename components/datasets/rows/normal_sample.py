@@ -1,0 +1,40 @@
+"""Draws of one normal."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+
+from components.contracts.problems import Kind, Rows, Values
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.variational.beside_exact import beside_exact
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+@register("dataset", "normal_sample")
+class NormalSample(Dataset[Unlabelled]):
+    """Independent draws of a normal whose mean and standard deviation are known to us.
+
+    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all of them anew.  Where a model has two parameters, a figure
+    has contours of the exact posterior beside those of what approximates it.  x [N, 1].
+
+    Source: Bishop (2006), section 10.1.3, Figure 10.4."""
+
+    kind: ClassVar[Kind] = "unlabelled"
+    values: ClassVar[Values | None] = "real"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    mean: float
+    sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Unlabelled:
+        def rows(n: int) -> Rows:
+            x = self.mean + self.sd * torch.randn(n, 1, generator=rng.data, dtype=torch.float64)
+            return Rows(x.to(setting.device, setting.dtype), 1.0)
+
+        train = rows(self.n_train)
+        return Unlabelled(self.name, "real", train, rows(self.n_test), batch_size=None, figures=[beside_exact])

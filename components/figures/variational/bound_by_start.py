@@ -1,0 +1,34 @@
+"""The objective of every start, cycle by cycle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
+    """Lines of [T, S], the best start in the first colour; below the best value, on a logarithmic axis, what is still to gain."""
+    if len(by_cycle) < 2:
+        return {}
+    best = int(by_cycle[-1].argmax())
+    figure, (left, right) = new_figure(1, 2)
+    cycles = range(1, len(by_cycle) + 1)
+    gap = (by_cycle[-1, best] - by_cycle).clamp_min(1e-10)
+    for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
+        look = {"color": PALETTE[0] if s == best else PALETTE[7], "lw": 1.8 if s == best else 1.0}
+        left.plot(cycles, by_cycle[:, s].numpy(), **look)
+        right.semilogy(cycles, gap[:, s].numpy(), **look)
+    left.set_xlabel("cycle")
+    left.set_ylabel(f"{title} (nats)")
+    right.set_xlabel("cycle")
+    right.set_ylabel("below the best start's last (nats)")
+    shown = by_cycle[min(1, len(by_cycle) - 1) :]
+    left.set_ylim(float(shown.min()) - 1, float(by_cycle.max()) + 0.05 * float(by_cycle.max() - shown.min()) + 1)
+    figure.suptitle(f"{title} of {by_cycle.shape[1]} starts", fontsize=10)
+    return {"bound_by_start": figure}

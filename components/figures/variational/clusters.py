@@ -1,0 +1,56 @@
+"""Rows of two values or more by their clusters."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import PredictsRows
+from components.contracts.problems import Rows
+from components.contracts.streams import Rng
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from components.problems.unlabelled import Unlabelled
+
+GRID = 80
+
+
+def clusters(problem: Unlabelled, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Held-out rows in the first two values: by their known classes, and by the most probable cluster, paler where it is less
+    certain; of rows of two values the predictive density too, contours a factor e apart."""
+    rows = problem.test
+    if not isinstance(posterior, PredictsRows) or not isinstance(rows, Rows) or rows.x.shape[1] < 2:
+        return {}
+    with torch.no_grad():
+        found = posterior.clusters(rows)
+    if found is None:
+        return {}
+    x, probabilities = rows.x.cpu(), found.cpu()
+    figure, axes = new_figure(1, 2, width=4.2, height=3.8, sharex=True, sharey=True)
+    known = problem.test_classes
+    colours = [PALETTE[int(k) % len(PALETTE)] for k in (known if known is not None else torch.full((len(x),), 7))]
+    axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
+    axes[0].set_title("known classes" if known is not None else "rows")
+    chosen, certain = probabilities.argmax(1), probabilities.amax(1).clamp(0.15, 1)
+    axes[1].scatter(
+        x[:, 0], x[:, 1], s=9, c=[PALETTE[int(k) % len(PALETTE)] for k in chosen], alpha=certain.numpy(), linewidth=0
+    )
+    axes[1].set_title("clusters")
+    if x.shape[1] == 2:
+        low, high = x.amin(0), x.amax(0)
+        sides = [torch.linspace(float(a), float(b), GRID, dtype=x.dtype) for a, b in zip(low, high, strict=True)]
+        points = torch.cartesian_prod(*sides).to(rows.x)
+        with torch.no_grad():
+            density = posterior.log_predictive(Rows(points, 1.0)).view(GRID, GRID).T.cpu()
+        top = math.floor(float(density.max()))
+        axes[1].contour(sides[0], sides[1], density, levels=[top - k for k in range(6, -1, -1)], colors="k",
+                        linewidths=0.6, alpha=0.6)  # fmt: skip
+    for axis in axes:
+        axis.set_xlabel("x1")
+    axes[0].set_ylabel("x2")
+    return {"clusters": figure}

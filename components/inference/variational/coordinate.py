@@ -1,0 +1,87 @@
+"""One cycle after another of an ascent in closed form, from several starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities.mean_field import Ascent, Factors
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.posteriors.mean_field import Climb
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.trouble import NumericalTrouble
+
+M = TypeVar("M")
+ROUNDING = 1e4  # units in the last place of the objective that a cycle may lose
+
+
+@dataclass(kw_only=True)
+class Climbing:
+    """S starts on their way up."""
+
+    model: object = rebuilt()
+    ascent: Ascent = rebuilt()
+    factors: Factors  # [S, …] each
+    objective: Tensor  # [S]
+    seed: int  # of the draws that the posterior is read from: always the same, so that scores move as q does
+    by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
+
+
+@torch.no_grad()
+def begun(model: object, ascent: Ascent, problem: Supervised | Unlabelled, starts: int, rng: Rng) -> Climbing:
+    """S starts where the model puts them.
+
+    Raises NumericalTrouble where the objective of one is not finite."""
+    factors = ascent.start(problem.train, starts, rng.init)
+    objective = ascent.objective(factors, problem.train)
+    if not torch.isfinite(objective).all():
+        raise NumericalTrouble("the objective is not finite where it starts", "change the prior of the model, or seed")
+    seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+    return Climbing(model=model, ascent=ascent, factors=factors, objective=objective, seed=seed)
+
+
+@torch.no_grad()
+def climbed(state: Climbing, batch: RowBatch) -> tuple[Climbing, Info]:
+    """One cycle of every start.
+
+    Raises NumericalTrouble where the objective of one falls by more than rounding, or is not finite: the updates are each at
+    an optimum, so that it cannot."""
+    factors = state.ascent.cycle(state.factors, batch)
+    objective = state.ascent.objective(factors, batch)
+    allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
+    gain = objective - state.objective
+    if not (gain >= -allowed).all():  # NaN is neither
+        raise NumericalTrouble(
+            f"the objective of a start fell, by {float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
+            "use dtype=float64, or a wider prior of the model: the updates lose their digits",
+        )
+    state.by_cycle.append(objective.cpu())
+    best = objective.argmax()
+    info = {"elbo": objective[best], "gain": gain[best], "lowest_start": objective.min()}
+    return replace(state, factors=factors, objective=objective), info
+
+
+def best_start(state: Climbing) -> tuple[Factors, float]:
+    """The factors of the start whose objective is highest, S = 1, and that objective."""
+    best = int(state.objective.argmax())
+    return {name: value[best : best + 1] for name, value in state.factors.items()}, float(state.objective[best])
+
+
+def path(state: Climbing, title: str) -> Climb:
+    """The objective by cycle [T, S]."""
+    rows = state.by_cycle.rows.clone() if len(state.by_cycle) else torch.zeros(0, len(state.objective))
+    return Climb(title, rows)
+
+
+def drawn_with(state: Climbing, factors: Factors, n: int) -> Tensor:
+    """θ ~ q [n, P], by the same random numbers whenever it is asked."""
+    device = state.objective.device
+    return state.ascent.draw(factors, n, torch.Generator(device).manual_seed(state.seed))

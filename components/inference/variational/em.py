@@ -1,0 +1,59 @@
+"""Expectation maximisation: coordinate ascent where the factors of the parameters are points."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from pydantic import PositiveInt
+
+from components.contracts.capabilities import LogJoint, PointMasses
+from components.contracts.problems import RowBatch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.inference.variational.coordinate import Climbing, begun, best_start, climbed, drawn_with, path
+from components.posteriors.mean_field import PointOfRows
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+class PointModel(LogJoint, PointMasses[Any], Protocol):
+    """A log joint with latent variables of its rows, whose θ can be a point."""
+
+
+@register("inference", "em")
+class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, Climbing]):
+    """Expectation maximisation: coordinate ascent with q(θ) = δ(θ − θ̂), and the latent variables of rows as in mean field.
+
+        q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
+
+    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective, log p(y | θ̂) + log p(θ̂)
+    or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.  Scores: objective in nats, mean/…
+    (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of the lowest start.
+
+    Raises NumericalTrouble where the objective falls, or a cluster collapses.
+
+    Source: Dempster, Laird and Rubin (1977); Bardenet (2021), section 5.2.3; Bishop (2006), section 9.4."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"point_masses", "log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {"supervised": frozenset({"theta_predictive"})}
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
+
+    starts: PositiveInt
+    penalised: bool
+
+    def init(self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng) -> Climbing:
+        return begun(model, model.point_masses(self.penalised), problem, self.starts, rng)
+
+    def step(self, state: Climbing, batch: RowBatch, rng: Rng) -> tuple[Climbing, Info]:
+        return climbed(state, batch)
+
+    def posterior(self, state: Climbing) -> PointOfRows:
+        factors, objective = best_start(state)
+        model = state.model
+        assert isinstance(model, LogJoint)
+        title = "log posterior" if self.penalised else "log likelihood"
+        theta = drawn_with(state, factors, 1)
+        return PointOfRows(model, theta, state.ascent, factors, objective, path(state, title))

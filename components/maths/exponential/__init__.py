@@ -1,0 +1,1 @@
+"""Conjugate exponential families: their moments, divergences and draws."""

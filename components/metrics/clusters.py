@@ -1,0 +1,29 @@
+"""How far clusters agree with known classes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def adjusted_rand(one: Tensor, other: Tensor) -> float:
+    """Adjusted Rand index of two partitions of the same B rows, whatever their labels: 1 the same, 0 as by chance.
+
+    Source: Hubert and Arabie (1985), eq. (5)."""
+    table = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
+    table.index_put_((one.cpu(), other.cpu()), torch.ones(len(one), dtype=torch.float64), accumulate=True)
+
+    def pairs(n: Tensor) -> Tensor:
+        return (n * (n - 1) / 2).sum()
+
+    both, rows, columns, every = pairs(table), pairs(table.sum(1)), pairs(table.sum(0)), pairs(table.sum())
+    chance = rows * columns / every.clamp_min(1)
+    most = 0.5 * (rows + columns)
+    return 1.0 if most == chance else float((both - chance) / (most - chance))
+
+
+def scores(probabilities: Tensor, classes: Tensor | None) -> dict[str, Tensor | float]:
+    """``clusters``, how many are some row's most probable one, and ``ari`` against the classes, where they are known."""
+    chosen = probabilities.argmax(1)
+    out: dict[str, Tensor | float] = {"clusters": float(len(chosen.unique()))}
+    return out if classes is None else out | {"ari": adjusted_rand(chosen, classes)}

@@ -1,0 +1,156 @@
+"""Mean field of regressions: Gaussian coefficients, and what makes the likelihood quadratic in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from components.contracts.capabilities.mean_field import Factors
+from components.contracts.problems import Batch
+from components.maths.conjugate_regression import coefficients
+from components.maths.exponential.dirichlet import draw_gamma
+from components.maths.gaussian_kl import kl_gaussian
+from components.trouble import NumericalTrouble
+
+LOG_2PI = math.log(2 * math.pi)
+Select = Callable[[Batch], tuple[Tensor, Tensor]]  # design matrix [N, D] and labels [N] of the rows that have one
+
+
+def normal_draws(factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+    """β ~ N(m, V) of the first start [n, D]."""
+    m, V = factors["m"][0], factors["V"][0]
+    z = torch.randn(n, len(m), generator=generator, dtype=m.dtype, device=generator.device).to(m.device)
+    return m + z @ torch.linalg.cholesky(V).T
+
+
+def normal_log_density(factors: Factors, beta: Tensor) -> Tensor:
+    """log N(β | m, V) of the first start, [n, D] -> [n]."""
+    L = torch.linalg.cholesky(factors["V"][0])
+    unit = torch.linalg.solve_triangular(L, (beta - factors["m"][0]).T, upper=False)
+    return -0.5 * (unit.square().sum(0) + len(L) * LOG_2PI) - L.diagonal().log().sum()
+
+
+def divergence(factors: Factors, scales: Tensor) -> Tensor:
+    """KL(N(m, V) ‖ N(0, diag s²)) [S]."""
+    return kl_gaussian(factors["m"], torch.linalg.cholesky(factors["V"]), torch.zeros_like(scales), scales.diag())
+
+
+def scattered(scales: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """Where n starts begin: 0, then draws of N(0, diag s²) [n, D]."""
+    z = torch.randn(n, len(scales), generator=generator, dtype=scales.dtype, device=generator.device)
+    z[:1] = 0
+    return z.to(scales.device) * scales
+
+
+def positive_definite(precision: Tensor) -> Tensor:
+    """Its inverse.
+
+    Raises NumericalTrouble where there is none."""
+    L, info = torch.linalg.cholesky_ex(precision)
+    if (info > 0).any():
+        raise NumericalTrouble("XᵀX is singular", "set inference.penalised=true, or leave out inputs that repeat others")
+    return torch.cholesky_inverse(L)
+
+
+@dataclass(frozen=True)
+class LinearAscent:
+    """q(β) q(σ²) = N(β | m, V) InvGamma(σ² | a, b) of y ~ N(Xβ, σ²), β | σ² ~ N(0, σ² diag(λ)⁻¹); factors m, V, a, b.
+
+    Source: Murphy (2012), section 21.5.2, with the conjugate prior; Bishop (2006), section 10.3."""
+
+    select: Select
+    penalty: Tensor  # λ [D]
+    noise: tuple[float, float]  # of the InvGamma prior
+
+    def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
+        """With σ² drawn from its prior."""
+        X, y = self.select(batch)
+        known = coefficients(X, y, self.penalty)
+        shape = self.penalty.new_full((n,), self.noise[0])
+        noise = self.noise[1] / draw_gamma(shape, generator)
+        a = torch.full_like(noise, self.noise[0] + 0.5 * (len(y) + X.shape[1]))
+        m = known.m.expand(n, -1)
+        return {"m": m, "V": noise[:, None, None] * known.covariance, "a": a, "b": a * noise}
+
+    def _loss(self, factors: Factors, batch: Batch) -> Tensor:
+        """E[‖y − Xβ‖² + Σ λβ²] [S]."""
+        X, y = self.select(batch)
+        gram = X.T @ X + self.penalty.diag()
+        m = factors["m"]
+        at_mean = (y - m @ X.T).square().sum(1) + (self.penalty * m.square()).sum(1)
+        return at_mean + (gram * factors["V"]).sum((1, 2))
+
+    def cycle(self, factors: Factors, batch: Batch) -> Factors:
+        known = coefficients(*self.select(batch), self.penalty)
+        noise = factors["b"] / factors["a"]
+        factors = factors | {"m": known.m.expand_as(factors["m"]), "V": noise[:, None, None] * known.covariance}
+        return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
+
+    def objective(self, factors: Factors, batch: Batch) -> Tensor:
+        a, b, (a_0, b_0) = factors["a"], factors["b"], self.noise
+        N, D = len(self.select(batch)[1]), len(self.penalty)
+        precision, log_noise = a / b, b.log() - a.digamma()  # E 1/σ², E log σ²
+        joint = -0.5 * ((N + D) * (LOG_2PI + log_noise) + precision * self._loss(factors, batch))
+        joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
+        joint = joint - (a_0 + 1) * log_noise - b_0 * precision
+        entropy = 0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI)) + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
+        return joint + entropy
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        beta = normal_draws(factors, n, generator)
+        noise = factors["b"][0] / draw_gamma(factors["a"][:1].expand(n), generator)
+        return torch.cat([beta, noise.log()[:, None]], 1)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        a, b, log_noise = factors["a"][0], factors["b"][0], theta[:, -1]
+        gamma = a * b.log() - a.lgamma() - a * log_noise - b * (-log_noise).exp()
+        return normal_log_density(factors, theta[:, :-1]) + gamma
+
+
+@dataclass(frozen=True)
+class LogisticAscent:
+    """q(β) = N(m, V) of a logistic regression under Jaakkola and Jordan's bound; factors m, V, and ξ_n at its optimum.
+
+        log σ(u) ≥ log σ(ξ) + (u − ξ)/2 − λ(ξ)(u² − ξ²),  λ(ξ) = tanh(ξ/2)/4ξ,  ξ_n² = E(x_nᵀβ)²
+        V⁻¹ = diag(s)⁻² + 2 Σ λ(ξ_n) x_n x_nᵀ,  m = V Σ (y_n − ½) x_n
+
+    The objective is below the evidence lower bound of this q, and rises.
+
+    Source: Jaakkola and Jordan (2000); Bishop (2006), eqs. (10.156), (10.157), (10.163)."""
+
+    select: Select
+    scales: Tensor  # s [D]
+
+    def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
+        """m at 0 and then at draws of the prior, V that of the prior."""
+        return {"m": scattered(self.scales, n, generator), "V": self.scales.square().diag().expand(n, -1, -1)}
+
+    def _xi(self, factors: Factors, X: Tensor) -> Tensor:
+        """√E(x_nᵀβ)² [S, N]."""
+        spread = ((X @ factors["V"]) * X).sum(2)
+        return (spread + (factors["m"] @ X.T).square()).sqrt()
+
+    def cycle(self, factors: Factors, batch: Batch) -> Factors:
+        X, y = self.select(batch)
+        xi = self._xi(factors, X).clamp_min(1e-6)
+        weight = (0.5 * xi).tanh() / (4 * xi)  # λ(ξ), ⅛ at 0
+        precision = self.scales.square().reciprocal().diag() + 2 * (weight[:, :, None] * X).mT @ X
+        V = positive_definite(precision)
+        return {"m": V @ (X.T @ (y.to(X.dtype) - 0.5)), "V": V}
+
+    def objective(self, factors: Factors, batch: Batch) -> Tensor:
+        X, y = self.select(batch)
+        xi = self._xi(factors, X)
+        of_rows = F.logsigmoid(xi) - 0.5 * xi + (y.to(X.dtype) - 0.5) * (factors["m"] @ X.T)
+        return of_rows.sum(1) - divergence(factors, self.scales)
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        return normal_draws(factors, n, generator)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        return normal_log_density(factors, theta)

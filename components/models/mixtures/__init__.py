@@ -1,0 +1,1 @@
+"""Conjugate models of rows without labels: one normal, and mixtures of them."""

@@ -1,0 +1,186 @@
+"""A normal with unknown mean and precision."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.capabilities.mean_field import Factors
+from components.contracts.problems import Rows
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.maths.exponential.dirichlet import draw_gamma
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit
+
+LOG_2PI = math.log(2 * math.pi)
+NODES = 32  # of the quadrature over τ
+
+
+def gamma_entropy(a: Tensor, b: Tensor) -> Tensor:
+    """Of Gamma(a, b)."""
+    return a - b.log() + a.lgamma() + (1 - a) * a.digamma()
+
+
+def gauss_gamma(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and weights [S, Q] of E f(τ), τ ~ Gamma(a, b), by generalised Gauss–Laguerre quadrature."""
+    nodes, weights = [], []
+    for shape in a.tolist():
+        k = torch.arange(NODES, dtype=torch.float64)
+        off = (k[1:] * (k[1:] + shape - 1)).sqrt()
+        jacobi = torch.diag(2 * k + shape) + torch.diag(off, 1) + torch.diag(off, -1)
+        values, vectors = torch.linalg.eigh(jacobi)  # Golub and Welsch
+        nodes.append(values)
+        weights.append(vectors[0].square())
+    return torch.stack(nodes).to(a) / b[:, None], torch.stack(weights).to(a).clamp_min(torch.finfo(a.dtype).tiny)
+
+
+@dataclass(frozen=True)
+class NormalGammaModule:
+    """θ = (μ, log τ) [K, 2]; parameters (μ, τ)."""
+
+    m: float  # prior mean of μ
+    kappa: float  # rows that the prior of μ is worth
+    a: float
+    b: float
+    like: Tensor  # says type and device
+    names: tuple[str, ...] = ("mu", "tau")
+    dim: int = 2
+    blocks: tuple[str, ...] = ("mu", "tau")
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return torch.stack([theta[:, 0], theta[:, 1].exp()], 1)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        tau = draw_gamma(self.like.new_full((n,), self.a), generator) / self.b
+        return torch.stack([self.m + self._normal(n, generator) / (self.kappa * tau).sqrt(), tau.log()], 1)
+
+    def _normal(self, n: int, generator: torch.Generator) -> Tensor:
+        return torch.randn(n, generator=generator, dtype=self.like.dtype, device=generator.device).to(self.like.device)
+
+    def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
+        mu, log_tau = theta[:, :1], theta[:, 1:]
+        return 0.5 * (log_tau - LOG_2PI - log_tau.exp() * (batch.x[:, 0] - mu).square())  # [K, B]
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        mu, log_tau = theta.unbind(1)
+        normal = 0.5 * (math.log(self.kappa) + log_tau - LOG_2PI - self.kappa * log_tau.exp() * (mu - self.m).square())
+        gamma = self.a * math.log(self.b) - math.lgamma(self.a) + self.a * log_tau - self.b * log_tau.exp()
+        return normal + gamma  # with the Jacobian τ of τ = exp(log τ)
+
+    def exact(self, batch: Rows) -> tuple[float, float, float, float]:
+        """m, κ, a, b of the posterior, which is normal–gamma too."""
+        x = batch.x[:, 0]
+        N, mean = len(x), float(x.mean())
+        scatter = float((x - mean).square().sum())
+        kappa = self.kappa + N
+        b = self.b + 0.5 * (scatter + self.kappa * N / kappa * (mean - self.m) ** 2)
+        return (self.kappa * self.m + N * mean) / kappa, kappa, self.a + 0.5 * N, b
+
+    def draw_block(self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator) -> Tensor:
+        """μ | τ, x ~ N(m_N, 1/(κ_N τ)), or τ | μ, x ~ Gamma(a + (N + 1)/2, b + ½ Σ (x − μ)² + ½ κ(μ − m)²)."""
+        mu, log_tau = theta.unbind(1)
+        x = batch.x[:, 0]
+        if block == "mu":
+            m, kappa, _, _ = self.exact(batch)
+            mu = m + self._normal(len(theta), generator) / (kappa * log_tau.exp()).sqrt()
+        else:
+            loss = (x - mu[:, None]).square().sum(1) + self.kappa * (mu - self.m).square()
+            shape = self.like.new_full((len(theta),), self.a + 0.5 * (len(x) + 1))
+            log_tau = (draw_gamma(shape, generator) / (self.b + 0.5 * loss)).log()
+        return torch.stack([mu, log_tau], 1)
+
+    def mean_field(self) -> NormalGammaAscent:
+        return NormalGammaAscent(self)
+
+
+@dataclass(frozen=True)
+class NormalGammaAscent:
+    """q(μ, τ) = N(μ | m, 1/λ) Gamma(τ | a, b); factors m, lambda, a, b [S].
+
+    Source: Bishop (2006), eqs. (10.26) to (10.30); Murphy (2012), section 21.5.1."""
+
+    model: NormalGammaModule
+
+    def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
+        """At draws of the prior of τ."""
+        tau = self.model.sample_prior(n, generator)[:, 1].exp()
+        m, kappa, _, _ = self.model.exact(batch)
+        a = torch.full_like(tau, self.model.a + 0.5 * (batch.n_rows + 1))
+        return {"m": torch.full_like(tau, m), "lambda": kappa * tau, "a": a, "b": a / tau}
+
+    def _loss(self, factors: Factors, batch: Rows) -> Tensor:
+        """E[Σ (x − μ)² + κ(μ − m_0)²] [S]."""
+        m, spread = factors["m"], 1 / factors["lambda"]
+        square = (batch.x[:, 0] - m[:, None]).square().sum(1)
+        return square + self.model.kappa * (m - self.model.m).square() + (batch.n_rows + self.model.kappa) * spread
+
+    def cycle(self, factors: Factors, batch: Rows) -> Factors:
+        m, kappa, _, _ = self.model.exact(batch)
+        tau = factors["a"] / factors["b"]
+        factors = factors | {"m": torch.full_like(tau, m), "lambda": kappa * tau}
+        return factors | {"b": self.model.b + 0.5 * self._loss(factors, batch)}
+
+    def objective(self, factors: Factors, batch: Rows) -> Tensor:
+        a, b, prior = factors["a"], factors["b"], self.model
+        tau, log_tau = a / b, a.digamma() - b.log()
+        joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
+        joint = joint - 0.5 * tau * self._loss(factors, batch)
+        gamma = prior.a * math.log(prior.b) - math.lgamma(prior.a) + (prior.a - 1) * log_tau - prior.b * tau
+        return joint + gamma + 0.5 * (1 + LOG_2PI - factors["lambda"].log()) + gamma_entropy(a, b)
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        mu = factors["m"][0] + self.model._normal(n, generator) / factors["lambda"][0].sqrt()
+        tau = draw_gamma(factors["a"][:1].expand(n), generator) / factors["b"][0]
+        return torch.stack([mu, tau.log()], 1)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        m, precision, a, b = (factors[name][0] for name in ("m", "lambda", "a", "b"))
+        mu, log_tau = theta.unbind(1)
+        normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
+        return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
+
+    def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
+        """log ∫ N(x | μ, 1/τ) dq by quadrature over τ: given it, x ~ N(m, 1/τ + 1/λ)."""
+        a, b = factors["a"], factors["b"]
+        place, weight = gauss_gamma(a, b)  # [S, Q]
+        variance = 1 / place + 1 / factors["lambda"][:, None]
+        square = (batch.x[:, 0] - factors["m"][:, None]).square()  # [S, B]
+        log_density = -0.5 * (LOG_2PI + variance.log()[..., None] + square[:, None] / variance[..., None])
+        return (weight.log()[..., None] + log_density).logsumexp(1)
+
+
+@register("model", "normal_gamma")
+class NormalGamma(Model[Unlabelled, NormalGammaModule]):
+    """A normal with unknown mean and precision, and their conjugate prior.
+
+    x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is normal–gamma, known in closed form; its
+    mean-field approximation q(μ) q(τ) is the textbook's.  Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
+
+    Raises Misfit for rows of more than one value.
+
+    Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section 5.2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals", "coordinate_ascent"})
+
+    mean: float
+    kappa: PositiveFloat
+    shape: PositiveFloat
+    rate: PositiveFloat
+
+    def build(self, problem: Unlabelled, rng: Rng) -> NormalGammaModule:
+        x = problem.train.x if isinstance(problem.train, Rows) else None
+        if x is None or x[0].numel() != 1:
+            raise Misfit(
+                f"model={self.name}: has one value a row, those of dataset={problem.name} have more; "
+                "use model=gaussian_mixture model.clusters=1"
+            )
+        return NormalGammaModule(self.mean, self.kappa, self.shape, self.rate, x)

@@ -1,0 +1,104 @@
+"""Posteriors whose factors are in closed form, and their limit, a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities.densities import Constrains
+from components.contracts.capabilities.mean_field import Ascent, ClusterAscent, DensityOfFactors, Factors, RowsAscent
+from components.contracts.predictive import Predictive
+from components.contracts.problems import Rows
+from components.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Predictor(Constrains, Protocol):
+    """A model of labels, or of rows, whose parameters have names."""
+
+    @property
+    def names(self) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class Climb:
+    """How far the objective of each start has come."""
+
+    title: str  # of the objective
+    by_cycle: Tensor  # [T, S], T = 0 before the first
+
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.variational.bound_by_start import bound_by_start
+
+        return bound_by_start(self.by_cycle, self.title)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorDraws(Draws):
+    """q(θ) of the best start, and draws of it, which predict and are scored as any others; rows by q itself where it can."""
+
+    ascent: Ascent
+    factors: Factors  # of the best start alone, S = 1
+    objective: float  # nats: below the log evidence of the training rows
+    climb: Climb
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """Minus the bound."""
+        return {"nelbo": -self.objective}
+
+    def figures(self) -> dict[str, Figure]:
+        return self.climb.figures()
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log E_q[p(x_b | θ)] [B]."""
+        if isinstance(self.ascent, RowsAscent):
+            return self.ascent.log_predictive(self.factors, batch)[0]
+        return super().log_predictive(batch)
+
+    def clusters(self, batch: Rows) -> Tensor | None:
+        if isinstance(self.ascent, ClusterAscent):
+            return self.ascent.responsibilities(self.factors, batch)[0]
+        return super().clusters(batch)
+
+    def log_density(self, theta: Tensor) -> Tensor | None:
+        """log q(θ), [n, P] -> [n]; None: it is not known."""
+        return self.ascent.log_density(self.factors, theta) if isinstance(self.ascent, DensityOfFactors) else None
+
+
+@dataclass(frozen=True)
+class PointOfRows:
+    """δ(θ − θ̂) of the best start."""
+
+    model: Predictor
+    theta: Tensor  # θ̂ [1, P]
+    ascent: Ascent
+    factors: Factors  # S = 1
+    objective: float  # log posterior or log likelihood there, nats
+    climb: Climb
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y | x, θ̂) at x [B, D]."""
+        return Draws(self.theta[None], self.theta, model=self.model).predictive(self.theta, x)
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """The objective, and where it is."""
+        values = self.model.constrain(self.theta)[0].tolist()
+        return {"objective": self.objective} | {
+            f"mean/{name}": value for name, value in zip(self.model.names, values, strict=True)
+        }
+
+    def figures(self) -> dict[str, Figure]:
+        return self.climb.figures()
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log p(x_b | θ̂) [B]."""
+        assert isinstance(self.ascent, RowsAscent)
+        return self.ascent.log_predictive(self.factors, batch)[0]
+
+    def clusters(self, batch: Rows) -> Tensor | None:
+        return self.ascent.responsibilities(self.factors, batch)[0] if isinstance(self.ascent, ClusterAscent) else None

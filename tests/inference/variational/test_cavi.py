@@ -1,0 +1,165 @@
+"""Coordinate ascent: bounds against quadrature, fixed points in closed form, cycles that never fall."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from configured import component, load
+from mean_field_families import F64, fitted, grid, labels, log_joint, made, rows, two_parameters
+from scipy import integrate, optimize, stats
+from torch.nn import functional as F
+
+from components.trouble import Misfit, NumericalTrouble
+from runner.run.rng import Streams
+
+MODELS = two_parameters()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_is_the_expectation_it_stands_for(name):
+    """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; of a local bound no more than that."""
+    model, problem = MODELS[name]
+    ascent = model.mean_field()
+    for cycles in (0, 1, 50):
+        factors = fitted(ascent, problem.train, cycles)
+        theta, area = grid(ascent, factors)
+        log_q = ascent.log_density(factors, theta)
+        mass = log_q.exp() * area
+        assert float(mass.sum()) == pytest.approx(1, abs=2e-4)
+        literal = float((mass * (log_joint(model, theta, problem.train) - log_q)).sum())
+        value = float(ascent.objective(factors, problem.train)[0])
+        if name in ("normal_gamma", "linear_regression"):
+            assert value == pytest.approx(literal, abs=5e-3)
+        else:
+            assert value < literal + 1e-6
+    evidence = float((log_joint(model, theta, problem.train)).logsumexp(0)) + math.log(area)
+    assert literal < evidence + 1e-3
+    assert evidence - value < 1.5
+    drawn = ascent.draw(factors, 20_000, torch.Generator().manual_seed(1))
+    mean = (mass[:, None] * theta).sum(0)
+    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
+
+
+@pytest.mark.parametrize("name", [*MODELS, "gaussian_mixture"])
+def test_no_cycle_falls_and_a_fall_ends_the_run(name):
+    if name == "gaussian_mixture":
+        problem, _ = load("mixture_sim", n_train=40, n_test=5)
+        model = component("model", name)
+    else:
+        problem, model = MODELS[name][1], None
+    inference, rng = component("inference", "cavi", starts=3, draws=20), Streams(0)
+    built = MODELS[name][0] if model is None else model.build(problem, rng)
+    state = inference.init(built, problem, rng)
+    values = [state.objective]
+    for _, batch in problem.batches("whole", rng, 0, 40):
+        state, info = inference.step(state, batch, rng)
+        values.append(state.objective)
+    gains = torch.stack(values).diff(dim=0)
+    assert (gains > -1e-9).all()
+    assert float(info["elbo"]) == float(state.objective.max())
+    assert set(inference.posterior(state).scores()) == {"nelbo"}
+    with pytest.raises(NumericalTrouble, match="the objective of a start fell, by 1 nats"):
+        inference.step(replace(state, objective=state.objective + 1), batch, rng)
+
+
+def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
+    """b (1 − 1/2a) = b_0 + ½S, from eqs. (10.27) and (10.30) of Bishop (2006); the exact posterior is normal–gamma."""
+    model, problem = MODELS["normal_gamma"]
+    factors = fitted(model.mean_field(), problem.train)
+    m, kappa, a_n, b_n = model.exact(problem.train)
+    a, b = factors["a"][0], factors["b"][0]
+    assert float(a) == model.a + 0.5 * 6
+    assert float(b) * (1 - 1 / (2 * float(a))) == pytest.approx(b_n, rel=1e-10)
+    assert float(factors["m"]) == m
+    exact = b_n / (kappa * (a_n - 1))  # of the Student t of μ
+    assert float(1 / factors["lambda"]) == pytest.approx(b_n / (kappa * (a_n)), rel=1e-10)
+    assert float(1 / factors["lambda"]) < exact
+    assert float(a / b) == pytest.approx(a_n / b_n, rel=1e-10)  # E τ is right …
+    assert float(a / b**2) < a_n / b_n**2 * (a_n + 0.5) / a_n  # … and its variance is not
+    x = torch.tensor([[0.3], [2.0]], dtype=F64)
+    q = model.mean_field()
+    for row, value in zip(x, q.log_predictive(factors, replace(problem.train, x=x))[0], strict=True):
+
+        def density(tau, row=row):
+            sd = math.sqrt(1 / tau + float(1 / factors["lambda"]))
+            return stats.norm.pdf(float(row), m, sd) * stats.gamma.pdf(tau, float(a), scale=1 / float(b))
+
+        assert float(value) == pytest.approx(math.log(integrate.quad(density, 0, 50)[0]), abs=1e-6)
+
+
+def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
+    """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from scipy."""
+    problem = labels(n=5, D=2)
+    model = made("probit_regression", problem, intercept_scale=None, prior_scale=1.5)
+    ascent = model.mean_field()
+    factors = fitted(ascent, problem.train, 3)
+    m, V = factors["m"][0], factors["V"][0]
+    X, y = model.select(problem.train)
+    literal = 0.0
+    for x, label in zip(X, y.tolist(), strict=True):
+        f, spread = float(x @ m), float(x @ V @ x)
+        ends = (-f, 20.0) if label else (-20.0, -f)  # scipy has no entropy of a half line
+        cut = stats.truncnorm(*ends, loc=f)
+        square = cut.var() + cut.mean() ** 2 - 2 * cut.mean() * f + f**2 + spread  # E(z − xᵀβ)²
+        literal += -0.5 * math.log(2 * math.pi) - 0.5 * square + float(cut.entropy())
+    prior = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64))
+    literal -= float(torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior))
+    assert float(ascent.objective(factors, problem.train)) == pytest.approx(literal, rel=1e-9)
+    mode = optimize.minimize(lambda b: -float(log_joint(model, torch.tensor(b)[None], problem.train)), [0.0, 0.0]).x
+    assert fitted(ascent, problem.train, 2000)["m"][0].tolist() == pytest.approx(mode.tolist(), abs=1e-4)
+
+
+def test_a_logistic_cycle_is_jaakkola_and_jordans():
+    """Bishop (2006), eqs. (10.156), (10.157), (10.163) and (10.164), row by row."""
+    problem = labels(D=2)
+    model = made("logistic_regression", problem, intercept_scale=None, prior_scale=1.5)
+    ascent = model.mean_field()
+    factors = fitted(ascent, problem.train, 2)
+    m, V = factors["m"][0], factors["V"][0]
+    X, y = model.select(problem.train)
+    xi = torch.stack([(x @ (V + torch.outer(m, m)) @ x).sqrt() for x in X])
+    curve = [(torch.sigmoid(e) - 0.5) / (2 * e) for e in xi]
+    bound = sum(F.logsigmoid(e) - e / 2 + (label - 0.5) * (x @ m) for e, x, label in zip(xi, X, y, strict=True))
+    prior = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=F64), 2.25 * torch.eye(2, dtype=F64))
+    bound = bound - torch.distributions.kl_divergence(torch.distributions.MultivariateNormal(m, V), prior)
+    torch.testing.assert_close(ascent.objective(factors, problem.train)[0], bound)
+    after = ascent.cycle(factors, problem.train)
+    precision = torch.eye(2, dtype=F64) / 2.25 + sum(2 * c * torch.outer(x, x) for c, x in zip(curve, X, strict=True))
+    torch.testing.assert_close(after["V"][0], torch.linalg.inv(precision))
+    torch.testing.assert_close(after["m"][0], after["V"][0] @ sum((label - 0.5) * x for x, label in zip(X, y, strict=True)))
+
+
+def test_a_linear_regression_reaches_its_fixed_point():
+    model, problem = MODELS["linear_regression"]
+    factors = fitted(model.mean_field(), problem.train)
+    known = model.coefficients(problem.train)
+    a_n, b_n = known.noise_posterior(*model.noise)
+    a, b = float(factors["a"]), float(factors["b"])
+    assert b * (1 - 1 / (2 * a)) == pytest.approx(float(b_n), rel=1e-9)  # D = 1
+    torch.testing.assert_close(factors["V"][0], b / a * known.covariance)
+    assert float(model.mean_field().objective(factors, problem.train)) < float(model.log_evidence(problem.train))
+
+
+def test_several_starts_and_the_best_of_them():
+    problem, rng = load("mixture_sim", n_train=60, n_test=20, clusters=4)
+    inference = component("inference", "cavi", starts=12, draws=10)
+    state = inference.init(component("model", "gaussian_mixture", clusters=4).build(problem, rng), problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, 100):
+        state, _ = inference.step(state, batch, rng)
+    assert float(state.objective.max() - state.objective.min()) > 0.5  # the bound has several optima
+    posterior = inference.posterior(state)
+    assert -posterior.scores()["nelbo"] == pytest.approx(float(state.objective.max()))
+    assert set(posterior.figures()) == {"bound_by_start"}
+    scores = problem.score(posterior, rng)
+    assert {"nlpp", "ari", "clusters", "mean/pi1", "sd/mu4/2"} <= set(scores)
+
+
+def test_more_than_two_classes_are_refused():
+    problem, _ = load("digits", n_train=20, n_test=5)
+    with pytest.raises(Misfit, match="for two classes, and there are 10"):
+        made("logistic_regression", problem).mean_field()
+    with pytest.raises(Misfit, match="one value a row, those of dataset=few have more; use model=gaussian_mixture"):
+        made("normal_gamma", rows(D=2))

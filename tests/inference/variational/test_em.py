@@ -1,0 +1,75 @@
+"""Expectation maximisation: modes and maxima found by scipy too, and an objective that never falls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from configured import component, load
+from mean_field_families import F64, fitted, labels, log_joint, made
+from scipy import optimize
+
+from components.trouble import NumericalTrouble
+from runner.run.rng import Streams
+
+
+@pytest.mark.parametrize("penalised", [True, False])
+def test_a_probit_ends_where_its_objective_is_highest(penalised):
+    problem = labels(n=30, D=2)
+    model = made("probit_regression", problem, prior_scale=0.8)
+    ascent = model.point_masses(penalised)
+
+    def loss(beta):
+        theta = torch.as_tensor(beta, dtype=F64)[None]
+        value = log_joint(model, theta, problem.train) if penalised else model.log_likelihood(theta, problem.train).sum(1)
+        return -float(value)
+
+    factors = fitted(ascent, problem.train, 1500, starts=2)
+    best = optimize.minimize(loss, [0.0, 0.0, 0.0])
+    for start in range(2):
+        assert factors["beta"][start].tolist() == pytest.approx(best.x.tolist(), abs=2e-4)
+    assert ascent.objective(factors, problem.train).tolist() == pytest.approx([-best.fun] * 2, abs=1e-8)
+
+
+def test_it_is_the_limit_of_mean_field():
+    """The point of a probit is the mean of q(β), whose own factors change nothing in it."""
+    problem = labels(n=30, D=2)
+    model = made("probit_regression", problem)
+    mean = fitted(model.mean_field(), problem.train, 1000)["m"][0]
+    torch.testing.assert_close(mean, fitted(model.point_masses(True), problem.train, 1000)["beta"][0])
+
+
+def test_objectives_rise_and_the_best_start_is_handed_back():
+    problem, rng = load("mixture_sim", n_train=80, n_test=40)
+    inference = component("inference", "em", starts=5)
+    state = inference.init(component("model", "gaussian_mixture", concentration=2.0).build(problem, rng), problem, rng)
+    values = [state.objective]
+    for _, batch in problem.batches("whole", rng, 0, 60):
+        state, _ = inference.step(state, batch, rng)
+        values.append(state.objective)
+    assert (torch.stack(values).diff(dim=0) > -1e-9).all()
+    posterior = inference.posterior(state)
+    scores = problem.score(posterior, rng)
+    assert scores["objective"] == float(state.objective.max())
+    assert scores["ari"] > 0.9
+    weights = [scores[f"mean/pi{k}"] for k in (1, 2, 3)]
+    assert sum(weights) == pytest.approx(1)
+    literal = posterior.model.log_likelihood(posterior.theta, problem.test).mean()
+    assert scores["nlpp"] == pytest.approx(-float(literal), rel=1e-9)
+    assert set(problem.draw(posterior, rng)) == {"bound_by_start", "clusters"}
+    with pytest.raises(NumericalTrouble, match="fell"):
+        inference.step(replace(state, objective=state.objective + 1), batch, Streams(0))
+
+
+def test_labels_are_predicted_at_the_point():
+    problem = labels(n=30, D=2)
+    inference, rng = component("inference", "em"), Streams(0)
+    state = inference.init(made("probit_regression", problem), problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, 20):
+        state, _ = inference.step(state, batch, rng)
+    posterior = inference.posterior(state)
+    p = posterior.predict(problem.test.x, rng.noise).logits.softmax(-1)[0, :, 0, 1]
+    beta = state.factors["beta"][int(state.objective.argmax())]
+    torch.testing.assert_close(p, torch.special.ndtr(beta[0] + problem.test.x @ beta[1:]))
+    assert {"accuracy", "nlpp", "objective", "mean/intercept"} <= set(problem.score(posterior, rng))

@@ -1,0 +1,66 @@
+"""Models with a mean field on data of a few rows, and their bounds evaluated literally."""
+
+from __future__ import annotations
+
+import torch
+from configured import component
+
+from components.contracts.problems import Batch, Rows
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from runner.run.rng import Streams
+
+F64 = torch.float64
+GRID = 401
+
+
+def rows(n=5, D=1, seed=0) -> Unlabelled:
+    g = torch.Generator().manual_seed(seed)
+    x = 0.5 + 1.3 * torch.randn(2 * n, D, generator=g, dtype=F64)
+    return Unlabelled("few", "real", Rows(x[:n], 1.0), Rows(x[n:], 1.0), None)
+
+
+def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
+    """One label missing."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(2 * n, D, generator=g, dtype=F64)
+    f = x.sum(1, keepdim=True) + 0.7 * torch.randn(2 * n, 1, generator=g, dtype=F64)
+    y = (f > 0).long() if binary else f
+    mask = torch.ones(2 * n, 1, dtype=torch.bool)
+    mask[2] = False
+    train, test = (Batch(x[part], y[part], mask[part], 1.0) for part in (slice(n), slice(n, None)))
+    return Supervised("few", "binary" if binary else "real", train, test, None, n_classes=2 if binary else 1, task_names=["y"])
+
+
+def made(name, problem, **changes):
+    return component("model", name, **changes).build(problem, Streams(0))
+
+
+def two_parameters() -> dict:
+    """Models whose θ has two coordinates, and a problem of each: q(θ) can be integrated on a grid."""
+    problems = {
+        "normal_gamma": (rows(), {}),
+        "linear_regression": (labels(binary=False), {"intercept_scale": None, "noise": "learned"}),
+        "logistic_regression": (labels(), {"intercept_scale": 2.0}),
+        "probit_regression": (labels(), {"intercept_scale": 2.0}),
+    }
+    return {name: (made(name, problem, **changes), problem) for name, (problem, changes) in problems.items()}
+
+
+def fitted(ascent, batch, cycles=200, starts=1, seed=0):
+    factors = ascent.start(batch, starts, torch.Generator().manual_seed(seed))
+    for _ in range(cycles):
+        factors = ascent.cycle(factors, batch)
+    return factors
+
+
+def grid(ascent, factors, reach=9.0):
+    """Points [n, 2], and the area of each, out to so many standard deviations of q."""
+    draws = ascent.draw(factors, 4000, torch.Generator().manual_seed(0))
+    centre, sd = draws.mean(0), draws.std(0)
+    sides = [torch.linspace(float(c - reach * s), float(c + reach * s), GRID, dtype=F64) for c, s in zip(centre, sd, strict=True)]
+    return torch.cartesian_prod(*sides), float(torch.stack([side[1] - side[0] for side in sides]).prod())
+
+
+def log_joint(model, theta, batch):
+    return model.log_prior(theta) + model.log_likelihood(theta, batch).sum(1)
