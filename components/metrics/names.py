@@ -31,6 +31,7 @@ _OF: dict[Kind, set[str]] = {
         "nlpp",
         "ari",
         "clusters",
+        "n_clusters",
         "mean",
         "sd",
         "objective",

@@ -37,21 +37,6 @@ def together(z: Array) -> Array:
     return out / len(z)
 
 
-def adjusted_rand(a: Array, b: Array) -> float:
-    """1: the same partition; 0: as two random ones of the same sizes, on average.
-
-    Source: Hubert & Arabie (1985), eq. (5)."""
-    table = np.zeros((int(a.max()) + 1, int(b.max()) + 1))
-    np.add.at(table, (a, b), 1)
-
-    def pairs(n: Array) -> float:
-        return float((n * (n - 1) / 2).sum())
-
-    both, of_a, of_b, all_pairs = pairs(table), pairs(table.sum(1)), pairs(table.sum(0)), len(a) * (len(a) - 1) / 2
-    expected, most = of_a * of_b / max(all_pairs, 1.0), 0.5 * (of_a + of_b)
-    return 1.0 if most == expected else (both - expected) / (most - expected)
-
-
 class ExpectedLoss(Protocol):
     """E[L(a, z)] over draws z, and greedy moves that lower it."""
 

@@ -15,8 +15,8 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.partitions.crp_sweep import CrpNumbers
-from components.posteriors.partition_draws import PartitionDraws
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 from components.trouble import Misfit
