@@ -226,14 +226,15 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         }
         low, high = ends["confidence"]
         stop = self._ends(p, high - low)
-        mends = {
-            "until_significant": f"alpha={self.alpha:g}: no test is significant",
-            "until_short": f"width={self.width:g}: no interval is as short",
-            "negative_binomial": f"tails={self.tails}: they do not come",
+        never = {
+            "until_significant": (f"alpha={self.alpha:g}: no test is significant", "raise either"),
+            "until_short": (f"width={self.width:g}: no interval is as short", "raise either"),
+            "negative_binomial": (f"tails={self.tails}: they do not come", "lower the one or raise the other"),
         }
         for rule in self.rules:
-            if rule != "fixed" and not (stop[rule] & there).any():
-                raise Misfit(f"inference.{mends[rule]} within inference.n_max={self.n_max} tosses; raise either")
+            if rule != "fixed" and not stop[rule].any():
+                what, mend = never[rule]
+                raise Misfit(f"inference.{what} within inference.n_max={self.n_max} tosses; {mend}")
         stopped = {rule: Stopped.by(stop[rule]) for rule in self.rules}
         return RuleTables(p, ends, stopped, Stopped.by(stop["until_significant"]))
 

@@ -26,8 +26,8 @@ class StickAscent:
     """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t, Λ_t | m_t, β_t, V_t, ν_t).
 
     γ_t1 = 1 + Σ_b r_bt,  γ_t2 = α + Σ_b Σ_{j>t} r_bj,  E log π_t = E log v_t + Σ_{j<t} E log(1 − v_j).  Before the sticks are
-    updated clusters are put into the order of their sizes, the one of all orders with the highest bound.  Factors sticks
-    [S, T − 1, 2], m, beta, V, nu.
+    updated the first T − 1 clusters are put into the order of their sizes, of all their orders the one with the highest bound;
+    the last, which has no stick, stays: where α > 1 the bound may want it large.  Factors sticks [S, T − 1, 2], m, beta, V, nu.
 
     Source: Blei & Jordan (2006), eqs. (15) to (22); Kurihara, Welling & Teh (2007), section 3 (order)."""
 
@@ -38,8 +38,8 @@ class StickAscent:
 
     def _given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of v, μ and Λ at their optimum given responsibilities r [S, T, B]."""
-        order = r.sum(2).argsort(1, descending=True, stable=True)
-        r = r.gather(1, order[..., None].expand_as(r))
+        order = r[:, :-1].sum(2).argsort(dim=1, descending=True, stable=True)
+        r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
         size = r.sum(2)  # [S, T]
         later = size.flip(1).cumsum(1).flip(1) - size  # Σ_{j>t}
         shape, D, p = r.shape[:2], self.prior.dim, self.prior
