@@ -38,9 +38,10 @@ def log_marginal(x: np.ndarray, prior: NormalWishart) -> float:
 
 def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWishart) -> float:
     """log p(z, x): rows enter one by one, into a cluster of n_k with n_k/(α + b), into a new one with α/(α + b)."""
-    total, sizes = 0.0, {}
+    total = 0.0
+    sizes: dict[int, int] = {}
     for b, k in enumerate(z):
-        total += math.log((sizes[k] if k in sizes else alpha) / (alpha + b))
+        total += math.log(sizes.get(k, alpha) / (alpha + b))
         sizes[k] = sizes.get(k, 0) + 1
     return total + sum(log_marginal(x[np.array(z) == k], prior) for k in sizes)
 

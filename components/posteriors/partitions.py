@@ -1,8 +1,8 @@
 """Partitions of rows: draws of them, losses between them, and the partition that is expected to lose least.
 
-    expected = VariationOfInformation().over(z)     # z [S, N], draws of a partition
-    best = least(expected, z)                       # the Bayes action: the best of the draws and of what greedy moves make of them
-    cost = expected.cost(best)                      # E[L(best, z)], the posterior expected loss
+expected = VariationOfInformation().over(z)     # z [S, N], draws of a partition
+best = least(expected, z)                       # the Bayes action: the best of the draws and of what greedy moves make of them
+cost = expected.cost(best)                      # E[L(best, z)], the posterior expected loss
 """
 
 from __future__ import annotations

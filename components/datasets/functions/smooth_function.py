@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -66,6 +67,7 @@ class SmoothFunction(Dataset[KnownFunction]):
             test=test,
             batch_size=None,
             task_names=["y"],
+            figures=[partial(toy_fit, truth=lambda x: f0(x)[:, None])],
             f0=f0,
             smoothness=math.inf if self.smoothness is None else self.smoothness,
             noise=self.noise,

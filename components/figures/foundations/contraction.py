@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
@@ -54,12 +55,18 @@ def contraction(report: Contracting) -> Figure:
     left.legend(fontsize=8)
 
     between = report.slope_between()
-    places = [(a * b) ** 0.5 for a, b in zip(n, n[1:], strict=False)]
+    places = [(a * b) ** 0.5 for a, b in pairwise(n)]
     slopes, errors = [s for s, _ in between], [2 * e if e == e else 0.0 for _, e in between]
-    right.errorbar(places, slopes, yerr=errors, fmt="o", ms=4, capsize=2, color=PALETTE[0], label="from N to the next, ± 2 SE")
+    right.errorbar(
+        places, slopes, yerr=errors, fmt="o", ms=4, capsize=2, color=PALETTE[0], label="from N to the next, ± 2 SE"
+    )
     whole, own = report.slope()
     right.axhline(whole, color=PALETTE[5], lw=1.2, label=f"all N: {whole:.3f} ± {own:.3f}".replace("-", "−"))
-    right.axhline(report.exponent, ls=":", lw=2, color=PALETTE[6], label=f"theory: {report.exponent:.3f}".replace("-", "−"))
-    right.set(xscale="log", xlabel="N, labels", ylabel="slope of log radius on log N", title="Measured and theoretical slope")
+    right.axhline(
+        report.exponent, ls=":", lw=2, color=PALETTE[6], label=f"theory: {report.exponent:.3f}".replace("-", "−")
+    )
+    right.set(
+        xscale="log", xlabel="N, labels", ylabel="slope of log radius on log N", title="Measured and theoretical slope"
+    )
     right.legend(fontsize=8)
     return figure

@@ -19,8 +19,12 @@ LABELS = {
     "until_short": "until the interval is short",
     "negative_binomial": "until the last tail",
 }
-LOOKS = [("credible", 0, PALETTE[0], "credible, over the prior"), ("credible", 1, PALETTE[5], "credible, at θ₀"),
-         ("confidence", 0, PALETTE[4], "confidence, over the prior"), ("confidence", 1, PALETTE[1], "confidence, at θ₀")]  # fmt: skip
+LOOKS = [
+    ("credible", 0, PALETTE[0], "credible, over the prior"),
+    ("credible", 1, PALETTE[5], "credible, at θ₀"),
+    ("confidence", 0, PALETTE[4], "confidence, over the prior"),
+    ("confidence", 1, PALETTE[1], "confidence, at θ₀"),
+]
 
 
 class Stopping(Protocol):
@@ -72,7 +76,9 @@ def stopping(report: Stopping) -> Figure:
         left.errorbar(at, share, yerr=2 * error, fmt="o", ms=4, capsize=2, color=colour, label=label)
         left.plot(at, [report.exact_coverage(kind, rule)[place] for rule in report.rules], "_", ms=14, color=colour)
     left.axhline(report.level, ls="--", lw=1, color=PALETTE[7])
-    left.set_xticks(range(len(report.rules)), [LABELS[r].replace("until ", "until\n", 1) for r in report.rules], fontsize=8)
+    left.set_xticks(
+        range(len(report.rules)), [LABELS[r].replace("until ", "until\n", 1) for r in report.rules], fontsize=8
+    )
     left.set(ylabel="share of intervals that hold θ", title=f"Coverage of {report.level:.0%} intervals (bars: exact)")
     left.legend(fontsize=8)
 
@@ -82,7 +88,9 @@ def stopping(report: Stopping) -> Figure:
     shown = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))
     middle.plot(shown, simulated[shown], "o", ms=4, color=PALETTE[1], label="simulated")
     middle.axhline(report.alpha, ls="--", lw=1, color=PALETTE[7], label="α")
-    middle.set(xscale="log", xlabel="N, the most tosses", ylabel="P(p < α at some n ≤ N | θ₀)", title="Tossing until p < α")
+    middle.set(
+        xscale="log", xlabel="N, the most tosses", ylabel="P(p < α at some n ≤ N | θ₀)", title="Tossing until p < α"
+    )
     middle.set_ylim(bottom=0)
     middle.legend(fontsize=8)
 
@@ -100,6 +108,10 @@ def stopping(report: Stopping) -> Figure:
         f"p, {report.tails} tails fixed: {p['negative_binomial']:.4f}",
     ]
     right.text(0.03, 0.97, "\n".join(words), transform=right.transAxes, va="top", fontsize=9)
-    right.set(xlabel="θ", ylabel="posterior density", title=f"{report.heads} heads, {report.tails} tails: one posterior, two p")
+    right.set(
+        xlabel="θ",
+        ylabel="posterior density",
+        title=f"{report.heads} heads, {report.tails} tails: one posterior, two p",
+    )
     right.set_ylim(0, 1.45 * float(density[np.isfinite(density)].max()))
     return figure

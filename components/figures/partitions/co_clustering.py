@@ -57,5 +57,9 @@ def co_clustering(report: Partitioned) -> Figure:
         colour, marker = PALETTE[c % len(PALETTE)], "os^Dv"[c // len(PALETTE) % 5]
         right.plot(x[chosen == c, 0], across[chosen == c], marker, ms=4, color=colour, alpha=0.8)
     words = {"binder": "Binder's loss", "variation": "variation of information"}
-    right.set(xlabel="$x_1$", ylabel="$x_2$" if x.shape[1] > 1 else "", title=f"Least {words[report.loss]}: {chosen.max() + 1} clusters")
+    right.set(
+        xlabel="$x_1$",
+        ylabel="$x_2$" if x.shape[1] > 1 else "",
+        title=f"Least {words[report.loss]}: {chosen.max() + 1} clusters",
+    )
     return figure

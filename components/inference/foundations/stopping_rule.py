@@ -217,7 +217,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         }
 
     def _tables(self, prior: tuple[float, float]) -> RuleTables:
-        n, k, there = rules.grid(self.n_max)
+        n, k, _ = rules.grid(self.n_max)
         n, k = np.broadcast_arrays(n, np.minimum(k, n))
         p = rules.tail_probability(n, k, self.hypothesis, self.alternative)
         ends = {

@@ -77,13 +77,17 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         z = (u * clusters).long().cpu()
         for row in z:  # labels without gaps
             row.copy_(torch.unique(row, return_inverse=True)[1])
-        return CrpState(model=model, x=x, numbers=numbers, z=z, log_joint=torch.full((self.chains,), torch.nan).double())
+        return CrpState(
+            model=model, x=x, numbers=numbers, z=z, log_joint=torch.full((self.chains,), torch.nan).double()
+        )
 
     def step(self, state: CrpState, batch: Rows, rng: Rng) -> tuple[CrpState, Info]:
         shape = (self.chains, state.numbers.uniforms(self.split_merge, self.scans))
         u = torch.rand(shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device).cpu().numpy()
         z = state.z.clone()
-        log_joint, accepted = (torch.as_tensor(v) for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans))
+        log_joint, accepted = (
+            torch.as_tensor(v) for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
+        )
         n = state.n + 1
         if n > self.burn_in and (n - self.burn_in) % self.thinning == 0:
             state.kept.append(z.int())

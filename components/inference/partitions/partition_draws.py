@@ -100,7 +100,10 @@ class PartitionDraws:
     def scores(self) -> dict[str, Tensor | float]:
         out: dict[str, Tensor | float] = {"n_clusters": float(self.sizes.double().mean())}
         for name, action in self.actions.items():
-            out |= {f"expected_loss/{name}": self.expected[name].cost(action), f"n_clusters/{name}": float(action.max() + 1)}
+            out |= {
+                f"expected_loss/{name}": self.expected[name].cost(action),
+                f"n_clusters/{name}": float(action.max() + 1),
+            }
         if not np.isnan(self.accepted):
             out["acceptance"] = self.accepted
         C, S = self.log_joint.shape

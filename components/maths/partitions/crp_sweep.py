@@ -1,4 +1,4 @@
-"""Collapsed Gibbs sweeps and split–merge moves over partitions of rows into Gaussian clusters, compiled where numba is installed."""
+"""Collapsed Gibbs sweeps and split–merge moves over partitions of rows into Gaussian clusters, compiled where they can be."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def restricted(
     members: Array, side: Array, count: int, x: Array, u: Array, wanted: Array, forced: bool, A: int, V: Array, first: Array,
     second: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array,
 ) -> float:  # fmt: skip
-    """A Gibbs scan of rows between clusters A and A + 1 alone, to ``wanted`` sides where it is forced; log probability of what it
-    came to."""
+    """A Gibbs scan of rows between clusters A and A + 1 alone, to ``wanted`` sides where it is forced; log probability of its
+    outcome."""
     log_q = 0.0
     for m in range(count):
         row = x[members[m]]

@@ -22,7 +22,9 @@ SMOOTHNESS: dict[str, float] = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.
 class MaternRegressionModule(nn.Module):
     """f ~ GP(0, s² κ(r/ℓ)), y = f(x) + N(0, σ²), all of them known."""
 
-    def __init__(self, shape: Literal["matern12", "matern32", "matern52"], lengthscale: float, variance: float, noise: float):
+    def __init__(
+        self, shape: Literal["matern12", "matern32", "matern52"], lengthscale: float, variance: float, noise: float
+    ):
         super().__init__()
         self.shape, self.lengthscale, self.variance, self.known_noise = shape, lengthscale, variance, noise
 

@@ -53,7 +53,9 @@ class DpMixtureModule:
         log_pi = self.mixture.split(theta)[0]
         log_s = log_pi.flip(1).logcumsumexp(1).flip(1)  # [K, T]
         T = log_pi.shape[1]
-        sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (T - 1) * math.log(self.concentration)
+        sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (T - 1) * math.log(
+            self.concentration
+        )
         return self.mixture.log_prior(theta) - math.lgamma(T) + sticks  # Dir(1, …, 1) is Γ(T) everywhere
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:

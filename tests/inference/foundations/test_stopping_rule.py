@@ -66,7 +66,9 @@ def test_paths_are_those_of_all_sequences(rule):
         k = sum(tosses[:n])
         probability = math.prod(theta if t else 1 - theta for t in tosses)
         counted[n, k] = counted.get((n, k), 0.0) + probability
-    exact = dict(zip(zip(stopped.n.tolist(), stopped.k.tolist(), strict=True), stopped.probabilities(theta), strict=True))
+    exact = dict(
+        zip(zip(stopped.n.tolist(), stopped.k.tolist(), strict=True), stopped.probabilities(theta), strict=True)
+    )
     assert exact == pytest.approx(counted)
     assert stopped.mean_probabilities((2.0, 3.0)).sum() == pytest.approx(1)
 
@@ -118,7 +120,10 @@ def test_predictions_and_mistakes():
         load("tosses", heads=0, tails=0)
     for keys, words in [
         ({"rules": ["until_short"], "width": 0.01}, "width=0.01: no interval is as short within inference.n_max=40"),
-        ({"rules": ["negative_binomial"], "tails": 50}, "tails=50: they do not come within inference.n_max=40 tosses; lower the one"),
+        (
+            {"rules": ["negative_binomial"], "tails": 50},
+            "tails=50: they do not come within inference.n_max=40 tosses; lower the one",
+        ),
         ({"rules": ["until_significant"], "n_max": 4}, "no test is significant within inference.n_max=4"),
     ]:
         with pytest.raises(Misfit, match=words):

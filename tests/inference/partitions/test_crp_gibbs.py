@@ -40,7 +40,9 @@ def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, 
     return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
 
 
-def frequencies(moves: int, scans: int, chains: int = 200, sweeps: int = 100, burn_in: int = 20, gibbs: bool = True) -> np.ndarray:
+def frequencies(
+    moves: int, scans: int, chains: int = 200, sweeps: int = 100, burn_in: int = 20, gibbs: bool = True
+) -> np.ndarray:
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
@@ -84,7 +86,9 @@ def test_log_joint_and_predictive_densities_literally():
 def sampled(steps: int, **keys):
     """A posterior of the small rows, the last of which is held out."""
     problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
-    inference = component("inference", "crp_gibbs", **{"chains": 40, "burn_in": 20, "split_merge": 1, "scans": 2} | keys)
+    inference = component(
+        "inference", "crp_gibbs", **{"chains": 40, "burn_in": 20, "split_merge": 1, "scans": 2} | keys
+    )
     rng = Streams(0)
     state = inference.init(Process(), problem, rng)
     for _, batch in problem.batches(inference.sees, rng, 0, steps):
@@ -138,7 +142,9 @@ def test_held_out_density_is_that_of_a_mixture_by_scikit_learn():
     for _, batch in problem.batches(inference.sees, rng, 0, 80):
         state, _ = inference.step(state, batch, rng)
     ours = problem.score(inference.posterior(state), rng)
-    peer = BayesianGaussianMixture(n_components=20, random_state=0, n_init=2, max_iter=500, weight_concentration_prior=1.0)
+    peer = BayesianGaussianMixture(
+        n_components=20, random_state=0, n_init=2, max_iter=500, weight_concentration_prior=1.0
+    )
     theirs = -peer.fit(problem.train.x.numpy()).score(problem.test.x.numpy())
     assert ours["nlpp"] < theirs + 0.03
     assert ours["ari"] > 0.9

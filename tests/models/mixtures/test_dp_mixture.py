@@ -25,6 +25,7 @@ MODULE = DpMixtureModule(ALPHA, GaussianMixtureModule(1.0, PRIOR, T))
 
 def log_sticks(z: tuple[int, ...]) -> float:
     """log p(z) of truncated sticks integrated out: Π_{t<T} B(1 + N_t, α + N_>t)/B(1, α)."""
+
     def log_beta(a: float, b: float) -> float:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
