@@ -46,7 +46,7 @@ class SmoothFunction(Dataset[KnownFunction]):
         pi_j = (math.pi * j).to(setting.device)
 
         def f0(x: Tensor) -> Tensor:
-            at = x[:, 0].double()
+            at = x[:, 0].double().to(c.device)
             if self.smoothness is None:
                 return (self.scale * math.sqrt(12) * (at - 0.5)).to(x)
             parts = [math.sqrt(2) * torch.cos(part[:, None] * pi_j) @ c for part in at.split(256)]
@@ -67,7 +67,7 @@ class SmoothFunction(Dataset[KnownFunction]):
             test=test,
             batch_size=None,
             task_names=["y"],
-            figures=[partial(toy_fit, truth=lambda x: f0(x)[:, None])],
+            figures=[partial(toy_fit, truth=lambda x: f0(x[:, None])[:, None])],
             f0=f0,
             smoothness=math.inf if self.smoothness is None else self.smoothness,
             noise=self.noise,
