@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
-from pydantic import AfterValidator, Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LinearSmoother
@@ -26,12 +26,6 @@ from components.trouble import Misfit
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-def _growing(numbers: list[int]) -> list[int]:
-    if any(later <= earlier for earlier, later in pairwise(numbers)):
-        raise ValueError("must grow from each to the next")
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -173,8 +167,14 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
-    numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2), AfterValidator(_growing)]
+    numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
     simulations: PositiveInt
+
+    @model_validator(mode="after")
+    def _grows(self) -> PosteriorConcentration:
+        if any(later <= earlier for earlier, later in pairwise(self.numbers)):
+            raise ValueError(f"numbers: {self.numbers} must increase")
+        return self
 
     def init(self, model: LinearSmoother, problem: KnownFunction, rng: Rng) -> ContractionState:
         if not isinstance(problem, KnownFunction):

@@ -178,7 +178,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     )
     offers_where: ClassVar[dict[str, str]] = {
         "coordinate_ascent": "noise=learned",
-        "linear_smoother": "a number for noise",
+        "linear_smoother": "noise to a number",
     }
 
     prior_scale: PositiveFloat

@@ -104,7 +104,7 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match="must grow"):
+    with pytest.raises(ValueError, match="must increase"):
         component("inference", "posterior_concentration", numbers=[64, 64, 128])
     problem = real(n_inputs=1, n_tasks=1)
     model = component("model", "matern_regression").build(problem, None)
