@@ -29,7 +29,9 @@ def labels(n=8, D=1, binary=True, seed=0) -> Supervised:
     mask = torch.ones(2 * n, 1, dtype=torch.bool)
     mask[2] = False
     train, test = (Batch(x[part], y[part], mask[part], 1.0) for part in (slice(n), slice(n, None)))
-    return Supervised("few", "binary" if binary else "real", train, test, None, n_classes=2 if binary else 1, task_names=["y"])
+    return Supervised(
+        "few", "binary" if binary else "real", train, test, None, n_classes=2 if binary else 1, task_names=["y"]
+    )
 
 
 def made(name, problem, **changes):
@@ -58,7 +60,10 @@ def grid(ascent, factors, reach=9.0):
     """Points [n, 2], and the area of each, out to so many standard deviations of q."""
     draws = ascent.draw(factors, 4000, torch.Generator().manual_seed(0))
     centre, sd = draws.mean(0), draws.std(0)
-    sides = [torch.linspace(float(c - reach * s), float(c + reach * s), GRID, dtype=F64) for c, s in zip(centre, sd, strict=True)]
+    sides = [
+        torch.linspace(float(c - reach * s), float(c + reach * s), GRID, dtype=F64)
+        for c, s in zip(centre, sd, strict=True)
+    ]
     return torch.cartesian_prod(*sides), float(torch.stack([side[1] - side[0] for side in sides]).prod())
 
 

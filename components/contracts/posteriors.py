@@ -279,6 +279,13 @@ class PredictsRows(Protocol[Shown]):
 
 
 @runtime_checkable
+class KnowsDensity(Protocol):
+    """A posterior of θ whose density may be known."""
+
+    def log_density(self, theta: Tensor) -> Tensor | None: ...  # log q(θ), [n, P] -> [n]; None: it is not
+
+
+@runtime_checkable
 class Analyses(Protocol):
     """A posterior that has more to say than what it predicts: scores and figures of its own."""
 

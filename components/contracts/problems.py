@@ -133,3 +133,11 @@ class Labelled(Protocol):
     def n_inputs(self) -> int: ...
 
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive: ...  # x [B, D]
+
+
+class Unnamed(Protocol):
+    """What figures ask of an unlabelled problem: rows to learn from and held-out ones, and classes of these, if known."""
+
+    train: Rows | Words
+    test: Rows | Words
+    test_classes: Tensor | None  # [B]

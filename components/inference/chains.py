@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, Rows, Sees
 from components.contracts.roles import Problem
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -23,10 +23,11 @@ from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 from components.trouble import NumericalTrouble
 
-Sampled = Supervised | Density | Sequence  # the problems that have a log joint
-Seen = Batch | Series | None  # rows of a supervised problem, a whole series, or nothing: a density has no data
+Sampled = Supervised | Density | Sequence | Unlabelled  # the problems that have a log joint
+Seen = Batch | Rows | Series | None  # rows with labels or without, a whole series, or nothing: a density has no data
 
 OF_DRAWS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
@@ -58,10 +59,13 @@ def first_batch(problem: Problem | None, sees: Sees, rng: Rng) -> Seen:
     return None if problem is None else next(iter(problem.batches(sees, rng, 0, 1)))[1]
 
 
-def training_data(problem: Sampled) -> Batch | Series | None:
+def training_data(problem: Sampled) -> Batch | Rows | Series | None:
     """All that a fit sees.  None: there are no data."""
     if isinstance(problem, Sequence):
         return problem.series
+    if isinstance(problem, Unlabelled):
+        assert isinstance(problem.train, Rows)  # words have no log joint
+        return problem.train
     return problem.train if isinstance(problem, Supervised) else None
 
 

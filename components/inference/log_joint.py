@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
-from components.contracts.problems import Batch
+from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.trouble import Misfit
 
 
-def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> Tensor:
+def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
     """log p(θ) + N/B Σ_b log p(y_b | θ), an unbiased estimate of the log joint of all N rows; θ [K, P] -> [K].
 
     ``batch`` None stands for no data (a density problem).
@@ -23,7 +23,7 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> T
     return log_prior + batch.scale * model.log_likelihood(theta, batch).sum(1)
 
 
-def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> tuple[Tensor, Tensor]:
+def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> tuple[Tensor, Tensor]:
     """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
@@ -43,7 +43,7 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Series | N
     return value.detach(), gradient
 
 
-def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Series | None) -> Tensor:
+def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
     if not isinstance(batch, Batch) or not isinstance(model, ClosedFormScore):
         return value_and_gradient(model, theta, batch)[1]

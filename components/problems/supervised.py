@@ -69,6 +69,7 @@ class Supervised:
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted at once
     truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
+    moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(default=None, init=False, repr=False)
@@ -131,6 +132,7 @@ class Supervised:
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
         from components.metrics import classification, regression
+        from components.metrics.unlabelled import parameter_moments
 
         self._at_test_inputs = None  # this posterior may have learnt since
         with torch.no_grad():
@@ -142,6 +144,7 @@ class Supervised:
             out = dict(classification.scores(predictive, *seen))
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
+            out |= parameter_moments.scores(posterior) if self.moments else {}
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out

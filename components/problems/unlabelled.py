@@ -44,7 +44,9 @@ class Unlabelled:
     n_symbols: int | None = None  # of categorical values and of words: how many there are
     redrawn: bool = False
     image_shape: tuple[int, ...] | None = None
-    test_classes: Tensor | None = None  # [B] of the held-out rows: colours in figures, and clusters are held against them
+    test_classes: Tensor | None = (
+        None  # [B] of the held-out rows: colours in figures, and clusters are held against them
+    )
     figures: list[Callable[..., dict]] = field(default_factory=list)  # each (problem, posterior, rng) -> {name: Figure}
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
     evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
@@ -139,7 +141,8 @@ class Unlabelled:
 
     def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes; moments and convergence."""
-        from components.metrics import clusters, diagnostics, parameter_moments
+        from components.metrics import diagnostics
+        from components.metrics.unlabelled import clusters, parameter_moments
 
         with torch.no_grad():
             parts = self._parts()

@@ -22,6 +22,7 @@ from runner.run.rng import Streams
 
 SAMPLES = 3  # S of the Bernoulli model: the multi-sample bound is a sum over all 64³ triples
 ALL = list(registry.names("gradient"))
+OFFERED = DVAE.offers | GaussianVI.makes | {"factored_guide"}
 UNBIASED = [name for name in ALL if registry.get("gradient", name).unbiased]
 
 
@@ -37,10 +38,10 @@ def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
     return z_scores(estimator, module, batch, draws, groups, exact)
 
 
-def of_gaussian(name: str, full: bool, draws: int, groups: int) -> torch.Tensor:
+def of_gaussian(name: str, full: bool, draws: int, groups: int, noise: str = "rows") -> torch.Tensor:
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws for each row."""
     estimator = component("gradient", name, n_samples=draws // groups)
-    module, data, rng = line_gaussian(full, "rows"), line_rows(), Streams(7)
+    module, data, rng = line_gaussian(full, noise), line_rows(), Streams(7)
     state, found = estimator.init(module, rng), []
     for _ in range(groups):
         batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
@@ -57,7 +58,9 @@ def swept(names: Iterable[str], draws: int, groups: int, steps: int) -> Iterator
         needs = registry.get("gradient", name).needs
         if needs <= DVAE.offers:
             yield f"{name} of the Bernoulli model", of_bernoulli(name, draws, groups)
-        if needs <= GaussianVI.makes:
+        if "factored_guide" in needs:
+            yield f"{name} of a factored q", of_gaussian(name, False, draws, steps, "shared")
+        elif needs <= GaussianVI.makes:
             for full in (False, True):
                 yield f"{name} of q with full={full}", of_gaussian(name, full, draws, steps)
 
@@ -82,7 +85,7 @@ def test_the_list_is_that_of_the_registry():
     assert {"reinforce", "vargrad", "vimco", "disarm", "arms", "rebar", "relax", "double_cv", "rodeo"} <= set(UNBIASED)
     assert {"reparam", "sticking_the_landing", "amortised_cv"} <= set(UNBIASED)
     assert "gumbel_softmax" not in UNBIASED
-    covered = [name for name in UNBIASED if registry.get("gradient", name).needs <= DVAE.offers | GaussianVI.makes]
+    covered = [name for name in UNBIASED if registry.get("gradient", name).needs <= OFFERED]
     assert covered == UNBIASED  # there is a model for each
 
 

@@ -17,7 +17,9 @@ def normal_wishart(seed=0, D=2, nu=6.0, beta=1.7):
     g = torch.Generator().manual_seed(seed)
     A = torch.randn(D, D, generator=g, dtype=F64)
     V = A @ A.T + torch.eye(D, dtype=F64)
-    return NormalWishart(torch.randn(D, generator=g, dtype=F64), torch.tensor(beta, dtype=F64), V, torch.tensor(nu, dtype=F64))
+    return NormalWishart(
+        torch.randn(D, generator=g, dtype=F64), torch.tensor(beta, dtype=F64), V, torch.tensor(nu, dtype=F64)
+    )
 
 
 def many(q, n):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch
+from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 
 
@@ -35,7 +35,7 @@ class LogJoint(Protocol):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...  # [n, P]
 
-    def log_likelihood(self, theta: Tensor, batch: Batch | Series) -> Tensor: ...  # [K, B], unscaled
+    def log_likelihood(self, theta: Tensor, batch: Batch | Rows | Series) -> Tensor: ...  # [K, B], unscaled
 
     def log_prior(self, theta: Tensor) -> Tensor: ...  # [K]
 
@@ -93,5 +93,5 @@ class Conditionals(Protocol):
     def blocks(self) -> list[str]: ...
 
     def draw_block(
-        self, block: str, theta: Tensor, batch: Batch | None, generator: torch.Generator
+        self, block: str, theta: Tensor, batch: Batch | Rows | None, generator: torch.Generator
     ) -> Tensor: ...  # [K, P]

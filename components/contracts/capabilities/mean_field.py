@@ -13,7 +13,7 @@ Shown = TypeVar("Shown", contravariant=True)  # the rows that a model reads: Bat
 Factors = dict[str, Tensor]
 
 
-class Ascent(Protocol[Shown]):
+class ClosedFormAscent(Protocol[Shown]):
     """A family q(θ, z) = Π_i q_i(θ_i) Π_n q_n(z_n), and the cycle of closed-form updates that climbs its objective.
 
     ``Factors`` hold what is kept of q, that of θ; factors of latent variables of rows (z_n: which cluster, a truncated normal)
@@ -37,7 +37,7 @@ class Ascent(Protocol[Shown]):
 class CoordinateAscent(Protocol[Shown]):
     """A model with a mean-field family that coordinate ascent (``cavi``) fits."""
 
-    def mean_field(self) -> Ascent[Shown]: ...
+    def mean_field(self) -> ClosedFormAscent[Shown]: ...
 
 
 @runtime_checkable
@@ -45,11 +45,11 @@ class PointMasses(Protocol[Shown]):
     """A model whose θ expectation maximisation finds: coordinate ascent where every q_i(θ_i) is a point mass."""
 
     # of the log posterior, or, not ``penalised``, of the log likelihood
-    def point_masses(self, penalised: bool) -> Ascent[Shown]: ...
+    def point_masses(self, penalised: bool) -> ClosedFormAscent[Shown]: ...
 
 
 @runtime_checkable
-class RowsAscent(Ascent[Shown], Protocol[Shown]):
+class RowsAscent(ClosedFormAscent[Shown], Protocol[Shown]):
     """The ascent of a model of rows without labels: what it says of new ones."""
 
     def log_predictive(self, factors: Factors, batch: Shown) -> Tensor: ...  # log E_q[p(x_b | θ)] [S, B]

@@ -169,6 +169,18 @@ class LogRatio(Trainable, Protocol[Shown]):
 
 
 @runtime_checkable
+class FactoredGuide(Trainable, Protocol[Shown]):
+    """q(θ) = Π_i q_i(θ_i) of one θ for all rows; the i-th entry of every parameter [P] is that of q_i alone."""
+
+    def draw_theta(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ ~ q, no gradient [S, P]
+
+    def log_q_each(self, theta: Tensor) -> Tensor: ...  # log q_i(θ_si) [S, P]
+
+    # log p(x, θ) of the whole data set [S], and those of its terms that θ_i is in, as far as they are told apart [S, P]
+    def log_joint_each(self, batch: Shown, theta: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+@runtime_checkable
 class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
     """A guide that says log q of its draws as it makes them: in one pass through its networks what asks for two otherwise."""
 

@@ -21,10 +21,11 @@ FILES = {"iris": "iris.csv", "wine": "wine_data.csv"}
 
 @register("dataset", "measured_rows")
 class MeasuredRows(Dataset[Unlabelled]):
-    """Rows of real measurements that need no download: 150 irises (4 lengths), or 178 wines (13 analyses), of three classes each.
+    """Rows of real measurements that need no download: 150 irises (4 lengths), or 178 wines (13 analyses), of three classes.
 
-    A random permutation drawn from the seed puts a ``test_share`` aside; values are standardised by the other rows, or by ``columns``
-    alone where some are named.  Nothing learns from the classes: clusters of held-out rows are held against them.  x [N, D].
+    A random permutation drawn from the seed puts a ``test_share`` aside; values, those of ``columns`` alone where some are
+    named, are standardised by the other rows.  Nothing learns from the classes: clusters of held-out rows are held against
+    them.  x [N, D].
 
     Raises ValueError for a column that the set has not.
 

@@ -21,10 +21,10 @@ from components.registry import register
 class MixtureSim(Dataset[Unlabelled]):
     """Rows of K Gaussian clusters whose weights, means, shapes and labels are known.
 
-    Cluster k = 1 … K has weight ∝ 1 + (k − 1)/2, its mean on a circle of radius ``spread`` in the first two values, at angle (2k + ½)π/K, and
-    standard deviations 1 and ½ along axes turned by πk/K; further values are N(0, 1).  Of one value, means are ``spread`` apart.
-    Held-out rows are new draws, and their clusters are what found ones are held against; every replicate draws rows anew from
-    the same mixture.  x [N, D].
+    Cluster k = 1 … K has weight ∝ 1 + (k − 1)/2, its mean on a circle of radius ``spread`` in the first two values, at angle
+    (2k + ½)π/K, and standard deviations 1 and ½ along axes turned by πk/K; further values are N(0, 1).  Of one value, means
+    are ``spread`` apart.  Held-out rows are new draws, and their clusters are what found ones are held against; every
+    replicate draws rows anew from the same mixture.  x [N, D].
 
     Source: made for this project, after Bishop (2006), Figure 9.5."""
 

@@ -19,8 +19,8 @@ from components.registry import register
 class NormalSample(Dataset[Unlabelled]):
     """Independent draws of a normal whose mean and standard deviation are known to us.
 
-    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all of them anew.  Where a model has two parameters, a figure
-    has contours of the exact posterior beside those of what approximates it.  x [N, 1].
+    x ~ N(μ, σ²).  Held-out rows are new draws; every replicate draws all of them anew.  Where a model has two parameters, a
+    figure has contours of the exact posterior beside those of what approximates it.  x [N, 1].
 
     Source: Bishop (2006), section 10.1.3, Figure 10.4."""
 

@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.posteriors import KnowsDensity
+from components.contracts.problems import Rows, Unnamed
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 from components.posteriors.draws import Draws
-from components.posteriors.mean_field import FactorDraws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from components.problems.unlabelled import Unlabelled
 
 GRID = 160
 REACH = 5.0  # standard deviations, of the exact posterior, that the grid goes out to
@@ -30,20 +29,22 @@ def levels(log_density: Tensor) -> list[float]:
     return [float(ordered[int((mass < share).sum())]) for share in MASSES]
 
 
-def beside_exact(problem: Unlabelled, posterior: object, rng: Rng) -> dict[str, Figure]:
+def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
     """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a grid, and of q; draws where
     the density of q is not known.  Where there are not two coordinates, or no draws, nothing."""
     if not isinstance(posterior, Draws) or not isinstance(posterior.model, LogJoint) or posterior.draws.shape[-1] != 2:
         return {}
-    if posterior.n_draws < 2:
+    if posterior.n_draws < 2 or not isinstance(problem.train, Rows):
         return {}
     model, theta = posterior.model, posterior.flat
     centre, reach = theta.mean(0), theta.std(0) * REACH
-    sides = [torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)]
+    sides = [
+        torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)
+    ]
     points = torch.cartesian_prod(*sides).to(theta)
     with torch.no_grad():
         exact = model.log_prior(points) + model.log_likelihood(points, problem.train).sum(1)
-        own = posterior.log_density(points) if isinstance(posterior, FactorDraws) else None
+        own = posterior.log_density(points) if isinstance(posterior, KnowsDensity) else None
     figure, (axis,) = new_figure(width=5.0, height=4.2)
     shaped = exact.view(GRID, GRID).T.cpu()
     axis.contour(sides[0], sides[1], shaped, levels=levels(exact), colors=PALETTE[6], linewidths=1.0)

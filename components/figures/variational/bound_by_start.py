@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
-    """Lines of [T, S], the best start in the first colour; below the best value, on a logarithmic axis, what is still to gain."""
+    """Lines of [T, S], the best start in the first colour; beside, on a logarithmic axis, what is still to gain."""
     if len(by_cycle) < 2:
         return {}
     best = int(by_cycle[-1].argmax())

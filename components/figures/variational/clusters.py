@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import PredictsRows
-from components.contracts.problems import Rows
+from components.contracts.problems import Rows, Unnamed
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.problems.unlabelled import Unlabelled
-
 GRID = 80
 
 
-def clusters(problem: Unlabelled, posterior: object, rng: Rng) -> dict[str, Figure]:
+def clusters(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
     """Held-out rows in the first two values: by their known classes, and by the most probable cluster, paler where it is less
     certain; of rows of two values the predictive density too, contours a factor e apart."""
     rows = problem.test

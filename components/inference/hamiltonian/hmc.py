@@ -37,7 +37,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
 
     Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul & Sountsov (2021), Algorithm 1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})

@@ -42,7 +42,7 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
 
     Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet (2021), section 4.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
     sees: ClassVar[Sees] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS

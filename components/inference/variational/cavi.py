@@ -11,8 +11,8 @@ from components.contracts.problems import RowBatch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS
-from components.inference.variational.coordinate import Climbing, begun, best_start, climbed, drawn_with, path
-from components.posteriors.mean_field import FactorDraws
+from components.inference.variational.coordinate import CoordinateState, begun, best_start, climbed, drawn_with, path
+from components.inference.variational.factor_posterior import FactorDraws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -25,15 +25,15 @@ class MeanFieldModel(LogJoint, CoordinateAscent[Any], Protocol):
 
 
 @register("inference", "cavi")
-class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Climbing]):
+class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
     """Coordinate ascent variational inference (mean field): each factor of q in turn at its optimum given the others.
 
         q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y),   x = (θ, z)
 
-    A step is one cycle over all factors, of ``starts`` starts at once; the best by L is the posterior.  L cannot fall, and a fall
-    beyond rounding ends the run.  What is read from q (predictions of labels, moments) is read from two chains of ``draws``
-    draws; densities of rows without labels come from q itself where it has one in closed form.  Scores: nelbo, −L of all training
-    rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
+    A step is one cycle over all factors, of ``starts`` starts at once; the best by L is the posterior.  L cannot fall, and a
+    fall beyond rounding ends the run.  What is read from q (predictions of labels, moments) is read from two chains of
+    ``draws`` draws; densities of rows without labels come from q itself where they are known.  Scores: nelbo, −L of all
+    training rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
 
     Raises NumericalTrouble where L falls or is not finite.
 
@@ -49,13 +49,13 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Climbing
     starts: PositiveInt
     draws: PositiveInt
 
-    def init(self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng) -> Climbing:
+    def init(self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
         return begun(model, model.mean_field(), problem, self.starts, rng)
 
-    def step(self, state: Climbing, batch: RowBatch, rng: Rng) -> tuple[Climbing, Info]:
+    def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
         return climbed(state, batch)
 
-    def posterior(self, state: Climbing) -> FactorDraws:
+    def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)
         theta = drawn_with(state, factors, CHAINS * self.draws).unflatten(0, (CHAINS, -1))  # [2, N, P]
         model = state.model

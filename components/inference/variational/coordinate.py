@@ -8,13 +8,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.mean_field import Ascent, Factors
+from components.contracts.capabilities.mean_field import ClosedFormAscent, Factors
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.posteriors.mean_field import Climb
+from components.inference.variational.factor_posterior import Climb
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import NumericalTrouble
@@ -24,37 +24,44 @@ ROUNDING = 1e4  # units in the last place of the objective that a cycle may lose
 
 
 @dataclass(kw_only=True)
-class Climbing:
+class CoordinateState:
     """S starts on their way up."""
 
     model: object = rebuilt()
-    ascent: Ascent = rebuilt()
+    ascent: ClosedFormAscent = rebuilt()
     factors: Factors  # [S, …] each
     objective: Tensor  # [S]
     seed: int  # of the draws that the posterior is read from: always the same, so that scores move as q does
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 
 
+def laid_out(factors: Factors) -> Factors:
+    """The same in memory of their own, as a checkpoint brings them back: products of others round otherwise."""
+    return {name: value.contiguous() for name, value in factors.items()}
+
+
 @torch.no_grad()
-def begun(model: object, ascent: Ascent, problem: Supervised | Unlabelled, starts: int, rng: Rng) -> Climbing:
+def begun(
+    model: object, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, starts: int, rng: Rng
+) -> CoordinateState:
     """S starts where the model puts them.
 
     Raises NumericalTrouble where the objective of one is not finite."""
-    factors = ascent.start(problem.train, starts, rng.init)
+    factors = laid_out(ascent.start(problem.train, starts, rng.init))
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
         raise NumericalTrouble("the objective is not finite where it starts", "change the prior of the model, or seed")
     seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
-    return Climbing(model=model, ascent=ascent, factors=factors, objective=objective, seed=seed)
+    return CoordinateState(model=model, ascent=ascent, factors=factors, objective=objective, seed=seed)
 
 
 @torch.no_grad()
-def climbed(state: Climbing, batch: RowBatch) -> tuple[Climbing, Info]:
+def climbed(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
     """One cycle of every start.
 
     Raises NumericalTrouble where the objective of one falls by more than rounding, or is not finite: the updates are each at
     an optimum, so that it cannot."""
-    factors = state.ascent.cycle(state.factors, batch)
+    factors = laid_out(state.ascent.cycle(state.factors, batch))
     objective = state.ascent.objective(factors, batch)
     allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
     gain = objective - state.objective
@@ -69,19 +76,19 @@ def climbed(state: Climbing, batch: RowBatch) -> tuple[Climbing, Info]:
     return replace(state, factors=factors, objective=objective), info
 
 
-def best_start(state: Climbing) -> tuple[Factors, float]:
+def best_start(state: CoordinateState) -> tuple[Factors, float]:
     """The factors of the start whose objective is highest, S = 1, and that objective."""
     best = int(state.objective.argmax())
     return {name: value[best : best + 1] for name, value in state.factors.items()}, float(state.objective[best])
 
 
-def path(state: Climbing, title: str) -> Climb:
+def path(state: CoordinateState, title: str) -> Climb:
     """The objective by cycle [T, S]."""
     rows = state.by_cycle.rows.clone() if len(state.by_cycle) else torch.zeros(0, len(state.objective))
     return Climb(title, rows)
 
 
-def drawn_with(state: Climbing, factors: Factors, n: int) -> Tensor:
+def drawn_with(state: CoordinateState, factors: Factors, n: int) -> Tensor:
     """θ ~ q [n, P], by the same random numbers whenever it is asked."""
     device = state.objective.device
     return state.ascent.draw(factors, n, torch.Generator(device).manual_seed(state.seed))

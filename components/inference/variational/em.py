@@ -10,8 +10,8 @@ from components.contracts.capabilities import LogJoint, PointMasses
 from components.contracts.problems import RowBatch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.variational.coordinate import Climbing, begun, best_start, climbed, drawn_with, path
-from components.posteriors.mean_field import PointOfRows
+from components.inference.variational.coordinate import CoordinateState, begun, best_start, climbed, drawn_with, path
+from components.inference.variational.factor_posterior import PointOfRows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -22,14 +22,15 @@ class PointModel(LogJoint, PointMasses[Any], Protocol):
 
 
 @register("inference", "em")
-class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, Climbing]):
+class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
     """Expectation maximisation: coordinate ascent with q(θ) = δ(θ − θ̂), and the latent variables of rows as in mean field.
 
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
 
-    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective, log p(y | θ̂) + log p(θ̂)
-    or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.  Scores: objective in nats, mean/…
-    (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of the lowest start.
+    A step is one cycle of ``starts`` starts at once; the best by its objective is the answer.  The objective,
+    log p(y | θ̂) + log p(θ̂) or, not ``penalised``, log p(y | θ̂), cannot fall, and a fall beyond rounding ends the run.
+    Scores: objective in nats, mean/… (where the point is).  Info: elbo (the objective), its gain in this cycle, and that of
+    the lowest start.
 
     Raises NumericalTrouble where the objective falls, or a cluster collapses.
 
@@ -44,13 +45,13 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, Climbing]):
     starts: PositiveInt
     penalised: bool
 
-    def init(self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng) -> Climbing:
+    def init(self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng) -> CoordinateState:
         return begun(model, model.point_masses(self.penalised), problem, self.starts, rng)
 
-    def step(self, state: Climbing, batch: RowBatch, rng: Rng) -> tuple[Climbing, Info]:
+    def step(self, state: CoordinateState, batch: RowBatch, rng: Rng) -> tuple[CoordinateState, Info]:
         return climbed(state, batch)
 
-    def posterior(self, state: Climbing) -> PointOfRows:
+    def posterior(self, state: CoordinateState) -> PointOfRows:
         factors, objective = best_start(state)
         model = state.model
         assert isinstance(model, LogJoint)

@@ -32,7 +32,7 @@ class GaussianFitting(Fitting[GlobalGaussian]):
 
     base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
     model: LogJoint = rebuilt()
-    train: Batch | Series | None = rebuilt()  # None: a density
+    train: Batch | Rows | Series | None = rebuilt()  # None: a density
 
 
 @register("inference", "gaussian_vi")
@@ -65,6 +65,10 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     makes: ClassVar[frozenset[str]] = frozenset(
         {"pathwise", "log_ratio", "normal_noise", "row_context", "path_derivative", "location_scale", "global_latent"}
     )
+
+    def made(self) -> frozenset[str]:
+        factored = self.covariance == "diagonal" and self.noise == "shared"
+        return self.makes | ({"factored_guide"} if factored else set())
 
     gradient: Gradient
     n_samples: PositiveInt

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import GaussianPrior, LogJoint
-from components.contracts.problems import Batch, RowBatch
+from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.inference.chains import Sampled
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 
 Noise = Literal["shared", "rows"]
 CHUNK = 100  # rows at once where the bound of all is estimated
@@ -30,7 +31,9 @@ class JointByRows:
 
     @classmethod
     def of(cls, model: LogJoint, problem: Sampled) -> JointByRows:
-        """That of a model of a density, or of labels."""
+        """That of a model of a density, of labels, or of rows without any."""
+        if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows):
+            return cls(model, problem.train.x[0].numel(), problem.n)
         return (
             cls(model, problem.n_inputs + problem.n_tasks, problem.n) if isinstance(problem, Supervised) else cls(model)
         )
@@ -50,7 +53,7 @@ class JointByRows:
         Where rows have a θ each the model is asked for all B² pairs, of which B are read."""
         if isinstance(batch, Series):
             return self.model.log_likelihood(theta[:, 0], batch)  # one row, whatever the noise
-        if not isinstance(batch, Batch):
+        if not isinstance(batch, Batch) and not self.n_data:
             return theta.new_zeros(len(theta), batch.n_rows)
         if theta.shape[1] == 1:
             return self.model.log_likelihood(theta[:, 0], batch)
@@ -141,7 +144,7 @@ class GlobalGaussian(nn.Module):
         return kl_gaussian(self.mean, self.scale_tril, torch.zeros_like(s), s.diag())
 
     @torch.no_grad()
-    def elbo(self, whole: Batch | Series, noise: Tensor) -> Tensor:
+    def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
         """The bound of all N rows [] by K draws, ε [K, P]."""
         value = -self.kl()
         for start in range(0, whole.n_rows, CHUNK):
@@ -168,6 +171,8 @@ class GlobalGaussian(nn.Module):
 
     def context(self, batch: RowBatch) -> Tensor:
         """x_b and y_b side by side [B, C]; 0 for a label that is missing."""
+        if isinstance(batch, Rows):
+            return batch.x.flatten(1).to(self.mean.dtype)
         assert isinstance(batch, Batch)
         return batch.side_by_side().to(self.mean.dtype)
 
@@ -205,3 +210,26 @@ class GlobalGaussian(nn.Module):
         theta = self.distinct(z)
         share = self.target.log_prior(theta) / (batch.scale * batch.n_rows)
         return self.target.log_likelihood(theta, batch) + share
+
+    # ---- FactoredGuide: a diagonal covariance, and draws shared by the rows ------------------------------------------
+    @torch.no_grad()
+    def draw_theta(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ ~ q [S, P]."""
+        noise = torch.randn(n, len(self.mean), generator=generator, dtype=self.mean.dtype, device=generator.device)
+        return self.transform(noise.to(self.mean.device))
+
+    def log_q_each(self, theta: Tensor) -> Tensor:
+        """log N(θ_si | m_i, σ_i²) [S, P]."""
+        z = (theta - self.mean) / self.log_std.exp()
+        return -0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)
+
+    def log_joint_each(self, batch: RowBatch, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(x, θ) [S], and of each coordinate the likelihood and its own prior, where that is N(0, diag s²); otherwise
+        all of it [S, P]."""
+        likelihood = batch.scale * self.target.log_likelihood(theta[:, None], batch).sum(1)
+        s = self.target.prior_std
+        if s is None:
+            value = likelihood + self.target.log_prior(theta[:, None])[:, 0]
+            return value, value[:, None].expand_as(theta)
+        each = -0.5 * (theta / s).square() - s.log() - 0.5 * math.log(2 * math.pi)
+        return likelihood + each.sum(1), likelihood[:, None] + each

@@ -68,7 +68,9 @@ class NormalWishart:
         D, free = self.dim, self.nu + 1 - self.dim
         stretch = (1 + self.beta) / self.beta  # the scale matrix is V (1 + β)/(β (ν + 1 − D))
         log_det = self.log_det_scale() + D * (stretch / free).log()
-        constant = (0.5 * (free + D)).lgamma() - (0.5 * free).lgamma() - 0.5 * D * (free * math.pi).log() - 0.5 * log_det
+        constant = (
+            (0.5 * (free + D)).lgamma() - (0.5 * free).lgamma() - 0.5 * D * (free * math.pi).log() - 0.5 * log_det
+        )
         return constant[..., None] - 0.5 * (free + D)[..., None] * (self.square(x) / stretch[..., None]).log1p()
 
     def posterior(self, weights: Tensor, x: Tensor) -> NormalWishart:
@@ -89,7 +91,9 @@ class NormalWishart:
         ratio = prior.beta / self.beta
         of_mean = self.nu * prior.beta * self.square(prior.m[..., None, :]).squeeze(-1)
         normal = 0.5 * (of_mean + D * (ratio - 1 - ratio.log()))
-        trace = torch.cholesky_solve(prior.V.expand_as(self.V), self.root).diagonal(dim1=-2, dim2=-1).sum(-1)  # tr V⁻¹V_0
+        trace = (
+            torch.cholesky_solve(prior.V.expand_as(self.V), self.root).diagonal(dim1=-2, dim2=-1).sum(-1)
+        )  # tr V⁻¹V_0
         wishart = (
             self.log_normaliser()
             - prior.log_normaliser()

@@ -53,7 +53,9 @@ def positive_definite(precision: Tensor) -> Tensor:
     Raises NumericalTrouble where there is none."""
     L, info = torch.linalg.cholesky_ex(precision)
     if (info > 0).any():
-        raise NumericalTrouble("XᵀX is singular", "set inference.penalised=true, or leave out inputs that repeat others")
+        raise NumericalTrouble(
+            "XᵀX is singular", "set inference.penalised=true, or leave out inputs that repeat others"
+        )
     return torch.cholesky_inverse(L)
 
 
@@ -98,7 +100,9 @@ class LinearAscent:
         joint = -0.5 * ((N + D) * (LOG_2PI + log_noise) + precision * self._loss(factors, batch))
         joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
         joint = joint - (a_0 + 1) * log_noise - b_0 * precision
-        entropy = 0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI)) + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
+        entropy = (
+            0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI)) + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
+        )
         return joint + entropy
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:

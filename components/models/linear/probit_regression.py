@@ -161,8 +161,8 @@ class ProbitExpectation:
 class ProbitRegression(Model[Supervised, ProbitModule]):
     """Bayesian probit regression of binary labels.
 
-    p(y = 1 | x) = Φ(β_0 + xᵀβ), the probability that z ~ N(β_0 + xᵀβ, 1) is positive; β_j ~ N(0, s²), β_0 ~ N(0, s_0²).  Given z
-    the posterior of β is Gaussian: a Gibbs sampler draws z and β in turn, mean field takes q(z) q(β), and expectation
+    p(y = 1 | x) = Φ(β_0 + xᵀβ), the probability that z ~ N(β_0 + xᵀβ, 1) is positive; β_j ~ N(0, s²), β_0 ~ N(0, s_0²).  Given
+    z the posterior of β is Gaussian: a Gibbs sampler draws z and β in turn, mean field takes q(z) q(β), and expectation
     maximisation is its limit with β a point.  The mean of mean field is the posterior's mode.
 
     Raises Misfit for a dataset of several tasks.

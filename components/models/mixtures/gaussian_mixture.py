@@ -94,7 +94,9 @@ class GaussianMixtureModule:
         log_pi, mu, L = self.split(theta)
         D = self.n_values
         simplex = (self.concentration * log_pi).sum(1) + log_normaliser(self.concentration)  # |∂π/∂η| = Π π_k
-        power = torch.arange(D + 1, 1, -1, dtype=L.dtype, device=L.device)  # Λ = L Lᵀ, L_ii = e^ℓ: 2^D Π L_ii^(D + 2 − i)
+        power = torch.arange(
+            D + 1, 1, -1, dtype=L.dtype, device=L.device
+        )  # Λ = L Lᵀ, L_ii = e^ℓ: 2^D Π L_ii^(D + 2 − i)
         jacobian = (power * L.diagonal(dim1=2, dim2=3).log()).sum(2) + D * math.log(2)
         return simplex + (self.prior.log_density(mu, L) + jacobian).sum(1)
 
@@ -137,10 +139,10 @@ class GaussianMixtureModule:
 class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     """A mixture of K Gaussians with unknown weights, means and precision matrices, and their conjugate prior.
 
-    x ~ Σ_k π_k N(μ_k, Λ_k⁻¹), π ~ Dir(α, …, α), μ_k | Λ_k ~ N(m, (βΛ_k)⁻¹), Λ_k ~ Wishart(ν, V⁻¹).  ``scale: data`` sets m to the mean of
-    the training rows and V to their variances times ν (so that a cluster expects to be as wide as the data along each axis) divided
-    by K^(2/D); otherwise m = 0 and V = scale² ν I.  Mean field is q(z) q(π, μ, Λ).  A Gibbs sampler draws the labels and then
-    all of θ.  Parameters are in the order of the clusters' first means, whatever their labels.
+    x ~ Σ_k π_k N(μ_k, Λ_k⁻¹), π ~ Dir(α, …, α), μ_k | Λ_k ~ N(m, (βΛ_k)⁻¹), Λ_k ~ Wishart(ν, V⁻¹), E Λ_k = ν V⁻¹.  ``scale:
+    data`` sets m to the mean of the training rows and V to ν times their variances over K^(2/D), so that K clusters side by
+    side are as wide as the data; otherwise m = 0 and V = scale² ν I.  Mean field is q(z) q(π, μ, Λ).  A Gibbs sampler draws
+    the labels and then all of θ.  Parameters are in the order of the clusters' first means, whatever their labels.
 
     Raises Misfit for more clusters than rows, or ν not above D − 1.
 

@@ -40,7 +40,9 @@ def clusters_of(factors: Factors) -> NormalWishart:
 
 @dataclass(frozen=True)
 class MixtureAscent:
-    """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k, ν_k); factors alpha [S, K], m, beta, V, nu.
+    """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k, ν_k).
+
+    Factors: alpha, beta, nu [S, K], m [S, K, D], V [S, K, D, D].
 
     Source: Bishop (2006), eqs. (10.46) to (10.63), (10.81)."""
 
@@ -89,8 +91,8 @@ class MixtureAscent:
 class MixtureExpectation:
     """Expectation maximisation: q(π, μ, Λ) a point mass; factors log_pi [S, K], mu [S, K, D], covariance [S, K, D, D].
 
-    Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not penalised: shares, means and covariances
-    of the rows by their responsibilities.
+    Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not penalised: shares, means and
+    covariances of the rows by their responsibilities.
 
     Raises NumericalTrouble where a covariance becomes singular, or a weight negative.
 
@@ -130,7 +132,9 @@ class MixtureExpectation:
         centred = x - x.mean(0)
         covariance = (centred.T @ centred / len(x)).expand(*r.shape[:2], -1, -1)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any():
-            raise NumericalTrouble("the covariance of the training rows is singular", "leave out values that repeat others")
+            raise NumericalTrouble(
+                "the covariance of the training rows is singular", "leave out values that repeat others"
+            )
         return {"log_pi": (N / N.sum(1, keepdim=True)).log(), "mu": r @ x / N[..., None], "covariance": covariance}
 
     def _root(self, factors: Factors) -> Tensor:

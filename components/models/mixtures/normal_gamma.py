@@ -160,7 +160,7 @@ class NormalGammaAscent:
 class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     """A normal with unknown mean and precision, and their conjugate prior.
 
-    x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is normal–gamma, known in closed form; its
+    x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is normal–gamma, in closed form; its
     mean-field approximation q(μ) q(τ) is the textbook's.  Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
 
     Raises Misfit for rows of more than one value.

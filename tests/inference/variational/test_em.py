@@ -22,7 +22,9 @@ def test_a_probit_ends_where_its_objective_is_highest(penalised):
 
     def loss(beta):
         theta = torch.as_tensor(beta, dtype=F64)[None]
-        value = log_joint(model, theta, problem.train) if penalised else model.log_likelihood(theta, problem.train).sum(1)
+        value = (
+            log_joint(model, theta, problem.train) if penalised else model.log_likelihood(theta, problem.train).sum(1)
+        )
         return -float(value)
 
     factors = fitted(ascent, problem.train, 1500, starts=2)

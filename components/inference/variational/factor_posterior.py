@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities.densities import Constrains
-from components.contracts.capabilities.mean_field import Ascent, ClusterAscent, DensityOfFactors, Factors, RowsAscent
+from components.contracts.capabilities.mean_field import (
+    ClosedFormAscent,
+    ClusterAscent,
+    DensityOfFactors,
+    Factors,
+    RowsAscent,
+)
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Rows
 from components.posteriors.draws import Draws
@@ -42,7 +48,7 @@ class Climb:
 class FactorDraws(Draws):
     """q(θ) of the best start, and draws of it, which predict and are scored as any others; rows by q itself where it can."""
 
-    ascent: Ascent
+    ascent: ClosedFormAscent
     factors: Factors  # of the best start alone, S = 1
     objective: float  # nats: below the log evidence of the training rows
     climb: Climb
@@ -76,7 +82,7 @@ class PointOfRows:
 
     model: Predictor
     theta: Tensor  # θ̂ [1, P]
-    ascent: Ascent
+    ascent: ClosedFormAscent
     factors: Factors  # S = 1
     objective: float  # log posterior or log likelihood there, nats
     climb: Climb

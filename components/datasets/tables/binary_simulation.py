@@ -1,0 +1,55 @@
+"""Binary labels of a probit or logistic regression on correlated inputs, whose coefficients are known."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.supervised.calibration import calibration
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("dataset", "binary_simulation")
+class BinarySimulation(Dataset[Supervised]):
+    """Binary regression with correlated inputs and known coefficients, few enough that a posterior can be known exactly.
+
+    x ~ N(0, C), C_jk = ρ^|j−k|; p(y = 1 | x) = Φ(β_0 + xᵀβ), or 1/(1 + exp(−β_0 − xᵀβ)).  Nothing is standardised; every
+    replicate draws inputs and labels anew.  Posterior means and standard deviations of named parameters are among the
+    scores.  x [N, D].
+
+    Source: made for this project, after Albert and Chib (1993), section 3."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "binary"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    link: Literal["probit", "logistic"]
+    intercept: float
+    beta: Annotated[list[float], Field(min_length=1)]
+    correlation: Annotated[float, Field(ge=0, lt=1)]
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        beta = torch.tensor(self.beta, dtype=torch.float64)
+        place = torch.arange(len(beta), dtype=torch.float64)
+        root = torch.linalg.cholesky(self.correlation ** (place[:, None] - place).abs())
+
+        def rows(n: int) -> Batch:
+            x = torch.randn(n, len(beta), generator=rng.data, dtype=torch.float64) @ root.T
+            f = self.intercept + x @ beta
+            share = torch.special.ndtr(f) if self.link == "probit" else f.sigmoid()
+            y = (torch.rand(n, generator=rng.data, dtype=torch.float64) < share).long()
+            seen = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            return Batch(x.to(setting.device, setting.dtype), y[:, None].to(setting.device), seen, 1.0)
+
+        truth = {"beta": torch.cat([torch.tensor([self.intercept]), beta]).to(setting.device, setting.dtype)}
+        train, test = rows(self.n_train), rows(self.n_test)
+        return Supervised(
+            self.name, "binary", train, test, batch_size=None, n_classes=2, task_names=["y"], figures=[calibration],
+            truth=truth, moments=True,
+        )  # fmt: skip

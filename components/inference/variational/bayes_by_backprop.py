@@ -1,0 +1,163 @@
+"""Bayes by backprop: a factorised Gaussian over the weights of a network, its bound by draws of whole networks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Batch
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.point.descent import frozen
+from components.inference.variational.ascent import climb_term
+from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior, WeightNetwork
+from components.maths.optimizers import Adam
+from components.problems.supervised import Supervised
+from components.registry import register
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Divergence = Literal["sampled", "entropy", "closed", "path"]
+EVERY: tuple[Divergence, ...] = ("sampled", "entropy", "closed", "path")
+LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class BackpropState:
+    """q(θ) and its optimizer."""
+
+    q: MeanField
+    optimizer: Adam
+    train: Batch = rebuilt()  # what the variances of gradients are measured on
+
+
+@dataclass(frozen=True)
+class MeasuredPosterior(MeanFieldPosterior):
+    """q(θ), and how much the gradients of its bound vary there."""
+
+    variances: dict[str, float]  # traces of covariances by divergence and by parameter; empty: none was measured
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as printed."""
+        out: dict[str, Tensor | float] = {f"trace/{name}": value for name, value in self.variances.items()}
+        for name, value in self.variances.items():
+            what = name.partition(" of ")[2]
+            out[f"trace_ratio/{name}"] = value / self.variances[f"sampled of {what}"]
+        return out
+
+    def figures(self) -> dict[str, Figure]:
+        return {}
+
+
+@register("inference", "bayes_by_backprop")
+class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]):
+    """Bayes by backprop: factorised Gaussian weights of a network, by reparameterised draws of whole networks (Adam).
+
+        L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)],   θ_s = μ + σ ∘ ε_s,  ε_s ~ N(0, I)
+
+    ``divergence`` says how the last two terms are had.  sampled: both by the draws, as printed.  entropy: log p by the draws,
+    the entropy Σ log σ + const. in closed form.  closed: KL(q ‖ p) in closed form.  path: by the draws, q held still in log q
+    (the score of log q, of mean 0, left out).  Of a Gaussian the total derivative of log q(μ + σε | μ, σ) is (0, −1/σ) whatever
+    ε is, so that sampled and entropy have one gradient, draw by draw; the other two differ from it by noise of mean 0.
+    (The chain rule that Bardenet shows for F(w) = log p(y|w) + log p(w) leaves out −log q, whose gradient the estimator above
+    it needs.)
+
+    ``prior: scale_mixture`` is π N(0, σ_1²) + (1 − π) N(0, σ_2²) of every weight in the place of the network's own, by draws.
+    ``measured`` draws of each gradient, on all training rows and the same noise, give the trace of its covariance at every
+    evaluation (0: none), of ∇L/N by μ and by log σ.  Info: elbo, log_likelihood and kl in nats for the whole data set.
+
+    Raises ConfigError for a scale mixture with divergence=closed, which has no closed form.
+
+    Source: Blundell et al. (2015), sections 3.2 and 3.3; Bardenet (2021), section 5.3.1; Roeder, Wu and Duvenaud (2017) for
+    path."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+
+    divergence: Divergence
+    prior: Literal["network", "scale_mixture"]
+    mixture_share: Annotated[float, Field(gt=0, lt=1)]
+    mixture_stds: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
+    lr: PositiveFloat
+    n_samples: PositiveInt
+    n_predict: PositiveInt
+    initial_std: PositiveFloat
+    measured: NonNegativeInt
+
+    @model_validator(mode="after")
+    def _has_closed_form(self) -> BayesByBackprop:
+        if self.prior == "scale_mixture" and self.divergence == "closed":
+            raise ValueError("divergence: a scale mixture has no KL in closed form; use sampled, entropy or path")
+        return self
+
+    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> BackpropState:
+        q = MeanField(model, self.initial_std)
+        return BackpropState(q, Adam(q.parameters(), self.lr), problem.train)
+
+    def log_prior(self, q: MeanField, theta: Tensor) -> Tensor:
+        """log p(θ), [S, P] -> [S]."""
+        if self.prior == "network":
+            s = q.network.prior_std
+            return (-0.5 * ((theta / s).square() + LOG_2PI) - s.log()).sum(1)
+        shares = theta.new_tensor([self.mixture_share, 1 - self.mixture_share])
+        s = theta.new_tensor(self.mixture_stds)
+        each = shares.log() - s.log() - 0.5 * ((theta[..., None] / s).square() + LOG_2PI)
+        return each.logsumexp(-1).sum(1)
+
+    def kl(self, q: MeanField, theta: Tensor, divergence: Divergence) -> Tensor:
+        """Estimates of KL(q ‖ p) by draws θ [S, P] of q: [S], or [] in closed form."""
+        if divergence == "closed":
+            return q.kl()
+        if divergence == "entropy":
+            return -(q.log_std + 0.5 * (1 + LOG_2PI)).sum() - self.log_prior(q, theta)
+        mean, log_std = q.network.theta, q.log_std
+        if divergence == "path":
+            mean, log_std = mean.detach(), log_std.detach()
+        log_q = (-0.5 * (((theta - mean) / log_std.exp()).square() + LOG_2PI) - log_std).sum(1)
+        return log_q - self.log_prior(q, theta)
+
+    def terms(
+        self, q: MeanField, batch: Batch, generator: torch.Generator, divergence: Divergence
+    ) -> dict[str, Tensor]:
+        """Unbiased estimates of the bound and of its two terms, each []."""
+        theta = q.draw(self.n_samples, generator)
+        f = q.network.outputs(theta, batch.x)
+        log_likelihood = (batch.scale / self.n_samples) * q.network.log_prob(f, batch).sum()
+        kl = self.kl(q, theta, divergence).mean()
+        return {"elbo": log_likelihood - kl + q.network.hyperprior(), "log_likelihood": log_likelihood, "kl": kl}
+
+    def step(self, state: BackpropState, batch: Batch, rng: Rng) -> tuple[BackpropState, Info]:
+        info = climb_term(state.optimizer, self.terms(state.q, batch, rng.noise, self.divergence), "elbo", batch)
+        return replace(state), info
+
+    def variances(self, state: BackpropState) -> dict[str, float]:
+        """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior has, on the same noise."""
+        q, found = state.q, {}
+        parameters = {"mu": q.network.theta, "log_sigma": q.log_std}
+        for how in EVERY if self.prior == "network" else [d for d in EVERY if d != "closed"]:
+            generator = torch.Generator(q.log_std.device).manual_seed(0)
+            sums = {name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()}
+            first: list[Tensor] = []  # what is taken off, so that the squares keep their digits
+            for _ in range(self.measured):
+                value = self.terms(q, state.train, generator, how)["elbo"] / state.train.n_rows
+                drawn = torch.autograd.grad(value, list(parameters.values()))
+                first = first or list(drawn)
+                for (total, square), g, origin in zip(sums.values(), drawn, first, strict=True):
+                    total += g - origin
+                    square += (g - origin).square()
+            n = self.measured
+            for name, (total, square) in sums.items():
+                found[f"{how} of {name}"] = float(((square - total.square() / n) / (n - 1)).sum())
+        return found
+
+    def posterior(self, state: BackpropState) -> MeasuredPosterior:
+        variances = self.variances(state) if self.measured > 1 else {}
+        return MeasuredPosterior(frozen(state.q), self.n_predict, variances)

@@ -1,0 +1,127 @@
+"""Black-box variational inference of any log joint, in families from mean field to flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
+from components.inference.point.descent import Descent, optimizer_of
+from components.inference.variational.ascent import Fitting, ascend
+from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
+from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.posteriors.variational import RefinedPosterior
+from components.registry import register
+from components.trouble import Misfit, NumericalTrouble
+
+CHAINS = 2  # of independent draws: what diagnostics of draws ask for
+Family = Literal["mean_field", "full_rank", "mixture", "flow"]
+
+
+@dataclass
+class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
+    """q(θ) in training."""
+
+    base: Tensor  # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q does
+    uniform: Tensor  # and u [2, draws]
+    model: LogJoint = rebuilt()
+    train: Batch | Rows | Series | None = rebuilt()  # None: a density
+
+
+@register("inference", "bbvi")
+class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
+    """Black-box variational inference: stochastic ascent of the bound of a q(θ) of choice, by any gradient (Adam or SGD).
+
+        L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
+
+    ``family``: mean_field, Π_i N(m_i, s_i²), for which ``gradient: rao_blackwell`` leaves out what a coordinate is not in;
+    full_rank, N(m, L Lᵀ); mixture, of ``parts`` factorised Gaussians; flow, a factorised Gaussian sent through ``layers``
+    affine couplings.  All have score-function and pathwise gradients.  Nothing is asked of the model but its log density; its
+    gradient by pathwise ones alone.  The posterior is two chains of ``draws`` draws of q, and minus the bound by these draws
+    (nelbo; of a density with its own log normaliser unknown).  Info: elbo, the norm of ĝ / N.
+
+    Raises:
+        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
+        Misfit: a flow of one coordinate.
+
+    Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses", "predicts_rows"}
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})  # keys that the gradient takes over from here
+    makes: ClassVar[frozenset[str]] = frozenset({"pathwise", "log_ratio", "normal_noise", "path_derivative"})
+
+    gradient: Gradient
+    n_samples: PositiveInt
+    family: Family
+    parts: PositiveInt
+    layers: PositiveInt
+    width: PositiveInt
+    initial_std: PositiveFloat
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    draws: PositiveInt
+
+    def made(self) -> frozenset[str]:
+        gaussian = (
+            {"row_context", "location_scale", "global_latent"} if self.family in ("mean_field", "full_rank") else set()
+        )
+        return self.makes | gaussian | ({"factored_guide"} if self.family == "mean_field" else set())
+
+    def _guide(self, target: JointByRows, places: Tensor, rng: Rng) -> GlobalGaussian | FlexibleGuide:
+        """q where training begins, around the first of ``places`` [J, P], or its parts around each."""
+        mean = places[0]
+        if self.family == "mixture":
+            return MixtureGuide(target, places, self.initial_std)
+        if self.family == "flow":
+            if len(mean) == 1:
+                raise Misfit(
+                    "inference.family=flow: couplings need two coordinates or more, and there is one; use mixture"
+                )
+            return FlowGuide(target, mean, self.initial_std, self.layers, self.width, rng.init)
+        return GlobalGaussian(target, mean, self.initial_std, self.family == "full_rank", "shared")
+
+    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> BlackBoxFitting:
+        parts = self.parts if self.family == "mixture" else 1
+        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
+        start = started(model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs).start
+        q = self._guide(JointByRows.of(model, problem), start, rng)
+        shape = (CHAINS, self.draws, start.shape[1])
+        base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
+        uniform = torch.rand(shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
+        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return BlackBoxFitting(q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem))
+
+    def step(self, state: BlackBoxFitting, batch: Seen, rng: Rng) -> tuple[BlackBoxFitting, Info]:
+        rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch
+        state, info = ascend(state, self.gradient, rows, rng)
+        if not torch.isfinite(info["grad_norm"]):
+            raise NumericalTrouble(
+                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
+            )
+        return state, info
+
+    @torch.no_grad()
+    def posterior(self, state: BlackBoxFitting) -> RefinedPosterior:
+        q, model = state.module, state.model
+        noise = state.base.flatten(0, 1)
+        flat = q.transform(noise) if isinstance(q, GlobalGaussian) else q.draw(noise, state.uniform.flatten())
+        draws = flat.unflatten(0, state.base.shape[:2])  # [2, N, P]
+        whole = Rows(noise.new_zeros(1, 0), 1.0) if state.train is None else state.train
+        bound = float(q.elbo(whole, noise))
+        return RefinedPosterior(draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True)

@@ -1,0 +1,195 @@
+"""Families of q(θ) beyond one Gaussian: a mixture of them, and a Gaussian sent through a flow."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.sequences import Series
+from components.inference.variational.global_gaussian import CHUNK, JointByRows
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class FlexibleGuide(nn.Module):
+    """q(θ) of one θ for all rows, which are shown the same S draws: what gradients ask of it.
+
+    A row's share of the bound is log p(y_b | θ) + (log p(θ) − log q(θ))/N, as of one Gaussian."""
+
+    def __init__(self, target: JointByRows, dim: int):
+        super().__init__()
+        self.target, self.dim = target, dim
+
+    @abstractmethod
+    def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and weights [J] that sum to 1, with which
+        E_q f = E_ε Σ_j w_j f(θ_j)."""
+
+    @abstractmethod
+    def log_density(self, theta: Tensor) -> Tensor:
+        """log q(θ), [n, P] -> [n]."""
+
+    @abstractmethod
+    def draw(self, noise: Tensor, uniform: Tensor) -> Tensor:
+        """θ ~ q [n, P] of ε ~ N(0, I) [n, P] and u ~ U(0, 1) [n]."""
+
+    def _like(self) -> Tensor:
+        return next(iter(self.parameters()))
+
+    def _shares(self, batch: RowBatch, theta: Tensor, log_q: Tensor) -> Tensor:
+        """log p(y_b | θ_s) + (log p(θ_s) − log q(θ_s))/N [S, B] of θ [S, P]."""
+        share = (self.target.log_prior(theta[:, None])[:, 0] - log_q) / (batch.scale * batch.n_rows)
+        return self.target.log_likelihood(theta[:, None], batch) + share[:, None]
+
+    # ---- Pathwise ----------------------------------------------------------------------------------------------------
+    @property
+    def noise_dim(self) -> int:
+        return self.dim
+
+    def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+        """ε ~ N(0, I), one draw of each sample expanded over the rows [S, B, P]."""
+        like = self._like()
+        noise = torch.randn(n_samples, 1, self.dim, generator=generator, dtype=like.dtype, device=generator.device)
+        return noise.to(like.device).expand(-1, batch.n_rows, -1)
+
+    def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
+        return self._rows(batch, noise, held=False)
+
+    def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
+        """The same where θ alone moves with q."""
+        return self._rows(batch, noise, held=True)
+
+    def _rows(self, batch: RowBatch, noise: Tensor, held: bool) -> Tensor:
+        theta, weights = self.places(noise[:, 0])  # [S, J, P], [J]
+        flat = theta.flatten(0, 1)
+        if held:
+            still = {name: p.detach() for name, p in self.named_parameters()}
+            log_q = torch.func.functional_call(_Density(self), {f"guide.{k}": v for k, v in still.items()}, (flat,))
+            weights = weights.detach()
+        else:
+            log_q = self.log_density(flat)
+        value = self._shares(batch, flat, log_q).unflatten(0, theta.shape[:2])  # [S, J, B]
+        return torch.einsum("sjb,j->sb", value, weights)
+
+    def kl(self) -> Tensor:
+        """0: rows have it all."""
+        return self._like().new_zeros(())
+
+    @torch.no_grad()
+    def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
+        """The bound of all N rows [] by K draws, ε [K, P]."""
+        value = self._like().new_zeros(())
+        for start in range(0, whole.n_rows, CHUNK):
+            n = min(CHUNK, whole.n_rows - start)
+            part = whole.part(slice(start, start + n), whole.n_rows / n)
+            value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
+        return value
+
+    # ---- LogRatio ----------------------------------------------------------------------------------------------------
+    @torch.no_grad()
+    def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
+        """θ ~ q, shared by the rows [S, B, P]."""
+        noise = self.draw_noise(batch, n_samples, generator)[:, 0]
+        uniform = torch.rand(n_samples, generator=generator, dtype=noise.dtype, device=generator.device).to(
+            noise.device
+        )
+        return self.draw(noise, uniform)[:, None].expand(-1, batch.n_rows, -1)
+
+    def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
+        """The row's share log q(θ_s)/N [S, B], of which the gradient is that of log q(θ_s) whole."""
+        value = self.log_density(z[:, 0])[:, None].expand(-1, batch.n_rows)
+        return value.detach() / (batch.scale * batch.n_rows) + (value - value.detach())
+
+    def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
+        theta = z[:, 0]
+        return self._shares(batch, theta, theta.new_zeros(len(theta)))
+
+
+class _Density(nn.Module):
+    """log q as a module's own call."""
+
+    def __init__(self, guide: FlexibleGuide):
+        super().__init__()
+        self.guide = guide
+
+    def forward(self, theta: Tensor) -> Tensor:
+        return self.guide.log_density(theta)
+
+
+class MixtureGuide(FlexibleGuide):
+    """q(θ) = Σ_j w_j N(θ | m_j, diag s_j²); each noise gives one θ of every part, so that no part is drawn at random."""
+
+    def __init__(self, target: JointByRows, centres: Tensor, std: float):
+        super().__init__(target, centres.shape[1])
+        self.means = nn.Parameter(centres.clone())  # [J, P]
+        self.log_stds = nn.Parameter(torch.full_like(centres, math.log(std)))
+        self.logits = nn.Parameter(centres.new_zeros(len(centres)))
+
+    def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        return self.means + self.log_stds.exp() * noise[:, None], self.logits.softmax(0)
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        z = (theta[:, None] - self.means) / self.log_stds.exp()  # [n, J, P]
+        each = -0.5 * (z.square() + LOG_2PI).sum(2) - self.log_stds.sum(1)
+        return (each + self.logits.log_softmax(0)).logsumexp(1)
+
+    def draw(self, noise: Tensor, uniform: Tensor) -> Tensor:
+        ends = self.logits.softmax(0).cumsum(0)
+        part = torch.searchsorted(ends, uniform).clamp_max(len(ends) - 1)
+        return self.means[part] + self.log_stds.exp()[part] * noise
+
+
+class FlowGuide(FlexibleGuide):
+    """θ = m + s ∘ T(ε), T of affine couplings: half of the coordinates are moved and stretched by a network of the others.
+
+        u_b ← u_b exp(tanh α(u_a)) + β(u_a),  u_a as it was, halves in turn
+
+    At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to (8)."""
+
+    def __init__(
+        self, target: JointByRows, mean: Tensor, std: float, layers: int, width: int, generator: torch.Generator
+    ):
+        P = len(mean)
+        super().__init__(target, P)
+        self.mean = nn.Parameter(mean.clone())
+        self.log_std = nn.Parameter(torch.full_like(mean, math.log(std)))
+
+        def weights(rows: int, columns: int) -> nn.Parameter:
+            drawn = torch.randn(layers, rows, columns, generator=generator, dtype=mean.dtype, device=generator.device)
+            return nn.Parameter(drawn.to(mean.device) / columns**0.5)
+
+        self.first, self.bias = weights(width, P), nn.Parameter(mean.new_zeros(layers, width))
+        self.second = nn.Parameter(mean.new_zeros(layers, 2 * P, width))
+        kept = torch.arange(P, device=mean.device) % 2 == torch.arange(layers, device=mean.device)[:, None] % 2
+        self.register_buffer("kept", kept.to(mean.dtype))  # [layers, P]
+
+    def _moves(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Log stretch and shift of the coordinates that are not kept, of those that are."""
+        kept: Tensor = self.get_buffer("kept")[layer]
+        hidden = ((u * kept) @ self.first[layer].T + self.bias[layer]).tanh()
+        stretch, shift = (hidden @ self.second[layer].T).chunk(2, -1)
+        return stretch.tanh() * (1 - kept), shift * (1 - kept)
+
+    def _forward(self, noise: Tensor) -> Tensor:
+        u = noise
+        for layer in range(len(self.first)):
+            stretch, shift = self._moves(layer, u)
+            u = u * stretch.exp() + shift
+        return self.mean + self.log_std.exp() * u
+
+    def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        return self._forward(noise)[:, None], noise.new_ones(1)
+
+    def log_density(self, theta: Tensor) -> Tensor:
+        u, log_det = (theta - self.mean) / self.log_std.exp(), self.log_std.sum()
+        for layer in reversed(range(len(self.first))):
+            stretch, shift = self._moves(layer, u)
+            u, log_det = (u - shift) * (-stretch).exp(), log_det + stretch.sum(-1)
+        return -0.5 * (u.square() + LOG_2PI).sum(-1) - log_det
+
+    def draw(self, noise: Tensor, uniform: Tensor) -> Tensor:
+        return self._forward(noise)

@@ -1,0 +1,168 @@
+"""Black-box variational inference: families against quadrature and known optima, and what Rao–Blackwell takes off."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from mean_field_families import F64, labels, log_joint, made, rows
+
+from components.contracts.problems import Rows
+from components.inference.log_joint import log_joint as whole
+from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
+from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.trouble import Misfit
+from runner.compose.build import built
+from runner.compose.parts import filled
+from runner.mistakes import ConfigError
+from runner.run.rng import Streams
+
+DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
+
+
+def bbvi(**changes):
+    return built("inference", filled("inference", {"name": "bbvi"} | changes, "inference"), "inference")
+
+
+def guide(kind, P=2):
+    problem = labels(D=P - 1)
+    target = JointByRows.of(made("probit_regression", problem, intercept_scale=2.0), problem)
+    g = torch.Generator().manual_seed(0)
+    places = torch.randn(3, P, generator=g, dtype=F64)
+    if kind == "mixture":
+        q = MixtureGuide(target, places, 0.5)
+        q.logits.data = torch.tensor([0.3, -0.4, 1.0], dtype=F64)
+    else:
+        q = FlowGuide(target, places[0], 0.5, 3, 5, g)
+        q.second.data = 0.7 * torch.randn(q.second.shape, generator=g, dtype=F64)
+    return q, problem
+
+
+@pytest.mark.parametrize("kind", ["mixture", "flow"])
+def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
+    q, _ = guide(kind)
+    side = torch.linspace(-9, 9, 500, dtype=F64)
+    points = torch.cartesian_prod(side, side)
+    mass = q.log_density(points).exp() * (side[1] - side[0]) ** 2
+    assert float(mass.sum()) == pytest.approx(1, abs=1e-4)
+    g = torch.Generator().manual_seed(1)
+    noise, u = torch.randn(30_000, 2, generator=g, dtype=F64), torch.rand(30_000, generator=g, dtype=F64)
+    drawn = q.draw(noise, u).detach()
+    mean = (mass[:, None] * points).sum(0).detach()
+    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
+    theta, weights = q.places(noise)
+    stratified = torch.einsum("sjp,j->p", theta, weights) / len(noise)
+    assert ((stratified - mean).abs() < 5 * drawn.std(0) / 30_000**0.5).all()
+    if kind == "flow":
+        jacobian = torch.autograd.functional.jacobian(lambda e: q.draw(e[None], u[:1])[0], noise[0])
+        literal = -0.5 * noise[0].square().sum() - math.log(2 * math.pi) - torch.linalg.slogdet(jacobian)[1]
+        torch.testing.assert_close(q.log_density(drawn[:1])[0], literal)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "flow"])
+@pytest.mark.parametrize("gradient", ["reparam", "sticking_the_landing", "reinforce_cv"])
+def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, gradient):
+    q, problem = guide(kind)
+    side = torch.linspace(-8, 8, 160, dtype=F64)
+    points = torch.cartesian_prod(side, side)
+    target = log_joint(q.target.model, points, problem.train)
+    log_q = q.log_density(points)
+    bound = (log_q.exp() * (target - log_q)).sum() * (side[1] - side[0]) ** 2
+    exact = torch.cat([g.flatten() for g in torch.autograd.grad(bound, list(q.parameters()))])
+    estimator, rng, found = component("gradient", gradient, n_samples=40), Streams(3), []
+    state = estimator.init(q, rng)
+    for _ in range(40):
+        gradients, terms, state = estimator.estimate(q, problem.train, rng, state)
+        pairs = zip(gradients, q.parameters(), strict=True)
+        found.append(torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs]).detach())
+    drawn = torch.stack(found)
+    error = drawn.std(0) / 40**0.5
+    assert ((drawn.mean(0) - exact).abs() < 5 * error + 1e-6).all()
+    assert float(terms["elbo"]) == pytest.approx(float(bound), abs=3.0)
+
+
+def test_rao_blackwell_literally_and_its_variance():
+    """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance falls."""
+    problem = labels(D=3)
+    model = made("logistic_regression", problem, intercept_scale=2.0)
+    q = GlobalGaussian(JointByRows.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared")
+    plain = component("gradient", "rao_blackwell", n_samples=6, control=False)
+    gradients, terms, _ = plain.estimate(q, problem.train, Streams(2), None)
+    theta = q.draw_theta(6, Streams(2).noise)
+    literal = torch.zeros(2, 4, dtype=F64)
+    for draw in theta:
+        for i in range(4):
+            normal = torch.distributions.Normal(q.mean[i], q.log_std[i].exp())
+            log_q = normal.log_prob(draw[i])
+            prior = torch.distributions.Normal(0.0, model.scales[i]).log_prob(draw[i])
+            own = model.log_likelihood(draw[None], problem.train).sum() + prior
+            slopes = torch.autograd.grad(log_q, [q.mean, q.log_std])
+            literal[:, i] += torch.stack([s[i] for s in slopes]) * (own - log_q.detach()) / 6
+    torch.testing.assert_close(torch.stack(gradients), literal)
+    elbo = whole(model, theta, problem.train) - q.log_density(theta).detach()
+    assert float(terms["elbo"]) == pytest.approx(float(elbo.mean()), rel=1e-9)
+
+    def trace(name, **changes):
+        estimator, rng = component("gradient", name, n_samples=6, **changes), Streams(5)
+        drawn = [
+            torch.cat([g.detach() for g in estimator.estimate(q, problem.train, rng, None)[0]]) for _ in range(400)
+        ]
+        return float(torch.stack(drawn).var(0).sum())
+
+    with_control, without, reinforce = trace("rao_blackwell"), trace("rao_blackwell", control=False), trace("reinforce")
+    assert with_control < 0.5 * without
+    assert without < reinforce
+
+
+@pytest.mark.parametrize(
+    ("family", "sd"), [("mean_field", "conditional"), ("full_rank", "marginal"), ("flow", "marginal")]
+)
+def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd):
+    """KL(q ‖ π) is least at variances 1/Λ_jj (Bishop 2006, eq. 10.13): those of one coordinate given the others."""
+    problem, rng = load("gaussian", correlation=0.8, mean=1.0)
+    inference = bbvi(
+        family=family, gradient="sticking_the_landing", n_samples=4, lr=0.05, layers=2, width=4, draws=2000
+    )
+    state = inference.init(component("model", "target_density").build(problem, rng), problem, rng)
+    for _ in range(300):
+        state, _ = inference.step(state, None, rng)
+    posterior = inference.posterior(state)
+    expected = math.sqrt(1 - 0.8**2) if sd == "conditional" else 1.0
+    assert posterior.flat.std(0).tolist() == pytest.approx([expected] * 2, rel=0.06)
+    assert posterior.mean.tolist() == pytest.approx([1.0, 1.0], abs=0.08)
+    gap = 0.5 * math.log(1 / (1 - 0.64)) if sd == "conditional" else 0.0  # KL(q ‖ π), as π has mass 1
+    assert posterior.scores()["nelbo"] == pytest.approx(gap, abs=0.03)
+
+
+def test_rows_without_labels_and_the_exact_evidence():
+    problem, rng = rows(), Streams(0)
+    model = made("normal_gamma", problem)
+    inference = bbvi(family="full_rank", gradient="reparam", lr=0.05, draws=2000)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches("minibatch", rng, 0, 400):
+        state, _ = inference.step(state, batch, rng)
+    posterior = inference.posterior(state)
+    scores = problem.score(posterior, rng)
+    m, kappa, a, b = model.exact(problem.train)
+    evidence = math.lgamma(a) - math.lgamma(model.a) + model.a * math.log(model.b) - a * math.log(b)
+    evidence += 0.5 * math.log(model.kappa / kappa) - 0.5 * problem.n * math.log(2 * math.pi)
+    assert evidence - 0.3 < -scores["nelbo"] < evidence
+    assert scores["mean/mu"] == pytest.approx(m, abs=0.1)
+    assert scores["mean/tau"] == pytest.approx(a / b, rel=0.15)
+
+
+def test_what_does_not_fit(make_job):
+    probit = ["dataset=binary_simulation", "model=probit_regression", "inference=bbvi", "steps=2"]
+    with pytest.raises(ConfigError, match="rao_blackwell needs factored_guide, which the q"):
+        make_job(*probit, "inference.family=full_rank")
+    with pytest.raises(
+        ConfigError, match=r"takes a draw's coefficient from the others; set inference.n_samples to 2 or more"
+    ):
+        make_job(*probit, "inference.n_samples=1")
+    problem, rng = load("gaussian", dim=1)
+    with pytest.raises(Misfit, match="couplings need two coordinates or more"):
+        bbvi(family="flow", gradient="reparam").init(
+            component("model", "target_density").build(problem, rng), problem, rng
+        )
