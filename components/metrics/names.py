@@ -18,16 +18,20 @@ _SALES = {
     "mape", "cumulative", "cumulative_observed", "one_ahead", "effect", "inclusion", "long_run", "true_found", "idle_kept",
     "inputs_true_found", "inputs_idle_kept", "plan_gain", "plan_sd", "plan_gap", "plan_share", "equal_share",
 }  # fmt: skip
+_STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
+_CONTRACTION = {"radius", "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error"}
 _OF: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {"nelbo", "objective", "nlpp_of_law", "both_branches", "rhat_predictions", "mean", "sd"}
     | _DRAWS
     | _DECISIONS
+    | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
         "nlpp",
         "ari",
         "clusters",
+        "n_clusters",
         "mean",
         "sd",
         "objective",
@@ -43,6 +47,7 @@ _OF: dict[Kind, set[str]] = {
     | {"perplexity_truth", "topic_distance", "coherence", "elbo", "elbo_spread"}
     | _DRAWS
     | _DECISIONS
+    | _STOPPING
     | _GRADIENTS,
     "density": _DRAWS
     | {"mean", "sd", "second_moment", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain"}

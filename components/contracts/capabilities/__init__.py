@@ -15,7 +15,7 @@ from components.contracts.capabilities.densities import (
     TrainingStart,
     WarmStart,
 )
-from components.contracts.capabilities.estimators import Conjugate, Estimator, Generative
+from components.contracts.capabilities.estimators import BetaPosterior, Conjugate, Estimator, Generative, LinearSmoother
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
 from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
 from components.contracts.capabilities.networks import (
@@ -26,6 +26,7 @@ from components.contracts.capabilities.networks import (
     Penalised,
     WeightSpace,
 )
+from components.contracts.capabilities.partitions import DirichletProcess
 from components.contracts.capabilities.sequences import (
     AdditiveGaussian,
     AutoregressiveVolatility,
@@ -83,6 +84,9 @@ CAPABILITIES: dict[str, type] = {
     "own_inputs": OwnInputs,
     "conditionals": Conditionals,
     "conjugate": Conjugate,
+    "beta_posterior": BetaPosterior,
+    "linear_smoother": LinearSmoother,
+    "dirichlet_process": DirichletProcess,
     "coordinate_ascent": CoordinateAscent,
     "point_masses": PointMasses,
     "clustered": Clustered,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch
+from components.contracts.problems import Batch, Rows
 from components.maths.conjugate_regression import Coefficients
 
 
@@ -37,6 +37,34 @@ class Conjugate(Protocol):
     def log_evidence(self, batch: Batch) -> Tensor: ...  # log p(y | X) []
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...
+
+
+@runtime_checkable
+class BetaPosterior(Protocol):
+    """Tosses of a coin whose probability of heads has a beta prior and therefore a beta posterior."""
+
+    @property
+    def prior(self) -> tuple[float, float]: ...  # (a, b)
+
+    def counts(self, rows: Rows) -> tuple[int, int]: ...  # heads and tails
+
+    def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor: ...  # of single tosses after those [B]
+
+
+@runtime_checkable
+class LinearSmoother(Protocol):
+    """A regression y ~ N(f(x), σ²), σ² known, whose posterior of f is Gaussian with a mean linear in y."""
+
+    @property
+    def known_noise(self) -> float: ...  # σ²
+
+    def smoother(self, x: Tensor) -> Tensor: ...  # S [N, N] at x [N, D]: f | y ~ N(S y, σ² S) there
+
+    def condition(
+        self, x: Tensor, y: Tensor, at: Tensor
+    ) -> tuple[Tensor, Tensor]: ...  # mean and variance [M] of f at ``at`` [M, D] given y [N]
+
+    def exponent(self, smoothness: float) -> float: ...  # the posterior contracts to such an f₀ like n to this power
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import Coefficients, coefficients
-from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
+from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
 from components.models.linear.mean_field import LinearAscent
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -124,6 +124,28 @@ class LinearRegressionModule(nn.Module):
         spread = mean * known.covariance.diagonal()  # of β, a Student t with 2a degrees of freedom
         return torch.cat([known.m, mean]), torch.cat([known.m.square() + spread, second])
 
+    @property
+    def known_noise(self) -> float:
+        """σ², where it is known."""
+        assert not isinstance(self.noise, tuple)
+        return float(self.noise)
+
+    def smoother(self, x: Tensor) -> Tensor:
+        """S = XΛ⁻¹Xᵀ [N, N]: Xβ | y, σ² ~ N(S y, σ² S)."""
+        X = design(x, self.intercept)
+        return X @ coefficients(X, x.new_zeros(len(x)), self.penalty).covariance @ X.T
+
+    def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is known."""
+        known, Z = coefficients(design(x, self.intercept), y, self.penalty), design(at, self.intercept)
+        return Z @ known.m, self.known_noise * (Z @ known.covariance * Z).sum(1)
+
+    def exponent(self, smoothness: float) -> float:
+        """−½ for a straight line, and 0 for any other function, which it never comes to.
+
+        Source: Ghosal & van der Vaart (2017), on parametric models."""
+        return -0.5 if math.isinf(smoothness) else 0.0
+
     def log_evidence(self, batch: Batch) -> Tensor:
         """log p(y | X), the marginal likelihood of all rows []."""
         return self.coefficients(batch).log_evidence_under(self.noise)
@@ -154,7 +176,10 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "conditionals", "conjugate", "gaussian_prior"}
     )
-    offers_where: ClassVar[dict[str, str]] = {"coordinate_ascent": "noise=learned"}
+    offers_where: ClassVar[dict[str, str]] = {
+        "coordinate_ascent": "noise=learned",
+        "linear_smoother": "noise to a number",
+    }
 
     prior_scale: PositiveFloat
     intercept_scale: PositiveFloat | None
@@ -163,7 +188,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_scale: PositiveFloat
 
     def offered(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.noise == "learned" else set())
+        return self.offers | {"coordinate_ascent" if self.noise == "learned" else "linear_smoother"}
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         check_one_task(problem, self.name)

@@ -62,6 +62,15 @@ MISTAKES = [
     ([GAME, "plugins=[walk.py]"], "plugins: 'walk.py' is a file; write the module's name, walk"),
     ([GAME, "seed=???"], "seed: Missing mandatory value: seed"),
     ([GAME, "output_dir=${nowhere}"], "output_dir: Interpolation key 'nowhere' not found"),
+    (["+experiment=stopping_rule", "inference.n_max=0"], "inference.n_max=0: out of range, must be ≥ 1"),
+    (["+experiment=stopping_rule", "smoke=true", "inference.tails=100"], "inference.tails=100: they do not come within "
+     "inference.n_max=60 tosses; lower the one or raise the other"),
+    (["+experiment=stopping_rule", "smoke=true", "dataset.heads=0", "dataset.tails=0"], "dataset.heads=0, dataset.tails=0: "
+     "there is no toss; give at least one"),
+    (["+experiment=posterior_concentration", "inference.numbers=[64, 32]"], "inference.numbers: [64, 32] must increase"),
+    (["+experiment=posterior_concentration", "model=linear_regression"], "inference=posterior_concentration needs "
+     "linear_smoother, which model=linear_regression lacks as configured; set model.noise to a number"),
+    (["+experiment=dp_mixture", "model.concentration=0"], "model.concentration=0: out of range, must be > 0"),
     # parts that do not fit
     ([GAME, "inference=sgld"], "inference=sgld has no use for a game problem; inference that fits model=q_table: "
      "fpq_learning, "),

@@ -1,0 +1,20 @@
+"""Capabilities of models in which a prior over partitions of the rows says what belongs together."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from components.maths.exponential.normal_wishart import NormalWishart
+
+
+@runtime_checkable
+class DirichletProcess(Protocol):
+    """Clusters of a Dirichlet process α NW: rows of a cluster are normal, its mean and precision from the base measure.
+
+    p(partition) = α^K Γ(α)/Γ(α + N) Π_k Γ(n_k), whatever the truncation that other methods may need."""
+
+    @property
+    def concentration(self) -> float: ...  # α
+
+    @property
+    def prior(self) -> NormalWishart: ...  # the base measure, without leading dimensions

@@ -1,0 +1,1 @@
+"""Tosses of a coin."""

@@ -1,0 +1,45 @@
+"""Tosses of a coin, as they were seen."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from components.contracts.problems import Kind, Rows, Values
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit
+
+
+@register("dataset", "tosses")
+class Tosses(Dataset[Unlabelled]):
+    """So many heads and tails of one coin, and tosses of a coin whose probability is known to be scored on.
+
+    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is drawn, but for the last toss, a tail where there is one: so the same
+    tosses can be the end of a fixed number of them and of waiting for the last tail.  Held-out rows are Bernoulli(``theta``).
+
+    Raises Misfit where there is no toss at all.
+
+    Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3."""
+
+    kind: ClassVar[Kind] = "unlabelled"
+    values: ClassVar[Values | None] = "binary"
+    heads: NonNegativeInt
+    tails: NonNegativeInt
+    theta: Annotated[float, Field(ge=0, le=1)]
+    n_test: PositiveInt
+
+    def load(self, rng: Rng, setting: Setting) -> Unlabelled:
+        if self.heads + self.tails == 0:
+            raise Misfit("dataset.heads=0, dataset.tails=0: there is no toss; give at least one")
+        last = min(self.tails, 1)
+        x = torch.zeros(self.heads + self.tails, 1, dtype=setting.dtype)
+        order = torch.randperm(len(x) - last, generator=rng.data)
+        x[order[: self.heads]] = 1.0
+        test = (torch.rand(self.n_test, 1, generator=rng.data) < self.theta).to(setting.dtype)
+        train, test = (Rows(rows.to(setting.device), 1.0) for rows in (x, test))
+        return Unlabelled(self.name, "binary", train, test, batch_size=None)

@@ -1,0 +1,1 @@
+"""Functions that are known, and noisy labels of them."""

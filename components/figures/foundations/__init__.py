@@ -1,0 +1,1 @@
+"""Figures of what the foundations say of statistics."""

@@ -1,0 +1,65 @@
+"""Which rows belong together, and how many clusters there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Partitioned(Protocol):
+    """Draws of a partition of N rows, and the one that is expected to lose least."""
+
+    @property
+    def x(self) -> Tensor: ...  # [N, D]
+
+    @property
+    def sizes(self) -> Tensor: ...  # clusters of every draw [C, S]
+
+    @property
+    def together(self) -> Any: ...  # [N, N]
+
+    @property
+    def shown(self) -> Any: ...  # [N]
+
+    @property
+    def loss(self) -> str: ...
+
+
+def co_clustering(report: Partitioned) -> Figure:
+    """Probability that two rows share a cluster, rows by the partition chosen; number of clusters by chain; the partition."""
+    figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
+    chosen, x = report.shown, report.x.cpu().numpy()
+    order = np.lexsort((x[:, 0], chosen))
+    image = left.imshow(report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
+    for edge in np.flatnonzero(np.diff(chosen[order])) + 0.5:
+        left.axhline(edge, color=PALETTE[1], lw=0.7)
+        left.axvline(edge, color=PALETTE[1], lw=0.7)
+    left.grid(False)
+    left.set(xlabel="row, by cluster", title="P(i and j in one cluster | x)")
+    figure.colorbar(image, ax=left, shrink=0.8)
+
+    sizes = report.sizes.numpy()
+    k = np.arange(sizes.min(), sizes.max() + 1)
+    for chain in sizes:
+        middle.plot(k, [(chain == n).mean() for n in k], color=PALETTE[7], lw=0.8, alpha=0.7)
+    middle.bar(k, [(sizes == n).mean() for n in k], color=PALETTE[0], alpha=0.8)
+    middle.set(xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)")
+
+    across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
+    for c in range(int(chosen.max()) + 1):
+        colour, marker = PALETTE[c % len(PALETTE)], "os^Dv"[c // len(PALETTE) % 5]
+        right.plot(x[chosen == c, 0], across[chosen == c], marker, ms=4, color=colour, alpha=0.8)
+    words = {"binder": "Binder's loss", "variation": "variation of information"}
+    right.set(
+        xlabel="$x_1$",
+        ylabel="$x_2$" if x.shape[1] > 1 else "",
+        title=f"Least {words[report.loss]}: {chosen.max() + 1} clusters",
+    )
+    return figure

@@ -1,0 +1,1 @@
+"""What the foundations say of statistics: stopping rules, rates at which posteriors contract."""

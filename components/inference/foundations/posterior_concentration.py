@@ -1,0 +1,202 @@
+"""How fast the posterior of a regression comes to the true function as labels are added."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LinearSmoother
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Batch, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.problems.known_function import KnownFunction
+from components.registry import register
+from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """What the posterior at N regular inputs is, whatever the labels: f | y ~ N(S y, σ² S)."""
+
+    S: Tensor  # [N, N]
+    f0: Tensor  # the truth there [N]
+    spread: float  # ∫ (f − E f)² dΠ(f|y), a mean over the inputs: σ² tr S/N
+    expected: float  # E of the squared error of S y: ‖(S − I) f₀‖²/N + σ₀² tr(SSᵀ)/N
+
+    @classmethod
+    def at(cls, model: LinearSmoother, problem: KnownFunction, n: int) -> Smoothed:
+        assert problem.f0 is not None
+        like = problem.train.x
+        x = (torch.arange(n, dtype=like.dtype, device=like.device) + 0.5)[:, None] / n
+        S, f0 = model.smoother(x), problem.f0(x)
+        bias, variance = (S @ f0 - f0).square().mean(), problem.noise * S.square().sum() / n
+        return cls(S, f0, float(model.known_noise * S.trace() / n), float(bias + variance))
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and the slopes they have."""
+
+    model: LinearSmoother
+    train: Batch
+    numbers: list[int]  # [G]
+    errors: Tensor  # ‖S y − f₀‖² [R, G]
+    smoothed: list[Smoothed]
+    exponent: float  # what theory says
+
+    @property
+    def spread(self) -> Tensor:
+        return self.errors.new_tensor([one.spread for one in self.smoothed])  # [G]
+
+    @property
+    def radii(self) -> Tensor:
+        return (self.errors + self.spread).sqrt()  # [R, G]
+
+    @property
+    def exact(self) -> Tensor:
+        """Root of the expected squared radius [G]."""
+        return (self.errors.new_tensor([one.expected for one in self.smoothed]) + self.spread).sqrt()
+
+    def slopes(self, values: Tensor) -> Tensor:
+        """Least squares of log values [..., G] on log N."""
+        log_n = values.new_tensor(self.numbers).log()
+        z = log_n - log_n.mean()
+        return values.log() @ z / z.square().sum()
+
+    def slope_between(self) -> list[tuple[float, float]]:
+        """Slope from each N to the next, with its standard error over the data sets."""
+        log_n, log_r = self.radii.new_tensor(self.numbers).log(), self.radii.log()
+        each = log_r.diff(dim=1) / log_n.diff()
+        return list(zip(each.mean(0).tolist(), _standard_error(each).tolist(), strict=True))
+
+    def slope(self) -> tuple[float, float]:
+        """Mean over the data sets of the slope of the radius, and its standard error."""
+        each = self.slopes(self.radii)
+        return float(each.mean()), float(_standard_error(each))
+
+    def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
+        """N(E[f(x) | y], Var f(x) + σ²) at x [B, D], from the training labels."""
+        seen = self.train.mask[:, 0]
+        mean, variance = self.model.condition(self.train.x[seen], self.train.y[seen, 0], x)
+        return GaussianMixture(mean[None, :, None], (variance + self.model.known_noise)[None, :, None])
+
+    def scores(self) -> dict[str, float]:
+        if not len(self.errors):
+            return {}
+        out = {"slope": self.slope()[0], "slope_exact": float(self.slopes(self.exact)), "exponent": self.exponent}
+        out["slope_error"] = float(self.slopes(self.errors.sqrt()).mean())
+        out["slope_spread"] = float(self.slopes(self.spread.sqrt()))
+        out["spread_of_error"] = float((self.spread[-1] / self.errors[:, -1].mean()).sqrt())
+        return out | {f"radius/{n}": float(r) for n, r in zip(self.numbers, self.radii.mean(0), strict=True)}
+
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.foundations.contraction import contraction
+
+        return {"contraction": contraction(self)} if len(self.errors) else {}
+
+    def table(self) -> pd.DataFrame:
+        """One row per N: mean radius with its standard error, the exact one, and the slope from the N before."""
+        import pandas as pd
+
+        between = [(math.nan, math.nan), *self.slope_between()]
+        rows = {
+            "n": self.numbers,
+            "radius": self.radii.mean(0).tolist(),
+            "standard_error": _standard_error(self.radii).tolist(),
+            "exact": self.exact.tolist(),
+            "error_of_the_mean": self.errors.mean(0).sqrt().tolist(),
+            "posterior_sd": self.spread.sqrt().tolist(),
+            "slope": [slope for slope, _ in between],
+            "slope_error": [error for _, error in between],
+        }
+        return pd.DataFrame(rows)
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """The table ``contraction``."""
+        if not len(self.errors):
+            return []
+        path = folder / "tables" / "contraction.csv"
+        path.parent.mkdir(exist_ok=True)
+        self.table().to_csv(path, index=False)
+        return [path]
+
+
+def _standard_error(values: Tensor) -> Tensor:
+    """Of a mean over the first dimension; NaN of one value."""
+    return values.std(0) / len(values) ** 0.5 if len(values) > 1 else values.new_full(values.shape[1:], math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractionState:
+    """Squared errors so far."""
+
+    model: LinearSmoother = rebuilt()
+    problem: KnownFunction = rebuilt()
+    smoothed: list[Smoothed] = rebuilt()
+    errors: Trace = field(default_factory=Trace)  # rows [R, G], one a step
+
+
+@register("inference", "posterior_concentration")
+class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, ContractionState]):
+    """The rate at which a posterior contracts to the true regression function, measured against what theory says.
+
+    r_N² = ∫ ‖f − f₀‖²_N dΠ(f | y) = ‖S y − f₀‖²_N + σ² tr S/N, ‖·‖²_N the mean over the inputs x_i = (i − ½)/N.  Every step
+    draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N of ``numbers``; the slope of log r_N on log N is found
+    for each data set.  Theory: −min(α, β)/(2α + 1) for a Matérn process of smoothness α and an f₀ of β, −½ for a parametric
+    model that holds f₀.  Posterior mass outside M r_N is at most M⁻².
+
+    Raises Misfit where the true function is not known.
+
+    Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017); Bardenet (2021), chapter 8."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
+    numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
+    simulations: PositiveInt
+
+    @model_validator(mode="after")
+    def _grows(self) -> PosteriorConcentration:
+        if any(later <= earlier for earlier, later in pairwise(self.numbers)):
+            raise ValueError(f"numbers: {self.numbers} must increase")
+        return self
+
+    def init(self, model: LinearSmoother, problem: KnownFunction, rng: Rng) -> ContractionState:
+        if not isinstance(problem, KnownFunction):
+            raise Misfit(
+                f"inference={self.name}: the true function must be known, and dataset={problem.name} has none; "
+                "use dataset=smooth_function"
+            )
+        smoothed = [Smoothed.at(model, problem, n) for n in self.numbers]
+        return ContractionState(model=model, problem=problem, smoothed=smoothed)
+
+    def step(self, state: ContractionState, batch: Batch, rng: Rng) -> tuple[ContractionState, Info]:
+        errors = []
+        for one in state.smoothed:
+            shape, device = (self.simulations, len(one.f0)), rng.noise.device
+            e = torch.randn(shape, generator=rng.noise, dtype=one.f0.dtype, device=device).to(one.f0)
+            y = one.f0 + state.problem.noise**0.5 * e
+            errors.append((y @ one.S.T - one.f0).square().mean(1))
+        state.errors.append(torch.stack(errors, 1).cpu())
+        return replace(state), {"error": errors[-1].mean().sqrt()}
+
+    def posterior(self, state: ContractionState) -> Contraction:
+        G = len(self.numbers)
+        errors = state.errors.rows.flatten(0, 1) if len(state.errors) else torch.zeros(0, G, dtype=torch.float64)
+        exponent = state.model.exponent(state.problem.smoothness)
+        return Contraction(state.model, state.problem.train, list(self.numbers), errors, state.smoothed, exponent)

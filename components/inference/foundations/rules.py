@@ -1,0 +1,114 @@
+"""Rules that say when tossing ends, as tables over what was seen, and all sequences of tosses that they end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Rule = Literal["fixed", "until_significant", "until_short", "negative_binomial"]
+Alternative = Literal["greater", "two_sided"]
+
+
+def tail_probability(n: Array, k: Array, null: float, alternative: Alternative) -> Array:
+    """p-values of k heads in n tosses, n as if it had been fixed: P(K ≥ k | θ₀), or twice the smaller of the two tails."""
+    from scipy import special
+
+    above = special.bdtrc(k - 1.0, n, null)  # P(K ≥ k)
+    above = np.where(k == 0, 1.0, above)
+    if alternative == "greater":
+        return above
+    return np.minimum(1.0, 2 * np.minimum(above, special.bdtr(k.astype(float), n, null)))
+
+
+def waiting_probability(heads: int, tails: int, null: float) -> float:
+    """p-value of so many heads before the last of so many tails, their number fixed: P(H ≥ h | θ₀) = I_θ₀(h, t)."""
+    from scipy import special
+
+    if tails == 0:
+        return float("nan")  # nobody waited
+    return float(special.betainc(heads, tails, null)) if heads else 1.0
+
+
+def confidence_interval(n: Array, k: Array, level: float) -> tuple[Array, Array]:
+    """Ends of the interval of Clopper and Pearson, which holds θ at least so often where n is fixed.
+
+    Source: Clopper & Pearson (1934)."""
+    from scipy import special
+
+    half = 0.5 * (1 - level)
+    low = np.where(k == 0, 0.0, special.betaincinv(np.maximum(k, 1), n - k + 1, half))
+    high = np.where(k == n, 1.0, special.betaincinv(k + 1, np.maximum(n - k, 1), 1 - half))
+    return low, high
+
+
+def credible_interval(n: Array, k: Array, level: float, prior: tuple[float, float]) -> tuple[Array, Array]:
+    """Ends of the central interval of Beta(a + k, b + n − k)."""
+    from scipy import special
+
+    half = 0.5 * (1 - level)
+    a, b = prior[0] + k, prior[1] + n - k
+    return special.betaincinv(a, b, half), special.betaincinv(a, b, 1 - half)
+
+
+def grid(n_max: int) -> tuple[Array, Array, Array]:
+    """n [N + 1, 1], k [1, N + 1] and where k ≤ n."""
+    n, k = np.arange(n_max + 1)[:, None], np.arange(n_max + 1)[None]
+    return n, k, k <= n
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The M places (n tosses, k heads) where a rule ends, and how many sequences come to each of them first.
+
+    P(end at (n, k) | θ) = c_nk θᵏ (1 − θ)ⁿ⁻ᵏ: the rule is in c alone, which θ is not."""
+
+    stop: Array  # [N + 1, N + 1] bool; at N all do
+    n: Array  # [M]
+    k: Array  # [M]
+    log_paths: Array  # log c [M]
+
+    @classmethod
+    def by(cls, stop: Array) -> Stopped:
+        """c by induction: c_nk = c_{n−1,k−1} + c_{n−1,k}, of which those that have ended add nothing."""
+        stop = stop.copy()
+        n_max = len(stop) - 1
+        stop[n_max] = True
+        stop[0] = False  # nobody ends before the first toss
+        ends: list[tuple[Array, Array, Array]] = []
+        going = np.full(n_max + 1, -np.inf)
+        going[0] = 0.0
+        for n in range(1, n_max + 1):
+            going = np.logaddexp(going, np.concatenate([[-np.inf], going[:-1]]))
+            here = np.flatnonzero(stop[n] & (going > -np.inf))
+            ends.append((np.full(len(here), n), here, going[here]))
+            going = np.where(stop[n], -np.inf, going)
+        places, heads, paths = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        return cls(stop, places, heads, paths)
+
+    def probabilities(self, theta: float) -> Array:
+        """P(end at each of the M places | θ)."""
+        from scipy import special
+
+        return np.exp(self.log_paths + special.xlogy(self.k, theta) + special.xlog1py(self.n - self.k, -theta))
+
+    def mean_probabilities(self, prior: tuple[float, float]) -> Array:
+        """The same, integrated over θ ~ Beta(a, b): c B(a + k, b + n − k)/B(a, b)."""
+        from scipy import special
+
+        a, b = prior
+        return np.exp(self.log_paths + special.betaln(a + self.k, b + self.n - self.k) - special.betaln(a, b))
+
+    def covered(self, low: Array, high: Array, theta: float) -> float:
+        """P(low ≤ θ ≤ high | θ) of intervals at the places."""
+        return float(self.probabilities(theta)[(low <= theta) & (theta <= high)].sum())
+
+    def covered_over(self, low: Array, high: Array, nature: tuple[float, float]) -> float:
+        """The same, integrated over θ ~ Beta(a, b)."""
+        from scipy import special
+
+        a, b = nature[0] + self.k, nature[1] + self.n - self.k
+        held = special.betainc(a, b, high) - special.betainc(a, b, low)
+        return float((self.mean_probabilities(nature) * held).sum())

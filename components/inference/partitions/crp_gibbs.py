@@ -1,0 +1,105 @@
+"""Collapsed Gibbs sampling of a Dirichlet process mixture, with moves that split and merge clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import DirichletProcess
+from components.contracts.problems import Rows, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.partitions.partition_draws import PartitionDraws
+from components.maths.partitions.crp_sweep import CrpNumbers
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit
+
+MOST_AT_FIRST = 20  # clusters that a chain starts with, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrpState:
+    """Labels now, and those that were kept."""
+
+    model: DirichletProcess = rebuilt()
+    x: Tensor = rebuilt()  # [N, D]
+    numbers: CrpNumbers = rebuilt()
+    z: Tensor  # long [C, N], 0 … K − 1 of each chain
+    log_joint: Tensor  # [C]
+    n: int = 0  # sweeps
+    accepted: float = 0.0  # of the proposals to split or merge
+    kept: Trace = field(default_factory=Trace)  # rows [C, N] of int32
+    kept_log_joint: Trace = field(default_factory=Trace)  # rows [C]
+
+
+@register("inference", "crp_gibbs")
+class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
+    """Collapsed Gibbs sampling of the partition under a Dirichlet process mixture of Gaussians, with split–merge moves.
+
+    p(z_b = k | z_−b, x) ∝ n_k p(x_b | rows of k), and ∝ α p(x_b) of a new cluster, for every row in turn (Chinese restaurant
+    process).  Before each sweep ``split_merge`` proposals: two rows at random; where they share a cluster it is split between
+    them, where they do not, theirs are merged; a split comes from ``scans`` restricted Gibbs scans after a random one, and is
+    accepted with min(1, p(z*, x) q(z | z*)/(p(z, x) q(z* | z))).  Chains start from random partitions into up to 20 clusters.
+    z [C, N].  Info: clusters, log p(z, x) and share of proposals accepted.
+
+    Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+    split_merge: NonNegativeInt
+    scans: NonNegativeInt
+    loss: Literal["binder", "variation"]
+
+    def init(self, model: DirichletProcess, problem: Unlabelled, rng: Rng) -> CrpState:
+        assert isinstance(problem.train, Rows)
+        x, prior = problem.train.x.flatten(1), model.prior
+        if not len(x):
+            raise Misfit(f"dataset={problem.name}: there is no training row to put into a cluster")
+        numbers = CrpNumbers.of(
+            (x - prior.m).double().cpu().numpy(), model.concentration, prior.V.double().cpu().numpy(), float(prior.beta),
+            float(prior.nu),
+        )  # fmt: skip
+        device = rng.init.device
+        clusters = torch.randint(1, min(len(x), MOST_AT_FIRST) + 1, (self.chains, 1), generator=rng.init, device=device)
+        u = torch.rand(self.chains, len(x), generator=rng.init, dtype=torch.float64, device=device)
+        z = (u * clusters).long().cpu()
+        for row in z:  # labels without gaps
+            row.copy_(torch.unique(row, return_inverse=True)[1])
+        return CrpState(
+            model=model, x=x, numbers=numbers, z=z, log_joint=torch.full((self.chains,), torch.nan).double()
+        )
+
+    def step(self, state: CrpState, batch: Rows, rng: Rng) -> tuple[CrpState, Info]:
+        shape = (self.chains, state.numbers.uniforms(self.split_merge, self.scans))
+        u = torch.rand(shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device).cpu().numpy()
+        z = state.z.clone()
+        log_joint, accepted = (
+            torch.as_tensor(v) for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
+        )
+        n = state.n + 1
+        if n > self.burn_in and (n - self.burn_in) % self.thinning == 0:
+            state.kept.append(z.int())
+            state.kept_log_joint.append(log_joint)
+        share = float(accepted.mean()) / max(self.split_merge, 1)
+        state = replace(state, z=z, log_joint=log_joint, n=n, accepted=state.accepted + share)
+        return state, {"clusters": (z.amax(1) + 1).double().mean(), "log_joint": log_joint.mean(), "acceptance": share}
+
+    def posterior(self, state: CrpState) -> PartitionDraws:
+        none = not len(state.kept)  # before the first is kept: where the chains are
+        z = state.z[:, None] if none else state.kept.stacked(1).long()
+        log_joint = state.log_joint[:, None] if none else state.kept_log_joint.stacked(1)
+        accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")
+        model = state.model
+        return PartitionDraws(model.concentration, model.prior, state.x, z, log_joint, self.loss, accepted)

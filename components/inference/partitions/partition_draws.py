@@ -1,0 +1,142 @@
+"""Draws of a partition of the training rows into Gaussian clusters, whose means and precisions are integrated out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.contracts.problems import Rows
+from components.maths.compiled.loops import Array
+from components.maths.exponential.normal_wishart import NormalWishart
+from components.metrics import diagnostics
+from components.posteriors.partitions import (
+    Binder,
+    ExpectedLoss,
+    PartitionLoss,
+    VariationOfInformation,
+    by_appearance,
+    least,
+    together,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PREDICTED = 200  # draws, evenly spaced, whose predictive densities are mixed
+WEIGHED = 1000  # draws, evenly spaced, over which losses are expected
+LOSSES: dict[str, PartitionLoss] = {"binder": Binder(), "variation": VariationOfInformation()}
+
+
+@dataclass(frozen=True)
+class PartitionDraws:
+    """z of C chains and what a new row is likely to be given each; the partitions that are expected to lose least."""
+
+    concentration: float
+    prior: NormalWishart
+    x: Tensor  # training rows [N, D]
+    z: Tensor  # long [C, S, N]
+    log_joint: Tensor  # log p(z, x) [C, S]
+    loss: str  # of LOSSES, whose action says what is shown
+    accepted: float  # share of the proposals to split or merge; NaN: there were none
+
+    @cached_property
+    def labels(self) -> Array:
+        """All draws, clusters in the order in which they appear [C·S, N]."""
+        return by_appearance(self.z.flatten(0, 1).numpy())
+
+    @property
+    def sizes(self) -> Tensor:
+        """Clusters of every draw [C, S]."""
+        return torch.as_tensor(self.labels.max(1) + 1).reshape(self.z.shape[:2])
+
+    @cached_property
+    def expected(self) -> dict[str, ExpectedLoss]:
+        some = _spaced(self.labels, WEIGHED)
+        return {name: loss.over(some) for name, loss in LOSSES.items()}
+
+    @cached_property
+    def actions(self) -> dict[str, Array]:
+        """The Bayes action under each loss [N]."""
+        some = _spaced(self.labels, WEIGHED)
+        return {name: least(expected, some) for name, expected in self.expected.items()}
+
+    @property
+    def shown(self) -> Array:
+        """The Bayes action that figures and held-out clusters are of [N]."""
+        return self.actions[self.loss]
+
+    @property
+    def together(self) -> Array:
+        """Posterior probability that two rows are of one cluster [N, N]."""
+        return together(self.labels)
+
+    def _log_each(self, z: Array, batch: Rows) -> Tensor:
+        """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1, B]."""
+        K, p, x = int(z.max()) + 1, self.prior, batch.x.flatten(1).to(self.x)
+        rows = torch.nn.functional.one_hot(torch.as_tensor(z), K + 1).to(self.x).T  # [K + 1, N]
+        every = NormalWishart(
+            p.m.expand(K + 1, -1), p.beta.expand(K + 1), p.V.expand(K + 1, *p.V.shape), p.nu.expand(K + 1)
+        )
+        weights = rows.sum(1)
+        weights[K] = self.concentration
+        share = (weights / (len(self.x) + self.concentration)).log()
+        return share[:, None] + every.posterior(rows, self.x).log_predictive(x)
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log S⁻¹ Σ_s p(x_b | z_s, training rows), a mixture of Student's t under each draw [B]."""
+        each = torch.stack([self._log_each(z, batch).logsumexp(0) for z in _spaced(self.labels, PREDICTED)])
+        return each.logsumexp(0) - np.log(len(each))
+
+    def clusters(self, batch: Rows) -> Tensor:
+        """Probabilities of the clusters of the action, and of a new one, for rows to come [B, K + 1]."""
+        return self._log_each(self.shown, batch).softmax(0).T
+
+    def scores(self) -> dict[str, Tensor | float]:
+        out: dict[str, Tensor | float] = {"n_clusters": float(self.sizes.double().mean())}
+        for name, action in self.actions.items():
+            out |= {
+                f"expected_loss/{name}": self.expected[name].cost(action),
+                f"n_clusters/{name}": float(action.max() + 1),
+            }
+        if not np.isnan(self.accepted):
+            out["acceptance"] = self.accepted
+        C, S = self.log_joint.shape
+        if C > 1 and S >= diagnostics.FEWEST_DRAWS:
+            both = torch.stack([self.sizes.double(), self.log_joint], 2)  # [C, S, 2]
+            for name, value in (("rhat", diagnostics.split_rhat(both)), ("ess", diagnostics.bulk_ess(both))):
+                of = value[~value.isnan()]
+                if len(of):
+                    out[name] = float(of.max() if name == "rhat" else of.min())
+        return out
+
+    def figures(self) -> dict[str, Figure]:
+        from components.figures.partitions.co_clustering import co_clustering
+
+        return {"co_clustering": co_clustering(self)}
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable each number is."""
+        import pandas as pd
+
+        (folder / "tables").mkdir(exist_ok=True)
+        k, n = np.unique(self.sizes.numpy(), return_counts=True)
+        tables = {
+            "partitions": pd.DataFrame({"row": range(len(self.x)), **self.actions}),
+            "number_of_clusters": pd.DataFrame({"clusters": k, "probability": n / n.sum()}),
+        }
+        paths = []
+        for name, table in tables.items():
+            paths.append(folder / "tables" / f"{name}.csv")
+            table.to_csv(paths[-1], index=False)
+        return paths
+
+
+def _spaced(z: Array, most: int) -> Array:
+    """At most so many rows, evenly spaced."""
+    return z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(int)]

@@ -1,0 +1,1 @@
+"""Random partitions: their samplers and the distances between them."""

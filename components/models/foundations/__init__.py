@@ -1,0 +1,1 @@
+"""Conjugate models on which statements about statistics are tried out."""

@@ -1,0 +1,57 @@
+"""Tosses of a coin with the conjugate prior of its probability."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from components.contracts.problems import Rows
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit
+
+
+class BetaBernoulliModule(nn.Module):
+    """θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ), x [B, 1]."""
+
+    def __init__(self, prior: tuple[float, float]):
+        super().__init__()
+        self.prior = prior
+
+    def counts(self, rows: Rows) -> tuple[int, int]:
+        """Heads and tails."""
+        heads = int(rows.x.sum())
+        return heads, rows.x.numel() - heads
+
+    def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor:
+        """log p(x | heads h, tails t) of single tosses [B]: (a + h)/(a + b + h + t) is the probability of heads."""
+        a, b = (p + n for p, n in zip(self.prior, counts, strict=True))
+        heads = rows.x[:, 0]
+        return heads * math.log(a / (a + b)) + (1 - heads) * math.log(b / (a + b))
+
+
+@register("model", "beta_bernoulli")
+class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
+    """Independent tosses of a coin whose probability of heads has a beta prior.
+
+    θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ);  θ | h heads, t tails ~ Beta(a + h, b + t), whatever made the tossing end.
+
+    Raises Misfit where a row has more than one value.
+
+    Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    offers: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
+    a: PositiveFloat
+    b: PositiveFloat
+
+    def build(self, problem: Unlabelled, rng: Rng) -> BetaBernoulliModule:
+        if not isinstance(problem.train, Rows) or problem.train.x.shape[1:] != (1,):
+            raise Misfit(f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae")
+        return BetaBernoulliModule((self.a, self.b))

@@ -1,0 +1,107 @@
+"""A Dirichlet process mixture of Gaussians."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.problems import Rows
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.maths.exponential.dirichlet import draw_log_dirichlet
+from components.maths.exponential.normal_wishart import NormalWishart
+from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
+from components.models.mixtures.stick_ascent import StickAscent, log_shares
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+from components.trouble import Misfit
+
+
+@dataclass(frozen=True)
+class DpMixtureModule:
+    """Partitions know nothing of the truncation; θ is that of a mixture of its T clusters, π by sticks."""
+
+    concentration: float  # α
+    mixture: GaussianMixtureModule  # T clusters with π ~ Dir(1, …, 1), which sticks take the place of
+
+    @property
+    def prior(self) -> NormalWishart:
+        """The base measure."""
+        return self.mixture.prior
+
+    @property
+    def dim(self) -> int:
+        return self.mixture.dim
+
+    @property
+    def names(self) -> list[str]:
+        return self.mixture.names
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return self.mixture.constrain(theta)
+
+    def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
+        return self.mixture.log_likelihood(theta, batch)  # [K, B]
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """With v_t = π_t/s_t, s_t = Σ_{j≥t} π_j: Π_{t<T} Beta(v_t | 1, α)/s_t is the density of π."""
+        log_pi = self.mixture.split(theta)[0]
+        log_s = log_pi.flip(1).logcumsumexp(1).flip(1)  # [K, T]
+        T = log_pi.shape[1]
+        sticks = ((self.concentration - 1) * log_s.diff(dim=1) - log_s[:, :-1]).sum(1) + (T - 1) * math.log(
+            self.concentration
+        )
+        return self.mixture.log_prior(theta) - math.lgamma(T) + sticks  # Dir(1, …, 1) is Γ(T) everywhere
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        T, like = self.mixture.n_clusters, self.prior.m
+        logs = draw_log_dirichlet(like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator)
+        mu, L = self.mixture.every_cluster(n).draw(generator)
+        return self.mixture.joined(log_shares(logs[..., 0], logs[..., 1]), mu, L)
+
+    def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
+        return self.mixture.clusters(theta, batch)
+
+    def mean_field(self) -> StickAscent:
+        return StickAscent(self.concentration, self.prior, self.mixture.n_clusters, self.mixture.joined)
+
+
+@register("model", "dp_mixture")
+class DpMixture(Model[Unlabelled, DpMixtureModule]):
+    """A mixture of Gaussians with as many clusters as the rows ask for: means and precisions from a Dirichlet process.
+
+    x_b ~ N(μ_b, Λ_b⁻¹), (μ_b, Λ_b) ~ G, G ~ DP(α, NW), NW: μ | Λ ~ N(m, (βΛ)⁻¹), Λ ~ Wishart(ν, V⁻¹);  so p(partition) ∝
+    α^K Π_k Γ(n_k).  m is the mean of the training rows, V = ν ``width``² times their variances along each axis.  As a log joint
+    and for mean field G = Σ_t π_t δ, π_t = v_t Π_{j<t} (1 − v_j), v_t ~ Beta(1, α), v_T = 1, T = ``truncation``.
+
+    Raises Misfit for ν not above D − 1, or for a value that never changes.
+
+    Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq. (2.1)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    offers: ClassVar[frozenset[str]] = frozenset({"dirichlet_process", "log_joint", "coordinate_ascent"})
+    concentration: PositiveFloat
+    truncation: Annotated[int, Field(ge=2)]
+    mean_rows: PositiveFloat
+    freedom: PositiveFloat | None
+    width: PositiveFloat
+
+    def build(self, problem: Unlabelled, rng: Rng) -> DpMixtureModule:
+        assert isinstance(problem.train, Rows)
+        x = problem.train.x.flatten(1)
+        D = x.shape[1]
+        nu = float(D + 2) if self.freedom is None else self.freedom
+        if nu <= D - 1:
+            raise Misfit(f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null")
+        variance = x.var(0, correction=0)
+        if not (variance > 0).all():
+            raise Misfit(f"dataset={problem.name}: a value never changes in the training rows; leave it out")
+        V = nu * self.width**2 * variance.diag()
+        prior = NormalWishart(x.mean(0), x.new_tensor(self.mean_rows), V, x.new_tensor(nu))
+        return DpMixtureModule(self.concentration, GaussianMixtureModule(1.0, prior, self.truncation))

@@ -1,0 +1,159 @@
+"""Partitions of rows: draws of them, losses between them, and the partition that is expected to lose least.
+
+expected = VariationOfInformation().over(z)     # z [S, N], draws of a partition
+best = least(expected, z)                       # the Bayes action: the best of the draws and of what greedy moves make of them
+cost = expected.cost(best)                      # E[L(best, z)], the posterior expected loss
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from components.maths.compiled.loops import Array
+
+STARTS = 3  # sampled partitions from which greedy moves begin: those of the least expected loss
+SEARCHED = 500  # distinct sampled partitions that are looked at, at most
+
+
+def by_appearance(z: Array) -> Array:
+    """Labels 0, 1, … in the order in which clusters appear, row by row, z [S, N]."""
+    out = np.empty_like(z)
+    for s, row in enumerate(z):
+        _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), z.dtype)
+        rank[np.argsort(first)] = np.arange(len(first))
+        out[s] = rank[inverse]
+    return out
+
+
+def together(z: Array) -> Array:
+    """How often rows i and j are in one cluster [N, N], z [S, N]."""
+    out = np.zeros((z.shape[1], z.shape[1]))
+    for row in z:
+        out += row[:, None] == row
+    return out / len(z)
+
+
+class ExpectedLoss(Protocol):
+    """E[L(a, z)] over draws z, and greedy moves that lower it."""
+
+    def cost(self, a: Array) -> float: ...  # a [N]
+
+    def improved(self, a: Array) -> Array: ...  # one row at a time to where it costs least, until nothing moves
+
+
+class PartitionLoss(Protocol):
+    """L(a, z) of a partition a when z is the case."""
+
+    def over(self, z: Array) -> ExpectedLoss: ...  # z [S, N]
+
+
+def least(expected: ExpectedLoss, z: Array) -> Array:
+    """The Bayes action [N]: the best of the drawn partitions z [S, N] and of what greedy moves make of the best few of them,
+    and of all rows together and each alone."""
+    N = z.shape[1]
+    distinct = np.unique(by_appearance(z), axis=0)
+    if len(distinct) > SEARCHED:
+        distinct = distinct[np.linspace(0, len(distinct) - 1, SEARCHED).astype(int)]
+    order = np.argsort([expected.cost(a) for a in distinct], kind="stable")[:STARTS]
+    starts = [*distinct[order], np.zeros(N, z.dtype), np.arange(N, dtype=z.dtype)]
+    found = [expected.improved(a.copy()) for a in starts]
+    best = min(found, key=expected.cost)
+    return by_appearance(best[None])[0]
+
+
+@dataclass(frozen=True)
+class PairsApart:
+    """Expected share of pairs that a partition puts together and z does not, or the other way round."""
+
+    p: Array  # how often rows are together [N, N]
+
+    def cost(self, a: Array) -> float:
+        apart = np.abs((a[:, None] == a) - self.p)
+        return float(apart[np.triu_indices(len(a), 1)].mean()) if len(a) > 1 else 0.0
+
+    def improved(self, a: Array) -> Array:
+        gain = 1 - 2 * self.p  # what a pair put together adds
+        still = False
+        while not still:
+            still = True
+            for i in range(len(a)):
+                own, a[i] = a[i], -1
+                labels = np.unique(a[a >= 0])
+                added = np.array([gain[i, a == k].sum() for k in labels])
+                known = labels == own
+                now = float(added[known][0]) if known.any() else 0.0
+                best = float(added.min()) if len(labels) else 0.0
+                if min(best, 0.0) < now - 1e-9:
+                    a[i] = labels[added.argmin()] if best < 0 else a.max() + 1
+                    still = False
+                else:
+                    a[i] = own
+        return a
+
+
+class Binder:
+    """L = share of the pairs of rows that one partition puts together and the other does not: 1 − Rand's index.
+
+    Source: Binder (1978); Wade & Ghahramani (2018), section 2."""
+
+    def over(self, z: Array) -> PairsApart:
+        return PairsApart(together(z))
+
+
+@dataclass(frozen=True)
+class ExpectedVariation:
+    """E[H(a | z) + H(z | a)] = N⁻¹ E[Σ_k a_k log a_k + Σ_l z_l log z_l − 2 Σ_kl n_kl log n_kl], n_kl rows in both, nats."""
+
+    z: Array  # labels 0, 1, … [S, N]
+
+    @property
+    def _n_log_n(self) -> Array:
+        n = np.arange(self.z.shape[1] + 2, dtype=float)
+        return n * np.log(np.maximum(n, 1))
+
+    def _shared(self, a: Array, room: int) -> Array:
+        """n_kl of every draw [S, room, L]."""
+        (S, _), most = self.z.shape, int(self.z.max()) + 1
+        place = (np.arange(S)[:, None] * room + a) * most + self.z
+        return np.bincount(place.ravel(), minlength=S * room * most).reshape(S, room, most)
+
+    def cost(self, a: Array) -> float:
+        n = self._shared(a, int(a.max()) + 1)
+        f = self._n_log_n
+        of_a, of_z, of_both = f[n[0].sum(1)].sum(), f[n.sum(1)].sum(1).mean(), f[n].sum((1, 2)).mean()
+        return float(max(of_a + of_z - 2 * of_both, 0.0) / len(a))
+
+    def improved(self, a: Array) -> Array:
+        (S, N), f = self.z.shape, self._n_log_n
+        step = np.diff(f)  # of one more
+        room = min(N, 2 * (int(a.max()) + 1) + 4)
+        n, size, every = self._shared(a, room), np.bincount(a, minlength=room), np.arange(S)
+        still = False
+        while not still:
+            still = True
+            for i in range(N):
+                own, label = a[i], self.z[:, i]
+                n[every, own, label] -= 1
+                size[own] -= 1
+                added = step[size] - 2 * step[n[every, :, label]].mean(0)  # [room]; an empty cluster adds 0
+                k = int(added.argmin())
+                if added[k] >= added[own] - 1e-9:
+                    k = int(own)
+                still = still and k == own
+                a[i] = k
+                n[every, k, label] += 1
+                size[k] += 1
+        return a
+
+
+class VariationOfInformation:
+    """L = H(a | z) + H(z | a), nats: a distance between partitions.
+
+    Source: Meilă (2007), eq. (15); Wade & Ghahramani (2018), section 2."""
+
+    def over(self, z: Array) -> ExpectedVariation:
+        return ExpectedVariation(by_appearance(z))

@@ -1,0 +1,113 @@
+"""Contraction rates: smoothers against closed forms, simulated radii against their expectations, slopes against theory."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from small_problems import real
+
+from components.problems.known_function import KnownFunction
+from components.trouble import Misfit
+
+NUMBERS = [64, 128, 256, 512]
+
+
+def measured(data: dict, name: str, steps: int = 2, numbers=NUMBERS, **model):
+    problem, rng = load("smooth_function", **{"n_train": 40, "n_test": 20, "terms": 1000} | data)
+    built = component("model", name, **model).build(problem, rng)
+    inference = component("inference", "posterior_concentration", numbers=numbers, simulations=20)
+    state = inference.init(built, problem, rng)
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference.posterior(state), problem, built
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("matern_regression", {"shape": "matern52"}), ("linear_regression", {"noise": 0.01})]
+)
+def test_smoothers_are_posteriors(name, keys):
+    problem, rng = load("smooth_function", n_train=12, n_test=5)
+    built = component("model", name, **keys).build(problem, rng)
+    x, y = problem.train.x, problem.train.y[:, 0]
+    S = built.smoother(x)
+    mean, variance = built.condition(x, y, x)
+    torch.testing.assert_close(S @ y, mean)
+    torch.testing.assert_close(built.known_noise * S.diagonal(), variance)
+    if name == "matern_regression":  # K (K + σ² I)⁻¹, Matérn written out
+        r = math.sqrt(5) * (x - x.T).abs() / built.lengthscale
+        K = (1 + r + r.square() / 3) * torch.exp(-r)
+        torch.testing.assert_close(S, K @ torch.linalg.inv(K + 0.01 * torch.eye(12, dtype=K.dtype)))
+
+
+def test_radii_are_averages_of_squared_distances_over_the_posterior():
+    found, problem, built = measured({"smoothness": 1.0}, "matern_regression", numbers=[8, 16])
+    n = 16
+    x = (torch.arange(n, dtype=torch.float64)[:, None] + 0.5) / n
+    S, f0 = built.smoother(x), problem.f0(x)
+    torch.testing.assert_close(found.smoothed[1].f0, f0)
+    g = torch.Generator().manual_seed(0)
+    y = f0 + 0.1 * torch.randn(4000, n, generator=g, dtype=torch.float64)
+    errors = ((y @ S.T - f0) ** 2).mean(1)
+    assert abs(float(errors.mean()) - found.smoothed[1].expected) < 4 * float(errors.std()) / 4000**0.5
+    root = torch.linalg.cholesky(0.01 * 0.5 * (S + S.T) + 1e-12 * torch.eye(n, dtype=S.dtype))
+    f = S @ y[0] + torch.randn(20_000, n, generator=g, dtype=torch.float64) @ root.T
+    literal = (f - f0).square().mean(1)
+    exact = float(errors[0]) + found.smoothed[1].spread
+    assert abs(float(literal.mean()) - exact) < 4 * float(literal.std()) / 20_000**0.5
+    error = found.radii.std(0) / len(found.radii) ** 0.5
+    assert bool(((found.radii.square().mean(0).sqrt() - found.exact).abs() < 5 * error).all())
+
+
+@pytest.mark.parametrize(
+    ("shape", "smoothness", "scale", "noise"),
+    [("matern12", 1.5, 1.0, 0.5), ("matern32", 1.5, 1.0, 0.1), ("matern52", None, 1.0, 0.1),
+     ("matern52", 1.0, 10.0, 0.01)],
+)  # fmt: skip
+def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
+    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; where the truth is rougher, it is the error that stays."""
+    data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
+    found, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
+    alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]
+    exponent = -min(alpha, math.inf if smoothness is None else smoothness) / (2 * alpha + 1)
+    assert found.exponent == pytest.approx(exponent)
+    scores = found.scores()
+    assert scores["slope_spread"] == pytest.approx(-alpha / (2 * alpha + 1), abs=0.03)
+    assert scores["slope_exact"] == pytest.approx(exponent, abs=0.03)
+    assert abs(scores["slope"] - scores["slope_exact"]) < 0.02
+
+
+def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
+    keys = {"noise": 0.01, "prior_scale": 100.0, "intercept_scale": 100.0}
+    found, *_ = measured({"smoothness": None}, "linear_regression", steps=10, **keys)
+    slope, error = found.slope()
+    assert found.exponent == -0.5
+    assert abs(slope + 0.5) < 4 * error
+    assert found.scores()["slope_exact"] == pytest.approx(-0.5, abs=1e-3)
+    curve, *_ = measured({"smoothness": 1.5}, "linear_regression", **keys)
+    assert curve.exponent == 0
+    assert abs(curve.slope()[0]) < 0.03
+
+
+def test_functions_have_the_norm_and_coefficients_that_they_say():
+    problem, _ = load("smooth_function", smoothness=1.2, terms=50, scale=2.0, n_train=4000)
+    assert isinstance(problem, KnownFunction)
+    x = problem.train.x
+    f = problem.f0(x)
+    assert float(f.square().mean()) == pytest.approx(4.0, rel=1e-6)
+    c = torch.stack([(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]).abs()
+    torch.testing.assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
+    line, _ = load("smooth_function", smoothness=None, scale=2.0, n_train=4000)
+    assert float(line.f0(x).square().mean()) == pytest.approx(4.0, rel=1e-6)
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="must increase"):
+        component("inference", "posterior_concentration", numbers=[64, 64, 128])
+    problem = real(n_inputs=1, n_tasks=1)
+    model = component("model", "matern_regression").build(problem, None)
+    with pytest.raises(Misfit, match="use dataset=smooth_function"):
+        component("inference", "posterior_concentration").init(model, problem, None)
+    assert "linear_smoother" not in component("model", "linear_regression").offered()

@@ -1,0 +1,130 @@
+"""Stopping rules: paths counted against enumeration, simulated coverage and errors against exact ones, the two p-values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from configured import component, load
+
+from components.inference.foundations import rules
+from components.inference.foundations.rules import Stopped
+from components.trouble import Misfit
+
+RULES = ["fixed", "until_significant", "until_short", "negative_binomial"]
+
+
+def reported(steps: int = 4, prior=(1.0, 1.0), **settings):
+    problem, rng = load("tosses", n_test=10)
+    model = component("model", "beta_bernoulli", a=prior[0], b=prior[1]).build(problem, rng)
+    inference = component("inference", "stopping_rule", **{"n_max": 40, "width": 0.4} | settings)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference.posterior(state), problem
+
+
+def binomial_tail(n: int, k: int, theta: float) -> float:
+    return sum(math.comb(n, j) * theta**j * (1 - theta) ** (n - j) for j in range(k, n + 1))
+
+
+def test_p_values_and_intervals_literally():
+    for n, k in [(1, 0), (5, 5), (12, 9), (12, 3), (20, 10)]:
+        above, below = binomial_tail(n, k, 0.4), 1 - binomial_tail(n, k + 1, 0.4)
+        at = np.array(n), np.array(k)
+        assert float(rules.tail_probability(*at, 0.4, "greater")) == pytest.approx(above)
+        assert float(rules.tail_probability(*at, 0.4, "two_sided")) == pytest.approx(min(1.0, 2 * min(above, below)))
+        low, high = (float(end) for end in rules.confidence_interval(*at, 0.9))
+        assert low == 0 if k == 0 else binomial_tail(n, k, low) == pytest.approx(0.05)
+        assert high == 1 if k == n else 1 - binomial_tail(n, k + 1, high) == pytest.approx(0.05)
+
+
+def test_one_posterior_and_two_p_values():
+    found, _ = reported(1, simulations=10)
+    # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first 11)
+    assert found.p_values["binomial"] == pytest.approx(299 / 4096)
+    assert found.p_values["negative_binomial"] == pytest.approx(binomial_tail(11, 9, 0.5))
+    assert round(found.p_values["negative_binomial"], 4) == 0.0327
+    assert found.beta == (10.0, 4.0)  # whatever made the tossing end
+    assert found.posterior_null == pytest.approx(binomial_tail(13, 10, 0.5))  # P(Beta(10, 4) ≤ ½)
+    likelihoods = [math.comb(12, 9), math.comb(11, 9)]  # of θ⁹(1 − θ)³ under either, a constant each
+    theta = np.linspace(0.05, 0.95, 7)
+    posteriors = [c * theta**9 * (1 - theta) ** 3 for c in likelihoods]
+    np.testing.assert_allclose(*(p / p.sum() for p in posteriors))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_paths_are_those_of_all_sequences(rule):
+    found, _ = reported(1, simulations=1, n_max=9, width=0.75, alpha=0.2)
+    stopped: Stopped = found.tables.stopped[rule]
+    counted: dict[tuple[int, int], float] = {}
+    theta = 0.37
+    for tosses in itertools.product((0, 1), repeat=9):
+        n = next(n for n in range(1, 10) if n == 9 or ends(rule, found, n, sum(tosses[:n])))
+        k = sum(tosses[:n])
+        probability = math.prod(theta if t else 1 - theta for t in tosses)
+        counted[n, k] = counted.get((n, k), 0.0) + probability
+    exact = dict(
+        zip(zip(stopped.n.tolist(), stopped.k.tolist(), strict=True), stopped.probabilities(theta), strict=True)
+    )
+    assert exact == pytest.approx(counted)
+    assert stopped.mean_probabilities((2.0, 3.0)).sum() == pytest.approx(1)
+
+
+def ends(rule: str, found, n: int, k: int) -> bool:
+    """The rule, literally."""
+    low, high = (ends[n, k] for ends in found.tables.ends["confidence"])
+    return {
+        "fixed": False,
+        "until_significant": found.tables.p[n, k] < found.alpha,
+        "until_short": high - low <= 0.75,
+        "negative_binomial": n - k == 3,
+    }[rule]
+
+
+def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
+    found, _ = reported(10, simulations=1000, n_max=200, prior=(2.0, 2.0))
+    for rule in RULES:
+        share, error = found.coverage("credible", rule)
+        assert found.exact_coverage("credible", rule)[0] == pytest.approx(0.95)  # over the prior, by (3.1.3)
+        for kind in ("credible", "confidence"):
+            share, error = found.coverage(kind, rule)
+            exact = np.array(found.exact_coverage(kind, rule))
+            assert (np.abs(share - exact) < 4 * np.maximum(error, 1e-3)).all()
+    level = dict(zip(RULES, (found.exact_coverage("confidence", rule)[1] for rule in RULES), strict=True))
+    assert level["fixed"] >= 0.95
+    assert level["until_significant"] < 0.75
+    assert found.exact_error("fixed") <= 0.05
+    wrong, exact = found.error_by_most()
+    assert exact[-1] == pytest.approx(found.exact_error("until_significant"))
+    assert exact[-1] > 0.25
+    assert abs(wrong[-1] - exact[-1]) < 4 * (exact[-1] * (1 - exact[-1]) / found.n) ** 0.5
+    assert (np.diff(exact) >= 0).all()
+
+
+def test_another_prior_than_natures_breaks_coverage():
+    kept, _ = reported(1, simulations=1, nature=[1.0, 1.0])
+    lost, _ = reported(1, simulations=1, nature=[30.0, 30.0])
+    rule = "until_significant"
+    assert kept.exact_coverage("credible", rule)[0] == pytest.approx(0.95)
+    assert lost.exact_coverage("credible", rule)[0] < 0.9
+
+
+def test_predictions_and_mistakes():
+    found, problem = reported(1, simulations=1)
+    density = found.log_predictive(problem.test)
+    assert float(density[problem.test.x[:, 0] == 1][0].exp()) == pytest.approx(10 / 14)
+    with pytest.raises(Misfit, match="there is no toss"):
+        load("tosses", heads=0, tails=0)
+    for keys, words in [
+        ({"rules": ["until_short"], "width": 0.01}, "width=0.01: no interval is as short within inference.n_max=40"),
+        (
+            {"rules": ["negative_binomial"], "tails": 50},
+            "tails=50: they do not come within inference.n_max=40 tosses; lower the one",
+        ),
+        ({"rules": ["until_significant"], "n_max": 4}, "no test is significant within inference.n_max=4"),
+    ]:
+        with pytest.raises(Misfit, match=words):
+            reported(1, simulations=1, **keys)

@@ -1,0 +1,150 @@
+"""Collapsed Gibbs sampling and split–merge moves against all partitions of few rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+from small_partitions import log_joint, partitions, small_rows
+
+from components.contracts.problems import Rows
+from components.maths.exponential.normal_wishart import NormalWishart
+from components.maths.partitions.crp_sweep import CrpNumbers
+from components.posteriors.partitions import by_appearance
+from components.problems.unlabelled import Unlabelled
+from components.trouble import Misfit
+from runner.run.rng import Streams
+
+ALPHA = 0.8
+X, PRIOR = small_rows()
+
+
+class Process:
+    """A Dirichlet process, and nothing more."""
+
+    concentration, prior = ALPHA, PRIOR
+
+
+def numbers(x: torch.Tensor = X, prior: NormalWishart = PRIOR) -> CrpNumbers:
+    return CrpNumbers.of((x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu))
+
+
+def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, float]:
+    """Numbers of all partitions, their posterior probabilities, and log p(x)."""
+    every = list(partitions(len(x)))
+    log_p = np.array([log_joint(z, x.numpy(), ALPHA, PRIOR) for z in every])
+    evidence = float(np.logaddexp.reduce(log_p))
+    return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
+
+
+def frequencies(
+    moves: int, scans: int, chains: int = 200, sweeps: int = 100, burn_in: int = 20, gibbs: bool = True
+) -> np.ndarray:
+    """How often each chain was at each partition [C, partitions]."""
+    places, p, _ = exact()
+    rng = np.random.default_rng(0)
+    known, z = numbers(), np.zeros((chains, len(X)), np.int64)
+    found = np.zeros((chains, len(p)))
+    for sweep in range(sweeps):
+        known.sweep(z, rng.random((chains, known.uniforms(moves, scans))), moves, scans)
+        if sweep >= burn_in:
+            for chain, labels in enumerate(by_appearance(z)):
+                found[chain, places[tuple(labels.tolist())]] += 1
+    return found / (sweeps - burn_in)
+
+
+@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (1, 0), (2, 3)])
+def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
+    _, p, _ = exact()
+    found = frequencies(moves, scans)
+    error = found.std(0, ddof=1) / len(found) ** 0.5
+    often = p > 2e-3
+    assert often.sum() > 30
+    z = (found.mean(0) - p)[often] / error[often]
+    assert np.abs(z).max() < 4
+    assert (z**2).mean() < 2  # chains are independent: χ² over its degrees of freedom
+
+
+def test_log_joint_and_predictive_densities_literally():
+    rng = np.random.default_rng(1)
+    z = rng.integers(0, 3, (5, len(X)))
+    z = by_appearance(z)
+    known = numbers()
+    value, _ = known.sweep(z, rng.random((5, known.uniforms(2, 2))), 2, 2)
+    for labels, found in zip(z, value, strict=True):
+        assert found == pytest.approx(log_joint(tuple(labels.tolist()), X.numpy(), ALPHA, PRIOR))
+        assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))  # no gap
+    every = NormalWishart(PRIOR.m[None], PRIOR.beta[None], PRIOR.V[None], PRIOR.nu[None])
+    one_more = every.posterior(torch.ones(1, 3, dtype=X.dtype), X[:3]).log_predictive(X[3:4])
+    ratio = log_joint((0, 0, 0, 0), X[:4].numpy(), ALPHA, PRIOR) - log_joint((0, 0, 0), X[:3].numpy(), ALPHA, PRIOR)
+    assert float(one_more) == pytest.approx(ratio - math.log(3 / (ALPHA + 3)))
+
+
+def sampled(steps: int, **keys):
+    """A posterior of the small rows, the last of which is held out."""
+    problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
+    inference = component(
+        "inference", "crp_gibbs", **{"chains": 40, "burn_in": 20, "split_merge": 1, "scans": 2} | keys
+    )
+    rng = Streams(0)
+    state = inference.init(Process(), problem, rng)
+    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        state, info = inference.step(state, batch, rng)
+        assert all(math.isfinite(float(v)) for v in info.values())
+    return inference.posterior(state), problem
+
+
+def test_predictive_density_is_a_ratio_of_evidences():
+    found, problem = sampled(60)
+    _, p, evidence = exact(X[:5])
+    more = exact(X)[2]
+    distinct, which = np.unique(found.labels, axis=0, return_inverse=True)
+    each = torch.stack([found._log_each(z, problem.test).logsumexp(0) for z in distinct]).exp()[:, 0]
+    by_chain = each[torch.as_tensor(which.ravel())].reshape(40, -1).mean(1)
+    error = float(by_chain.std() / 40**0.5)
+    assert abs(float(by_chain.mean()) - math.exp(more - evidence)) < 4 * error
+    spaced = float(found.log_predictive(problem.test).exp())
+    assert spaced == pytest.approx(math.exp(more - evidence), rel=0.05)
+    shares = found.clusters(problem.test)
+    assert float(shares.sum()) == pytest.approx(1)
+    k = np.array([max(z) + 1 for z in partitions(5)])
+    of_chain = found.sizes.double().mean(1)
+    assert abs(float(of_chain.mean()) - float(p @ k)) < 4 * float(of_chain.std()) / 40**0.5
+    scores = found.scores()
+    assert scores["rhat"] < 1.05
+    assert 0 < scores["acceptance"] < 1
+
+
+def test_before_anything_is_kept_and_one_row_alone():
+    found, problem = sampled(2, chains=2)
+    assert found.z.shape == (2, 1, 5)
+    assert math.isfinite(problem.score(found, Streams(0))["nlpp"])
+    alone = Unlabelled("alone", "real", Rows(X[:1], 1.0), Rows(X[1:2], 1.0), None)
+    inference, rng = component("inference", "crp_gibbs", burn_in=0), Streams(0)
+    state = inference.init(Process(), alone, rng)
+    state, _ = inference.step(state, alone.train, rng)
+    assert inference.posterior(state).sizes.eq(1).all()
+    nobody = Unlabelled("nobody", "real", Rows(X[:0], 1.0), Rows(X[1:2], 1.0), None)
+    with pytest.raises(Misfit, match="no training row"):
+        inference.init(Process(), nobody, rng)
+
+
+def test_held_out_density_is_that_of_a_mixture_by_scikit_learn():
+    from sklearn.mixture import BayesianGaussianMixture
+
+    problem, rng = load("mixture_sim", n_train=150, n_test=400)
+    model = component("model", "dp_mixture").build(problem, rng)
+    inference = component("inference", "crp_gibbs", chains=2, burn_in=30)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches(inference.sees, rng, 0, 80):
+        state, _ = inference.step(state, batch, rng)
+    ours = problem.score(inference.posterior(state), rng)
+    peer = BayesianGaussianMixture(
+        n_components=20, random_state=0, n_init=2, max_iter=500, weight_concentration_prior=1.0
+    )
+    theirs = -peer.fit(problem.train.x.numpy()).score(problem.test.x.numpy())
+    assert ours["nlpp"] < theirs + 0.03
+    assert ours["ari"] > 0.9

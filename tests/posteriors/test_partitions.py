@@ -1,0 +1,64 @@
+"""Losses between partitions literally, and Bayes actions against all partitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from small_partitions import partitions
+
+from components.posteriors.partitions import Binder, VariationOfInformation, by_appearance, least, together
+
+EVERY = np.array(list(partitions(6)))
+
+
+def variation(a, z) -> float:
+    """H(a | z) + H(z | a) from its definition."""
+    total, n = 0.0, len(a)
+    for k in set(a):
+        for c in set(z):
+            both, one, other = (np.mean(v) for v in ((a == k) & (z == c), a == k, z == c))
+            if both:
+                total -= both * (math.log(both / one) + math.log(both / other))
+    assert n == len(z)
+    return total
+
+
+def pairs_apart(a, z) -> float:
+    pairs = [(i, j) for i in range(len(a)) for j in range(i)]
+    return sum((a[i] == a[j]) != (z[i] == z[j]) for i, j in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize(("loss", "literal"), [(Binder(), pairs_apart), (VariationOfInformation(), variation)])
+def test_losses_literally(loss, literal):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, z = EVERY[rng.integers(len(EVERY), size=2)]
+        assert loss.over(z[None]).cost(a) == pytest.approx(literal(a, z), abs=1e-12)
+        assert loss.over(a[None]).cost(a) == pytest.approx(0, abs=1e-12)
+    draws, a = EVERY[rng.integers(len(EVERY), size=30)], EVERY[17]
+    assert loss.over(draws).cost(a) == pytest.approx(np.mean([literal(a, z) for z in draws]))
+
+
+@pytest.mark.parametrize("loss", [Binder(), VariationOfInformation()])
+def test_actions_are_the_best_of_all_partitions(loss):
+    assert len(EVERY) == 203  # Bell's number
+    rng = np.random.default_rng(1)
+    moved = 0
+    for _ in range(25):
+        z = EVERY[rng.choice(len(EVERY), 150, p=rng.dirichlet(np.full(len(EVERY), 0.05)))]
+        expected = loss.over(z)
+        costs = np.array([expected.cost(a) for a in EVERY])
+        action = least(expected, z)
+        assert expected.cost(action) == pytest.approx(costs.min())
+        moved += not (z == action).all(1).any()
+    shown = EVERY[[3, 3, 3, 100]]
+    assert (least(loss.over(shown), shown) == EVERY[3]).all()
+
+
+def test_labels_do_not_matter():
+    z = np.array([[5, 5, 2, 0, 2], [0, 0, 1, 2, 1]])
+    assert (by_appearance(z) == [[0, 0, 1, 2, 1]]).all()
+    assert together(z)[2, 4] == 1
+    assert together(z)[0, 3] == 0
