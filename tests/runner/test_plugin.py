@@ -124,5 +124,5 @@ def test_readme_table_of_ones_own(tmp_path):
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
     done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "city: 3 texts; owner: true or false" in done.stdout
+    assert "age: numbers; city: 3 texts; income: numbers; owner: true or false" in done.stdout
     assert list(tmp_path.glob("outputs/*/*/figures/*.png"))
