@@ -192,7 +192,11 @@ class StructuralDraws(Draws):
             return {}
         first, lag = len(structure.scales), structure.lag
         for name, j, q, b in zip(
-            structure.column_names, structure.beta, structure.fades.tolist(), structure.column_block.tolist(), strict=True
+            structure.column_names,
+            structure.beta,
+            structure.fades.tolist(),
+            structure.column_block.tolist(),
+            strict=True,
         ):
             beta = self.flat[:, j]
             if q >= 0:

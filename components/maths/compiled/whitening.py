@@ -165,5 +165,7 @@ def draw(
     arrays = (beside, layout.seen, layout.F, used, layout.mean, layout.sd)
     rows = (whole(layout.rows.start), whole(layout.rows.columns), layout.rows.numbers(G).contiguous().numpy())
     known = (scale, noise, prior.precision, prior.logit, sigma, numbers.u, numbers.turn, numbers.z, gamma, beta)
-    _loop()(*(x.contiguous().numpy() for x in arrays), *rows, whole(layout.noisy), *(x.contiguous().numpy() for x in known))
+    _loop()(
+        *(x.contiguous().numpy() for x in arrays), *rows, whole(layout.noisy), *(x.contiguous().numpy() for x in known)
+    )
     return gamma, beta

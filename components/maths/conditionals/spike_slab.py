@@ -120,7 +120,14 @@ def begun(prior: SpikeSlab, A: Tensor, b: Tensor, corner: Tensor, gamma: Tensor)
 
 
 def scanned(
-    prior: SpikeSlab, M: Tensor, E: Tensor, gamma: Tensor, u: Tensor, turn: Tensor, a: float, sigma: Tensor | None = None
+    prior: SpikeSlab,
+    M: Tensor,
+    E: Tensor,
+    gamma: Tensor,
+    u: Tensor,
+    turn: Tensor,
+    a: float,
+    sigma: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """γ [C, p] after one scan, forwards or backwards as ``turn`` [C] has it, and M swept by it."""
     p, at = gamma.shape[1], torch.arange(len(gamma), device=gamma.device)

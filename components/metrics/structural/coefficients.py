@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def rhat_of(draws: HoldsDraws) -> dict[str, float]:
-    """Split R̂ of each parameter that moved, by name, as Table 1.7 of Gallego (2021) has it; nothing of one chain, or of fewer than
-    four draws of each."""
+    """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four draws of each.
+
+    Source: Gallego (2021), Table 1.7."""
     if draws.n_chains < 2 or draws.n_draws < diagnostics.FEWEST_DRAWS or draws.log_weights is not None:
         return {}
     found = zip(draws.names, diagnostics.split_rhat(draws.values).tolist(), strict=True)
@@ -36,7 +37,8 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
     table["inclusion"] = [selects.inclusion.get(name, math.nan) for name in draws.names]
     levels = values.new_tensor([0.05, 0.5, 0.95])  # of totals that may be infinite: no numbers between them
     totals = {
-        name: torch.quantile(total, levels, interpolation="nearest").tolist() for name, total in selects.long_run.items()
+        name: torch.quantile(total, levels, interpolation="nearest").tolist()
+        for name, total in selects.long_run.items()
     }
     for k, column in enumerate(("long_run_lower", "long_run", "long_run_upper")):
         table[column] = [totals.get(name.removesuffix("_lag"), [math.nan] * 3)[k] for name in draws.names]

@@ -80,7 +80,11 @@ def test_chains_have_the_law_of_the_enumerated_models():
     inside = np.array(models, dtype=float)
     exact = np.einsum("m,mi,mj->ij", weights, inside, inside).ravel()
     assert 0.02 < weights.max() < 0.9  # there is a choice
-    for found, truth in ((pairs, exact), (beta, weights @ np.array(means)), (beta.square(), weights @ np.array(seconds))):
+    for found, truth in (
+        (pairs, exact),
+        (beta, weights @ np.array(means)),
+        (beta.square(), weights @ np.array(seconds)),
+    ):
         z = (found.mean(0).numpy() - truth) / (found.std(0).numpy() / math.sqrt(C)).clip(1e-6)
         assert abs(z).max() < 4
     assert torch.equal(beta != 0, gamma)

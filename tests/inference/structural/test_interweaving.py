@@ -33,7 +33,11 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
         drawn = sweeps.numbers(1, C, rng.noise)
         alpha, _ = sweeps._states(place, sweeps.columns(place.phi), drawn, loops.serve(start))
         sigma, _ = sweeps.interweaving.draw(
-            sweeps.structure.transition(place.phi), left, weights, place.sigma, alpha,
+            sweeps.structure.transition(place.phi),
+            left,
+            weights,
+            place.sigma,
+            alpha,
             *sweeps.interweaving.numbers(C, rng.noise),
         )
         place = replace(place, sigma=sigma)
@@ -61,7 +65,9 @@ def test_noise_in_units_of_its_deviation_stays_as_it_was(quick, monkeypatch):
     alpha, _ = sweeps._states(place, sweeps.columns(place.phi), sweeps.numbers(1, C, Streams(0).noise), quick)
     left, weights = torch.where(sweeps.design.seen, sweeps.design.y, 0.0).expand(C, -1), sweeps._weights(place)
     weights = weights / place.sigma[:, :1].square()
-    sigma, moved = sweeps.interweaving.draw(G, left, weights, place.sigma, alpha, *sweeps.interweaving.numbers(C, Streams(1).noise))
+    sigma, moved = sweeps.interweaving.draw(
+        G, left, weights, place.sigma, alpha, *sweeps.interweaving.numbers(C, Streams(1).noise)
+    )
     noisy, sizes = list(sweeps.layout.noisy), []
     for a, s in ((alpha, place.sigma), (moved, sigma)):
         sizes.append((a[:, 1:] - a[:, :-1] @ G.mT)[..., noisy] / s[:, sweeps.owner].unsqueeze(1))
