@@ -22,7 +22,7 @@ class ColumnsFirst:
 
     Given the states a column that is out stays out where a level or goodwill goes the way that it would; here it need not.
 
-    Source: Frühwirth-Schnatter & Wagner (2010), section 3.2, of states summed out."""
+    Source: Liu (1994), of summing out; George and McCulloch (1997), section 4; Durbin and Koopman (2012), section 6.2.3."""
 
     slab: SpikeSlab
     layout: StateLayout

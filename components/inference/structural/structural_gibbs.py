@@ -48,13 +48,16 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),  γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
 
     and where errors are Student's ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a simulation smoother; β and σ are
-    summed out where γ is drawn, β where the decay of goodwill is, λ where ν is: each is drawn next.  Missing observations are
+    summed out where γ is drawn, β where the decay of goodwill is, λ where ν is: each is drawn next.  (γ, β) come once more
+    before all of this with the states summed out, σ_j once more after it given the states' noise in units of it (interweaved):
+    what a level stood for, and small σ_j, would hardly move otherwise.  Missing observations are
     passed over and need no imputation.  Chains start at standard deviations e^{N(0, 1)} times their guesses.  After
     ``burn_in`` sweeps every ``thinning``-th is kept, which takes C (P + n B) numbers.
 
     Raises NumericalTrouble where a conditional draws what is not finite.
 
-    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and Koopman (2002)."""
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and Koopman (2002);
+    Yu and Meng (2011); Liu (1994)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sees: ClassVar[Sees] = "series"

@@ -186,8 +186,8 @@ class Sweep:
         left = torch.where(self.design.seen, self.design.y - in_order(X * place.beta.unsqueeze(1)), 0.0)
         weights = self._weights(place) / place.sigma[:, :1].square()
         known = (self.structure.transition(place.phi), left, weights)
-        numbers = self.interweaving.numbers(len(place.sigma), generator)
-        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, *numbers)
+        moved = self.interweaving.numbers(len(place.sigma), generator)
+        sigma, alpha = self.interweaving.draw(*known, place.sigma, alpha, *moved)
         return replace(place, sigma=sigma), alpha
 
     def _whole(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:

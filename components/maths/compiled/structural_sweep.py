@@ -193,30 +193,17 @@ def _whole(
     C, S = sigma.shape
     n, d = F.shape
     p, k = len(omega), len(noisy)
-    rows, X, s, left, noise, one = (
-        np.empty((p, n)), np.empty((n, p + 1)), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-    )  # fmt: skip
-    P, G, vectors, states_of, moved = (
-        np.empty((d, d)),
-        np.empty((d, d)),
-        np.empty((4, d)),
-        np.empty((d, p + 1)),
-        np.empty((d, p + 1)),
-    )
-    gain, told, white = np.empty(d), np.empty(p + 1), np.empty((n, p + 1))
+    rows, X, white = np.empty((p, n)), np.empty((n, p + 1)), np.empty((n, p + 1))
+    s, left, noise, one = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    P, G, vectors, D = np.empty((d, d)), np.empty((d, d)), np.empty((4, d)), np.empty((n, d))
+    leads, moved, gain, told = np.empty((d, p + 1)), np.empty((d, p + 1)), np.empty(d), np.empty(p + 1)
     gains, scaled, pulls, eta = np.empty((n, d)), np.empty(n), np.empty((n, k)), np.empty((n - 1, k))
-    total, b, scale, own, D = np.empty(S), np.empty(p), np.empty(k), np.empty(2), np.empty((n, d))
-    M, N, E, row, was = (
-        np.empty((p + 1, p + 1)),
-        np.empty((p + 1, p + 1)),
-        np.empty((p, p)),
-        np.empty(p + 1),
-        np.empty(p, dtype=np.bool_),
-    )
-    B, V, on, G_values = np.empty((p, p)), np.empty((n, p)), np.empty(p, dtype=np.int64), np.empty(len(values))
+    total, b, scale, own, G_values = np.empty(S), np.empty(p), np.empty(k), np.empty(2), np.empty(len(values))
+    M, N, E, row = np.empty((p + 1, p + 1)), np.empty((p + 1, p + 1)), np.empty((p, p)), np.empty(p + 1)
+    B, V, on, was = np.empty((p, p)), np.empty((n, p)), np.empty(p, dtype=np.int64), np.empty(p, dtype=np.bool_)
+    X[:, p] = y
     fade = False
     for j in range(p):
-        X[:, p] = y
         fade = fade or fades[j]
     for i in range(C):
         for m in range(len(values)):
@@ -228,7 +215,7 @@ def _whole(
         grow(flow, fades, phi[i], s, rows, X)
         if p:
             whiten(X, seen, F, used, mean, sd, start, columns, G_values, noisy, scale, noise,
-                   P, G, states_of, moved, gain, told, white)  # fmt: skip
+                   P, G, leads, moved, gain, told, white)  # fmt: skip
             columns_first(white, omega, logit, sigma[i, 0], before[i], before[i, p], columns_z[i], gamma[i], beta[i],
                           M, E, row, N, B, b)  # fmt: skip
         less(y, rows, beta[i], left)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def rhat_of(draws: HoldsDraws) -> dict[str, float]:
-    """Split R̂ of each parameter that moved, by name, as Table 1.7 of Gallego (2021) has it; nothing of one chain, or of fewer than
-    four draws of each."""
+    """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four draws of each.
+
+    Source: Gallego (2021), Table 1.7."""
     if draws.n_chains < 2 or draws.n_draws < diagnostics.FEWEST_DRAWS or draws.log_weights is not None:
         return {}
     found = zip(draws.names, diagnostics.split_rhat(draws.values).tolist(), strict=True)
