@@ -16,6 +16,7 @@ from components.figures.style import PALETTE, new_figure
 from components.metrics.topics import aligned, coherence, matched, top_words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMNS, SHOWN, WORDS = 5, 20, 8  # of images and of lists of words; topics shown; words of each
@@ -69,7 +70,7 @@ def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[st
     return {"topics": figure}
 
 
-def _bars(ax, topic: Tensor, vocabulary: Sequence[str]) -> None:  # type: ignore[no-untyped-def]
+def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
     chosen = top_words(topic[None], WORDS)[0]
     names = [vocabulary[j] for j in chosen.tolist()]
     ax.barh(range(len(names)), topic[chosen].cpu(), color=PALETTE[0])
