@@ -76,5 +76,6 @@ def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
     ax.barh(range(len(names)), topic[chosen].cpu(), color=PALETTE[0])
     ax.set_yticks(range(len(names)), names, fontsize=6)
     ax.invert_yaxis()
+    ax.locator_params(axis="x", nbins=3)
     ax.tick_params(axis="x", labelsize=6)
     ax.grid(axis="y", visible=False)
