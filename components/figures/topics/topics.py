@@ -46,8 +46,10 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
     height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
     figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
     for ax, (title, images) in zip(axes, panels, strict=True):
-        show(ax, mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape))
-        ax.set_facecolor(PALETTE[0])  # the gaps
+        whole = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
+        show(ax, whole)
+        ax.set_facecolor(PALETTE[0])  # the gaps, and a frame of their width
+        ax.set(xlim=(-1.5, whole.shape[1] + 0.5), ylim=(whole.shape[0] + 0.5, -1.5))
         ax.set_title(title, fontsize=9)
     return {"topics": figure}
 
