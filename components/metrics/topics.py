@@ -28,7 +28,7 @@ def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
 
     The same for all methods: of a posterior nothing but its topics and α is asked.
 
-    Source: Wallach, Murray, Salakhutdinov and Mimno (2009), section 4.2 (document completion)."""
+    Source: Wallach, Murray, Salakhutdinov and Mimno (2009) (document completion)."""
     total = torch.zeros(len(held.words), dtype=posterior.topics.dtype, device=held.words.device)
     for topics in posterior.topics:
         share = proportions(seen, topics, posterior.alpha)[held.rows]
@@ -80,7 +80,7 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     Probabilities are shares of the documents that hold a word, or both; words that never meet have −1, and a pair that is in
     every document 0.
 
-    Source: Bouma (2009); Aletras and Stevenson (2013), section 3."""
+    Source: Bouma (2009); Aletras and Stevenson (2013)."""
     top = top_words(topics, min(TOP, topics.shape[1]))
     of_interest = top.unique()
     place = torch.full((topics.shape[1],), -1, device=top.device)

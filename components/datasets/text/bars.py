@@ -41,7 +41,7 @@ class Bars(Dataset[Corpus]):
     The truth is known: its perplexity, and the distance of topics from it, are scores.  Training and held-out documents are
     drawn anew for each seed.  K = 2 s, V = s².
 
-    Source: Griffiths and Steyvers (2004), section on a graphical example (10 topics, 25 words, 100 words a document)."""
+    Source: Griffiths and Steyvers (2004), a graphical example (10 topics of 5 × 5 pixels)."""
 
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "count"

@@ -16,6 +16,7 @@ from components.figures.style import PALETTE, new_figure
 from components.metrics.topics import aligned, coherence, matched, top_words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMNS, SHOWN, WORDS = 5, 20, 8  # of images and of lists of words; topics shown; words of each
@@ -45,8 +46,10 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
     height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
     figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
     for ax, (title, images) in zip(axes, panels, strict=True):
-        show(ax, mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape))
-        ax.set_facecolor(PALETTE[0])  # the gaps
+        whole = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
+        show(ax, whole)
+        ax.set_facecolor(PALETTE[0])  # the gaps, and a frame of their width
+        ax.set(xlim=(-1.5, whole.shape[1] + 0.5), ylim=(whole.shape[0] + 0.5, -1.5))
         ax.set_title(title, fontsize=9)
     return {"topics": figure}
 
@@ -69,11 +72,12 @@ def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[st
     return {"topics": figure}
 
 
-def _bars(ax, topic: Tensor, vocabulary: Sequence[str]) -> None:  # type: ignore[no-untyped-def]
+def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
     chosen = top_words(topic[None], WORDS)[0]
     names = [vocabulary[j] for j in chosen.tolist()]
     ax.barh(range(len(names)), topic[chosen].cpu(), color=PALETTE[0])
     ax.set_yticks(range(len(names)), names, fontsize=6)
     ax.invert_yaxis()
+    ax.locator_params(axis="x", nbins=3)
     ax.tick_params(axis="x", labelsize=6)
     ax.grid(axis="y", visible=False)

@@ -40,8 +40,8 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
     in a document share theirs.  Topics are (η_v + E n_vk) / (Σ η + E n_k).  Compiled where numba is installed, otherwise a loop
     of Python, with the same numbers; on the CPU.  φ [M, K], M pairs.  Info: ``change``, mean total variation that φ moved by.
 
-    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007), eq. (17) (CVB); Asuncion, Welling,
-    Smyth and Teh (2009), eq. (5) (CVB0)."""
+    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth
+    and Teh (2009) (CVB0)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"

@@ -41,7 +41,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
     times.  With ½ < κ ≤ 1 the steps meet Robbins and Monro's conditions; all documents in a batch, κ = 0 is a pass of
     ``lda_cavi``.  λ [V, K].  Info: ``elbo``, estimated from the minibatch before the step, in nats; ``rho``.
 
-    Source: Hoffman, Blei, Wang and Paisley (2013), Figure 6, eqs. (26), (27); Bardenet (2021), section 5.3."""
+    Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3 (minibatches)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})

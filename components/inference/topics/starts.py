@@ -13,9 +13,7 @@ SHAPE = 100.0  # of the Gamma law, mean 1, that parameters of topics begin with
 
 
 def drawn(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
-    """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike.
-
-    Source: Hoffman, Blei, Wang and Paisley (2013), section 4 (starts at random)."""
+    """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn begins."""
     V, K = len(model.eta), len(model.alpha)
     full = torch.full((starts, V, K), SHAPE, dtype=torch.float64)
     return (torch._standard_gamma(full, generator=generator) / SHAPE).to(model.eta)

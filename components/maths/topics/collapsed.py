@@ -53,7 +53,7 @@ def improved(
     E and V are of counts without one of the n_dj words of the pair, which share their φ: sums of φ and of φ(1 − φ).  The
     second line, of second order in what counts vary, is left out where not ``second_order``.
 
-    Source: Teh, Newman and Welling (2007), eq. (17); Asuncion, Welling, Smyth and Teh (2009), eq. (5) (CVB0)."""
+    Source: Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
     words, counts, lengths = pairs
     phi, n, alpha, eta = phi.clone(), counts.double(), alpha.double(), eta.double()
     mean = expected(words, n[:, None] * phi, len(eta))

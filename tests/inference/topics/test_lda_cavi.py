@@ -136,6 +136,17 @@ def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
         must_rise(torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double())
 
 
+def test_where_factors_of_documents_begin():
+    """One update from α + L/K in a fresh pass, from where they were in a warm one."""
+    problem = small_bars()
+    model = lda(problem, 6)
+    for fresh in (1, 2):
+        before, after = (run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2))
+        begin = evenly(model, problem.train) if fresh == 2 else before.gamma[0]
+        found = fitted(problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3)
+        torch.testing.assert_close(after.gamma[0], found.gamma)
+
+
 def test_one_topic_is_a_smoothed_urn():
     problem = corpus()
     model = lda(problem, 1)
