@@ -164,7 +164,7 @@ def test_l2_is_a_gaussian_prior():
 
 
 def test_without_hidden_units_it_is_multinomial_regression():
-    """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of ``logistic_regression``, θ in another order."""
+    """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of logistic_regression, θ in another order."""
     problem, rng = classes(n_classes=3), Streams(0)
     network = component("model", "mlp", widths=[]).build(problem, rng)
     regression = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(problem, rng)
