@@ -78,7 +78,7 @@ class Cifar10(FileOrSimulation[Supervised]):
 
     Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
 
-    Source: Krizhevsky (2009), chapter 3; Gallego (2021), section 1.3.4."""
+    Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "classes"

@@ -82,7 +82,7 @@ class Imdb(TokenRows):
 
     Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
 
-    Source: Maas et al. (2011), section 4.3.2; Gallego (2021), section 1.3.4."""
+    Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4."""
 
     stand_in: ClassVar[str] = "a simulated corpus of 2,000 reviews"
     n_test: Annotated[int, Field(ge=2, le=2 * EACH)] | None

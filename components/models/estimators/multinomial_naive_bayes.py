@@ -57,7 +57,7 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
 
     Raises Misfit for inputs that are no tokens, or several tasks.
 
-    Source: McCallum and Nigam (1998), section 2; Pang, Lee and Vaithyanathan (2002), section 5 (reviews, presence)."""
+    Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6 (reviews, presence)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})

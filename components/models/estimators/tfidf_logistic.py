@@ -66,7 +66,7 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
 
     Raises Misfit for inputs that are no tokens, or several tasks.
 
-    Source: Salton and Buckley (1988), section 2; Pang, Lee and Vaithyanathan (2002), section 5 (reviews by words)."""
+    Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by words)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})

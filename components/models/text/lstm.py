@@ -73,7 +73,7 @@ class LSTM(Model[Supervised, LSTMNetwork]):
 
     Raises Misfit for inputs that are no tokens.
 
-    Source: Hochreiter and Schmidhuber (1997), appendix A.1; Gers et al. (2000), eq. (4) (f); Gallego (2021), section 1.3.4."""
+    Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego (2021), section 1.3.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})

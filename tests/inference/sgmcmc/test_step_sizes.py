@@ -41,3 +41,10 @@ def test_keys_are_checked():
         sizes(cycles=4)
     with pytest.raises(ValidationError, match="frozen"):
         component("inference", "sgld").step_size = 0.1
+
+
+def test_a_cycle_as_long_as_the_run_is_the_cosine_of_a_descent():
+    """Gallego (2021), 1.3.4: one cosine without restarts, for the sampler as for ``map``."""
+    sampler = component("inference", "sgd_momentum", step_size=0.1, schedule="cyclical", cycle_length=50)
+    descent = component("inference", "map", lr=0.1, schedule="cosine", anneal_steps=50)
+    assert [sampler.step_size_at(t) for t in range(50)] == pytest.approx([descent.rate_at(t) for t in range(50)])

@@ -161,3 +161,17 @@ def test_l2_is_a_gaussian_prior():
     problem = real()
     module = component("model", "mann2", l2=0.03).build(problem, Streams(0))
     torch.testing.assert_close(module.penalty() / problem.n, 0.03 * module.theta.square().sum())
+
+
+def test_without_hidden_units_it_is_multinomial_regression():
+    """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of logistic_regression, θ in another order."""
+    problem, rng = classes(n_classes=3), Streams(0)
+    network = component("model", "mlp", widths=[]).build(problem, rng)
+    regression = component("model", "logistic_regression", prior_scale=1.0, intercept_scale=1.0).build(problem, rng)
+    theta = network.initial(4, rng.init) + 0.1
+    W, b = theta[:, :12].view(4, 3, 4), theta[:, 12:].view(4, 3, 1)
+    same = torch.cat([b, W], 2).flatten(1)
+    torch.testing.assert_close(
+        network.log_likelihood(theta, problem.train), regression.log_likelihood(same, problem.train)
+    )
+    torch.testing.assert_close(network.log_prior(theta), regression.log_prior(same))
