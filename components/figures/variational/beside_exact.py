@@ -28,7 +28,8 @@ Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n,
 class KnownTarget(Protocol):
     """A problem that is a density."""
 
-    log_density: Density
+    @property
+    def log_density(self) -> Density: ...
 
 
 def levels(log_density: Tensor) -> list[float]:
