@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from configured import component, defaults, load
+from line_model import line_gaussian, line_gradient, line_rows
 from mean_field_families import F64, labels, log_joint, made, rows
 
 from components.contracts.problems import Rows
@@ -169,3 +170,13 @@ def test_what_does_not_fit(make_job):
         bbvi(family="flow", gradient="reparam").init(
             component("model", "target_density").build(problem, rng), problem, rng
         )
+
+
+def test_the_control_is_unbiased_with_two_draws():
+    """Where the bias of a coefficient from the same draws would be largest."""
+    module, data, rng = line_gaussian(False, "shared"), line_rows(), Streams(7)
+    estimator = component("gradient", "rao_blackwell", n_samples=2)
+    found = [torch.cat(estimator.estimate(module, data, rng, None)[0]).detach() for _ in range(2500)]
+    drawn = torch.stack(found)
+    off, error = drawn.mean(0) - line_gradient(module, data), drawn.std(0) / 2500**0.5
+    assert (off.abs() < 4.5 * error).all()
