@@ -40,9 +40,7 @@ def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, 
     return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
 
 
-def frequencies(
-    moves: int, scans: int, chains: int = 200, sweeps: int = 100, burn_in: int = 20, gibbs: bool = True
-) -> np.ndarray:
+def frequencies(moves: int, scans: int, chains: int = 200, sweeps: int = 80, burn_in: int = 20) -> np.ndarray:
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
@@ -56,7 +54,7 @@ def frequencies(
     return found / (sweeps - burn_in)
 
 
-@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (1, 0), (2, 3)])
+@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])  # the many leave little to the sweep
 def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     _, p, _ = exact()
     found = frequencies(moves, scans)
