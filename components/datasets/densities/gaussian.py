@@ -14,6 +14,7 @@ from components.contracts.streams import Rng
 from components.figures.samples.particles_2d import particles_2d
 from components.figures.samples.trace import trace
 from components.figures.samples.trajectories_2d import trajectories_2d
+from components.figures.variational.beside_exact import beside_target
 from components.problems.density import Density
 from components.registry import register
 
@@ -76,5 +77,5 @@ class Gaussian(Dataset[Density]):
             mean=mean,
             second_moment=mean.square() + sd.square(),
             box=list(zip(low.tolist(), high.tolist(), strict=True)),
-            figures=[trajectories_2d, particles_2d, trace],
+            figures=[trajectories_2d, particles_2d, trace, beside_target],
         )

@@ -1,14 +1,15 @@
-"""An approximation of two parameters beside their exact posterior."""
+"""An approximation of two parameters beside their exact posterior, or beside the density it approximates."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.posteriors import KnowsDensity
+from components.contracts.posteriors import HoldsDraws, KnowsDensity
 from components.contracts.problems import Rows, Unnamed
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
@@ -17,47 +18,102 @@ from components.posteriors.draws import Draws
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-GRID = 160
-REACH = 5.0  # standard deviations, of the exact posterior, that the grid goes out to
+GRID = 200
+REACH, WIDER, WIDEST = 5.0, 1.5, 60.0  # standard deviations of q that the grid goes out to, at first and at most
+EDGE = 8.0  # nats below its peak that the exact density has fallen at the edge
 MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
+Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
+
+
+class KnownTarget(Protocol):
+    """A problem that is a density."""
+
+    @property
+    def log_density(self) -> Density: ...
 
 
 def levels(log_density: Tensor) -> list[float]:
     """Values of log p, evaluated on a regular grid, whose contours hold 95, 75, 50 and 25 % of the mass, rising."""
     ordered = log_density.flatten().sort(descending=True).values
     mass = ordered.softmax(0).cumsum(0)
-    return [float(ordered[int((mass < share).sum())]) for share in MASSES]
+    return [float(ordered[min(int((mass < share).sum()), len(ordered) - 1)]) for share in MASSES]
 
 
-def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a grid, and of q; draws where
-    the density of q is not known.  Where there are not two coordinates, or no draws, nothing."""
-    if not isinstance(posterior, Draws) or not isinstance(posterior.model, LogJoint) or posterior.draws.shape[-1] != 2:
-        return {}
-    if posterior.n_draws < 2 or not isinstance(problem.train, Rows):
-        return {}
-    model, theta = posterior.model, posterior.flat
-    centre, reach = theta.mean(0), theta.std(0) * REACH
-    sides = [
-        torch.linspace(float(c - r), float(c + r), GRID, dtype=theta.dtype) for c, r in zip(centre, reach, strict=True)
-    ]
-    points = torch.cartesian_prod(*sides).to(theta)
-    with torch.no_grad():
-        exact = model.log_prior(points) + model.log_likelihood(points, problem.train).sum(1)
-        own = posterior.log_density(points) if isinstance(posterior, KnowsDensity) else None
-    figure, (axis,) = new_figure(width=5.0, height=4.2)
-    shaped = exact.view(GRID, GRID).T.cpu()
-    axis.contour(sides[0], sides[1], shaped, levels=levels(exact), colors=PALETTE[6], linewidths=1.0)
-    axis.plot([], [], color=PALETTE[6], label="exact posterior")
-    if own is not None:
-        axis.contour(sides[0], sides[1], own.view(GRID, GRID).T.cpu(), levels=levels(own), colors=PALETTE[1],
-                     linewidths=1.4)  # fmt: skip
-        axis.plot([], [], color=PALETTE[1], label="q")
-    else:
+def spread(log_density: Tensor, points: Tensor) -> Tensor:
+    """Standard deviations of both coordinates, by the grid [2]."""
+    mass = log_density.flatten().softmax(0)[:, None]
+    mean = (mass * points).sum(0)
+    return (mass * (points - mean).square()).sum(0).sqrt()
+
+
+@torch.no_grad()
+def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
+    """Two sides and the points of a grid around draws of q, so wide that the exact density is all but 0 at its edge."""
+    reach = REACH
+    while True:
+        half = theta.std(0) * reach
+        ends = zip((theta.mean(0) - half).tolist(), (theta.mean(0) + half).tolist(), strict=True)
+        sides = [torch.linspace(low, high, GRID, dtype=theta.dtype) for low, high in ends]
+        points = torch.cartesian_prod(*sides).to(theta)
+        value = exact(points).view(GRID, GRID)
+        edge = torch.cat([value[0], value[-1], value[:, 0], value[:, -1]]).max()
+        if edge < value.max() - EDGE or reach > WIDEST:
+            return sides, points
+        reach *= WIDER
+
+
+def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> dict[str, Figure]:
+    """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
+    sides, points = plane(theta, exact)
+    figure, (axis,) = new_figure(width=5.0, height=4.4)
+    told, drawn = [], [(exact, PALETTE[6], 1.0, called), *([(own, PALETTE[1], 1.5, "q")] if own is not None else [])]
+    for density, colour, width, name in drawn:
+        with torch.no_grad():
+            value = density(points).cpu()
+        shown = value.view(GRID, GRID).T
+        axis.contour(*sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid")
+        axis.plot([], [], color=colour, label=name)
+        told.append(f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}")
+    if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
         axis.scatter(dots[:, 0], dots[:, 1], s=4, color=PALETTE[0], alpha=0.4, linewidth=0, label="draws")
     axis.set_xlabel("θ1")
     axis.set_ylabel("θ2")
-    axis.set_title("25, 50, 75 and 95 % of the mass", fontsize=10)
+    axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(told)}", fontsize=9)
     axis.legend(fontsize=8)
     return {"beside_exact": figure}
+
+
+def density_of(posterior: object) -> Density | None:
+    """log q where it is known."""
+    if not isinstance(posterior, KnowsDensity):
+        return None
+    known = posterior
+
+    def own(theta: Tensor) -> Tensor:
+        value = known.log_density(theta)
+        assert value is not None
+        return value
+
+    return None if known.log_density(torch.zeros(1, 2, dtype=torch.float64)) is None else own
+
+
+def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a grid, and of q.  Where there
+    are not two coordinates, or no draws, nothing."""
+    if not isinstance(posterior, Draws) or not isinstance(posterior.model, LogJoint) or posterior.draws.shape[-1] != 2:
+        return {}
+    if posterior.n_draws < 2 or not isinstance(problem.train, Rows):
+        return {}
+    model, train = posterior.model, problem.train
+
+    def exact(theta: Tensor) -> Tensor:
+        return model.log_prior(theta) + model.log_likelihood(theta, train).sum(1)
+
+    return contours(posterior.flat, exact, density_of(posterior), "exact posterior")
+
+
+def beside_target(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
+    """The same of a density of two coordinates and of a q whose density is known; nothing of others, which have draws alone."""
+    own = density_of(draws) if draws.draws.shape[-1] == 2 else None
+    return {} if own is None or draws.n_draws < 2 else contours(draws.flat, problem.log_density, own, "target")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -21,7 +21,7 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     cycles = range(1, len(by_cycle) + 1)
     gap = (by_cycle[-1, best] - by_cycle).clamp_min(1e-10)
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
-        look = {"color": PALETTE[0] if s == best else PALETTE[7], "lw": 1.8 if s == best else 1.0}
+        look: dict[str, Any] = {"color": PALETTE[0] if s == best else PALETTE[7], "lw": 1.8 if s == best else 1.0}
         left.plot(cycles, by_cycle[:, s].numpy(), **look)
         right.semilogy(cycles, gap[:, s].numpy(), **look)
     left.set_xlabel("cycle")

@@ -34,10 +34,11 @@ def clusters(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]
     colours = [PALETTE[int(k) % len(PALETTE)] for k in (known if known is not None else torch.full((len(x),), 7))]
     axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
     axes[0].set_title("known classes" if known is not None else "rows")
-    chosen, certain = probabilities.argmax(1), probabilities.amax(1).clamp(0.15, 1)
-    axes[1].scatter(
-        x[:, 0], x[:, 1], s=9, c=[PALETTE[int(k) % len(PALETTE)] for k in chosen], alpha=certain.numpy(), linewidth=0
-    )
+    from matplotlib.colors import to_rgba
+
+    chosen, certain = probabilities.argmax(1).tolist(), probabilities.amax(1).clamp(0.15, 1).tolist()
+    paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(chosen, certain, strict=True)]
+    axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
     axes[1].set_title("clusters")
     if x.shape[1] == 2:
         low, high = x.amin(0), x.amax(0)

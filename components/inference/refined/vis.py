@@ -155,6 +155,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             raise Misfit(f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
                          "another entropy, or inference=gaussian_vi")  # fmt: skip
         train = training_data(problem)
+        assert not isinstance(train, Rows)
         target, full = JointByRows.of(model, problem), self.covariance == "full"
         q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training

@@ -118,7 +118,8 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
             return q.kl()
         if divergence == "entropy":
             return -(q.log_std + 0.5 * (1 + LOG_2PI)).sum() - self.log_prior(q, theta)
-        mean, log_std = q.network.theta, q.log_std
+        mean: Tensor = q.network.theta
+        log_std: Tensor = q.log_std
         if divergence == "path":
             mean, log_std = mean.detach(), log_std.detach()
         log_q = (-0.5 * (((theta - mean) / log_std.exp()).square() + LOG_2PI) - log_std).sum(1)

@@ -16,7 +16,7 @@ from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, frozen, optimizer_of
 from components.inference.variational.ascent import Fitting, ascend
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
@@ -36,6 +36,18 @@ class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
     uniform: Tensor  # and u [2, draws]
     model: LogJoint = rebuilt()
     train: Batch | Rows | Series | None = rebuilt()  # None: a density
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyPosterior(RefinedPosterior):
+    """q(θ) of a family whose density is known, and draws of it."""
+
+    q: GlobalGaussian | FlexibleGuide
+
+    @torch.no_grad()
+    def log_density(self, theta: Tensor) -> Tensor:
+        """log q(θ), [n, P] -> [n]."""
+        return self.q.log_density(theta)
 
 
 @register("inference", "bbvi")
@@ -117,11 +129,11 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
         return state, info
 
     @torch.no_grad()
-    def posterior(self, state: BlackBoxFitting) -> RefinedPosterior:
+    def posterior(self, state: BlackBoxFitting) -> FamilyPosterior:
         q, model = state.module, state.model
         noise = state.base.flatten(0, 1)
         flat = q.transform(noise) if isinstance(q, GlobalGaussian) else q.draw(noise, state.uniform.flatten())
         draws = flat.unflatten(0, state.base.shape[:2])  # [2, N, P]
         whole = Rows(noise.new_zeros(1, 0), 1.0) if state.train is None else state.train
         bound = float(q.elbo(whole, noise))
-        return RefinedPosterior(draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True)
+        return FamilyPosterior(draws, draws[:, 0], list(model.names), model, objective=bound, bounds=True, q=frozen(q))

@@ -60,7 +60,7 @@ class FlexibleGuide(nn.Module):
         return self._rows(batch, noise, held=False)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """The same where θ alone moves with q."""
+        """The same where q moves in the draws and their weights alone."""
         return self._rows(batch, noise, held=True)
 
     def _rows(self, batch: RowBatch, noise: Tensor, held: bool) -> Tensor:
@@ -69,7 +69,6 @@ class FlexibleGuide(nn.Module):
         if held:
             still = {name: p.detach() for name, p in self.named_parameters()}
             log_q = torch.func.functional_call(_Density(self), {f"guide.{k}": v for k, v in still.items()}, (flat,))
-            weights = weights.detach()
         else:
             log_q = self.log_density(flat)
         value = self._shares(batch, flat, log_q).unflatten(0, theta.shape[:2])  # [S, J, B]

@@ -55,6 +55,7 @@ class JointByRows:
             return self.model.log_likelihood(theta[:, 0], batch)  # one row, whatever the noise
         if not isinstance(batch, Batch) and not self.n_data:
             return theta.new_zeros(len(theta), batch.n_rows)
+        assert isinstance(batch, Batch | Rows)
         if theta.shape[1] == 1:
             return self.model.log_likelihood(theta[:, 0], batch)
         pairs = self.model.log_likelihood(theta.flatten(0, 1), batch)  # [S·B, B]

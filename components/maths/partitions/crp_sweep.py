@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -261,7 +262,7 @@ def _sweep(
 
 @cache
 def _loop() -> Callable[..., None]:
-    parts = [factor, clear, copied, moved, predictive, gibbs, restricted, split_or_merge]
+    parts: list[Callable[..., Any]] = [factor, clear, copied, moved, predictive, gibbs, restricted, split_or_merge]
     return compiled(_sweep, parts) if available() else _sweep
 
 

@@ -36,7 +36,7 @@ def test_terms_literally():
     q = state.q
     mu, sd = q.network.theta.detach(), q.log_std.detach().exp()
     theta = q.draw(2, torch.Generator().manual_seed(4))
-    f = q.network.outputs(theta, PROBLEM.train.x)
+    f = q.network.outputs(theta, PROBLEM.train.x).detach()
     log_likelihood = sum(
         float(distributions.Categorical(logits=f[s, b, 0]).log_prob(PROBLEM.train.y[b, 0])) / 2
         for s in range(2)

@@ -6,7 +6,8 @@ import math
 
 import pytest
 import torch
-from configured import component, load
+from configured import component, defaults, load
+from line_model import line_gaussian, line_gradient, line_rows
 from mean_field_families import F64, labels, log_joint, made, rows
 
 from components.contracts.problems import Rows
@@ -23,7 +24,7 @@ DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 
 
 def bbvi(**changes):
-    return built("inference", filled("inference", {"name": "bbvi"} | changes, "inference"), "inference")
+    return built("inference", filled("inference", defaults("inference", "bbvi") | changes, "inference"), "inference")
 
 
 def guide(kind, P=2):
@@ -46,7 +47,7 @@ def test_densities_have_mass_one_and_are_those_of_the_draws(kind):
     side = torch.linspace(-9, 9, 500, dtype=F64)
     points = torch.cartesian_prod(side, side)
     mass = q.log_density(points).exp() * (side[1] - side[0]) ** 2
-    assert float(mass.sum()) == pytest.approx(1, abs=1e-4)
+    assert float(mass.detach().sum()) == pytest.approx(1, abs=1e-4)
     g = torch.Generator().manual_seed(1)
     noise, u = torch.randn(30_000, 2, generator=g, dtype=F64), torch.rand(30_000, generator=g, dtype=F64)
     drawn = q.draw(noise, u).detach()
@@ -72,15 +73,18 @@ def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, g
     bound = (log_q.exp() * (target - log_q)).sum() * (side[1] - side[0]) ** 2
     exact = torch.cat([g.flatten() for g in torch.autograd.grad(bound, list(q.parameters()))])
     estimator, rng, found = component("gradient", gradient, n_samples=40), Streams(3), []
-    state = estimator.init(q, rng)
+    state, bounds = estimator.init(q, rng), []
     for _ in range(40):
         gradients, terms, state = estimator.estimate(q, problem.train, rng, state)
+        bounds.append(float(terms["elbo"].detach()))
         pairs = zip(gradients, q.parameters(), strict=True)
         found.append(torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs]).detach())
     drawn = torch.stack(found)
     error = drawn.std(0) / 40**0.5
-    assert ((drawn.mean(0) - exact).abs() < 5 * error + 1e-6).all()
-    assert float(terms["elbo"]) == pytest.approx(float(bound), abs=3.0)
+    z = (drawn.mean(0) - exact).abs() / (error + 1e-6)
+    assert (z < 5).all(), z.sort(descending=True).values[:5]
+    values = torch.tensor(bounds)
+    assert abs(float(values.mean()) - float(bound.detach())) < 5 * float(values.std()) / 40**0.5
 
 
 def test_rao_blackwell_literally_and_its_variance():
@@ -166,3 +170,13 @@ def test_what_does_not_fit(make_job):
         bbvi(family="flow", gradient="reparam").init(
             component("model", "target_density").build(problem, rng), problem, rng
         )
+
+
+def test_the_control_is_unbiased_with_two_draws():
+    """Where the bias of a coefficient from the same draws would be largest."""
+    module, data, rng = line_gaussian(False, "shared"), line_rows(), Streams(7)
+    estimator = component("gradient", "rao_blackwell", n_samples=2)
+    found = [torch.cat(estimator.estimate(module, data, rng, None)[0]).detach() for _ in range(2500)]
+    drawn = torch.stack(found)
+    off, error = drawn.mean(0) - line_gradient(module, data), drawn.std(0) / 2500**0.5
+    assert (off.abs() < 4.5 * error).all()

@@ -217,6 +217,10 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
         stretch = (0.02 * torch.randn(1, 3, 2, generator=g, dtype=F64)).exp().diag_embed()
         moved["covariance"] = stretch @ factors["covariance"] @ stretch
         assert literal(moved) < top
+    for k in range(3):  # and level there in the weights
+        step = 1e-3 * torch.eye(3, dtype=F64)[k]
+        ends = [literal(factors | {"log_pi": (factors["log_pi"] + way * step).log_softmax(1)}) for way in (1, -1)]
+        assert abs(ends[0] - ends[1]) / 2e-3 < 1e-3
 
 
 def test_what_cannot_be_fitted():

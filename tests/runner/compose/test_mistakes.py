@@ -19,6 +19,7 @@ SERIES = ["dataset=csv_series", "model=matern_sde", "inference=kalman", "trackin
 VIS = ["dataset=funnel", "model=target_density", "inference=vis"]
 UIVI = ["dataset=planar_toy", "model=target_density", "inference=uivi"]
 CO2 = "+experiment=structural_co2"
+MIXTURE = ["dataset=mixture_sim", "model=gaussian_mixture", "inference=cavi", "steps=2", "tracking=false"]
 LINEAR = ["dataset=lgssm", "model=lgssm", "inference=kalman"]
 MISTAKES = [
     # unknown keys
@@ -182,6 +183,23 @@ MISTAKES = [
      "finite where chains [0, 1, "),
     (["+experiment=sarcos_irf", "inference=sgld"], "inference=sgld needs log_joint, which model=irf lacks; inference that "
      "fits model=irf: fit"),
+    # closed-form variational inference
+    ([*MIXTURE, "model.clusters=0"], "model.clusters=0: out of range, must be > 0"),
+    ([*MIXTURE, "dataset.n_train=2"], "model.clusters=3: dataset=mixture_sim has 2 training rows; lower it"),
+    ([*MIXTURE, "model.freedom=1"], "model.freedom=1: rows of 2 values need more than 1; raise it, or leave it null"),
+    ([*MIXTURE, "model=normal_gamma"], "model=normal_gamma: has one value a row, those of dataset=mixture_sim have more; "
+     "use model=gaussian_mixture model.clusters=1"),
+    (["+experiment=cavi_normal", "model.kappa=-1"], "model.kappa=-1: out of range, must be > 0"),
+    (["+experiment=cavi_normal", "inference=em"], "inference=em needs point_masses, which model=normal_gamma lacks; "
+     "inference that fits model=normal_gamma: "),
+    (["+experiment=cavi_probit", "model=logistic_regression", "model.prior=laplace"], "inference=cavi needs "
+     "coordinate_ascent, which model=logistic_regression lacks as configured; set model.prior=gaussian; "),
+    (["+experiment=cavi_probit", "dataset=digits"], "model=probit_regression has no likelihood for the classes labels of "
+     "dataset=digits; models that do: "),
+    (["+experiment=cavi_probit", "dataset=digits", "model=logistic_regression"], "inference=cavi: the bound of "
+     "model=logistic_regression is for two classes, and there are 10; use inference=gaussian_vi"),
+    (["+experiment=bbvi_logistic", "inference.family=flow"], "inference.gradient=rao_blackwell needs factored_guide, which "
+     "the q(θ) of inference=bbvi lacks; gradients that fit it: "),
     # sequences
     ([WIENER, "inference.beta=-0.1"], "inference.beta=-0.1: out of range, must be ≥ 0"),
     ([WIENER, "dataset.noise_sd=0"], "dataset.noise_sd=0: out of range, must be > 0"),
