@@ -49,7 +49,7 @@ class NormalGammaModule:
     kappa: float  # rows that the prior of μ is worth
     a: float
     b: float
-    like: Tensor  # says type and device
+    rows: Tensor  # of the training set [N, 1]
     names: tuple[str, ...] = ("mu", "tau")
     dim: int = 2
     blocks: tuple[str, ...] = ("mu", "tau")
@@ -58,11 +58,17 @@ class NormalGammaModule:
         return torch.stack([theta[:, 0], theta[:, 1].exp()], 1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        tau = draw_gamma(self.like.new_full((n,), self.a), generator) / self.b
+        tau = draw_gamma(self.rows.new_full((n,), self.a), generator) / self.b
         return torch.stack([self.m + self._normal(n, generator) / (self.kappa * tau).sqrt(), tau.log()], 1)
 
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
+        """Wider than the posterior, of which draws of a vague prior are thousands of standard deviations away."""
+        m, kappa, a, b = self.exact(Rows(self.rows, 1.0))
+        mu = m + 2 * (b / (kappa * a)) ** 0.5 * self._normal(n, generator)
+        return torch.stack([mu, math.log(a / b) + self._normal(n, generator)], 1)
+
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(n, generator=generator, dtype=self.like.dtype, device=generator.device).to(self.like.device)
+        return torch.randn(n, generator=generator, dtype=self.rows.dtype, device=generator.device).to(self.rows.device)
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
         mu, log_tau = theta[:, :1], theta[:, 1:]
@@ -92,7 +98,7 @@ class NormalGammaModule:
             mu = m + self._normal(len(theta), generator) / (kappa * log_tau.exp()).sqrt()
         else:
             loss = (x - mu[:, None]).square().sum(1) + self.kappa * (mu - self.m).square()
-            shape = self.like.new_full((len(theta),), self.a + 0.5 * (len(x) + 1))
+            shape = self.rows.new_full((len(theta),), self.a + 0.5 * (len(x) + 1))
             log_tau = (draw_gamma(shape, generator) / (self.b + 0.5 * loss)).log()
         return torch.stack([mu, log_tau], 1)
 
@@ -169,7 +175,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals", "coordinate_ascent"})
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "warm_start", "conditionals", "coordinate_ascent"})
 
     mean: float
     kappa: PositiveFloat
