@@ -66,17 +66,26 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
     sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
-    told, drawn = [], [(exact, PALETTE[6], 1.0, called), *([(own, PALETTE[1], 1.5, "q")] if own is not None else [])]
+    told, inside, drawn = (
+        [],
+        torch.zeros(len(points), dtype=torch.bool),
+        [(exact, PALETTE[6], 1.0, called), *([(own, PALETTE[1], 1.5, "q")] if own is not None else [])],
+    )
     for density, colour, width, name in drawn:
         with torch.no_grad():
             value = density(points).cpu()
         shown = value.view(GRID, GRID).T
         axis.contour(*sides, shown, levels=levels(value), colors=colour, linewidths=width, linestyles="solid")
+        inside |= value > levels(value)[0]
         axis.plot([], [], color=colour, label=name)
         told.append(f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}")
     if own is None:
         dots = theta[:: max(1, len(theta) // 1000)].cpu()
         axis.scatter(dots[:, 0], dots[:, 1], s=4, color=PALETTE[0], alpha=0.4, linewidth=0, label="draws")
+    low, high = points.cpu()[inside].amin(0), points.cpu()[inside].amax(0)
+    margin = 0.15 * (high - low)
+    axis.set_xlim(float(low[0] - margin[0]), float(high[0] + margin[0]))
+    axis.set_ylim(float(low[1] - margin[1]), float(high[1] + margin[1]))
     axis.set_xlabel("θ1")
     axis.set_ylabel("θ2")
     axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(told)}", fontsize=9)
