@@ -17,6 +17,7 @@ from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
+from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
 from components.problems.supervised import Supervised
@@ -44,7 +45,7 @@ def run_checks(
 
     Of a smoke run only the scores are: nothing else is asked of so few steps."""
     checks = [finite_scores(scores, problem)]
-    mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws)
+    mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
         sampled = mixing or isinstance(posterior, FilteredStates) or isinstance(inference, RespondsToGradient)
         if sampled or _recorded(trace, "elbo"):
@@ -52,6 +53,9 @@ def run_checks(
         return checks
     if mixing and isinstance(posterior, SeriesDraws):
         checks += draws_checks(posterior.parameters, dict(scores) | _tails(posterior.parameters))
+    elif mixing and isinstance(posterior, PartitionDraws):
+        compared = {name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")}
+        checks += draws_checks(posterior.summaries, compared)  # few splits are accepted where there are few to find
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
     if isinstance(posterior, FilteredStates):

@@ -40,6 +40,6 @@ class Tosses(Dataset[Unlabelled]):
         x = torch.zeros(self.heads + self.tails, 1, dtype=setting.dtype)
         order = torch.randperm(len(x) - last, generator=rng.data)
         x[order[: self.heads]] = 1.0
-        test = (torch.rand(self.n_test, 1, generator=rng.data) < self.theta).to(setting.dtype)
-        train, test = (Rows(rows.to(setting.device), 1.0) for rows in (x, test))
+        held_out = (torch.rand(self.n_test, 1, generator=rng.data) < self.theta).to(setting.dtype)
+        train, test = (Rows(rows.to(setting.device), 1.0) for rows in (x, held_out))
         return Unlabelled(self.name, "binary", train, test, batch_size=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -23,7 +23,7 @@ class SmoothFunction(Dataset[KnownFunction]):
     """A function on [0, 1] whose smoothness is known, under Gaussian noise: a random cosine series, or a straight line.
 
     f₀(x) = Σ_j c_j √2 cos(π j x), c_j = ± s j^{−β−½}/‖·‖, j = 1 … J, signs at random in every replicate: in Sobolev spaces of
-    every order below β, in that of β but for J < ∞.  ``smoothness`` null: f₀(x) = s √12 (x − ½), of any order.  Either way
+    every order below β, in that of β but for J < ∞.  ``smoothness`` line: f₀(x) = s √12 (x − ½), of any order.  Either way
     ∫ f₀² = s².  y = f₀(x) + N(0, σ²), training inputs x_i = (i − ½)/N, test inputs uniform.  x [N, 1].
 
     Source: made for this project, after van der Vaart & van Zanten (2011)."""
@@ -32,7 +32,7 @@ class SmoothFunction(Dataset[KnownFunction]):
     target: ClassVar[Target | None] = "real"
     n_train: PositiveInt
     n_test: PositiveInt
-    smoothness: PositiveFloat | None
+    smoothness: PositiveFloat | Literal["line"]
     terms: PositiveInt
     scale: PositiveFloat
     noise: PositiveFloat
@@ -40,14 +40,14 @@ class SmoothFunction(Dataset[KnownFunction]):
     def load(self, rng: Rng, setting: Setting) -> KnownFunction:
         j = torch.arange(1, self.terms + 1, dtype=torch.float64)
         sign = 2.0 * torch.randint(2, (self.terms,), generator=rng.data) - 1
-        beta = 1.0 if self.smoothness is None else self.smoothness
+        beta = 1.0 if self.smoothness == "line" else self.smoothness
         size = j ** (-beta - 0.5)
         c = (self.scale * sign * size / size.norm()).to(setting.device)
         pi_j = (math.pi * j).to(setting.device)
 
         def f0(x: Tensor) -> Tensor:
             at = x[:, 0].double().to(c.device)
-            if self.smoothness is None:
+            if self.smoothness == "line":
                 return (self.scale * math.sqrt(12) * (at - 0.5)).to(x)
             parts = [math.sqrt(2) * torch.cos(part[:, None] * pi_j) @ c for part in at.split(256)]
             return torch.cat(parts).to(x)
@@ -69,6 +69,6 @@ class SmoothFunction(Dataset[KnownFunction]):
             task_names=["y"],
             figures=[partial(toy_fit, truth=lambda x: f0(x[:, None])[:, None])],
             f0=f0,
-            smoothness=math.inf if self.smoothness is None else self.smoothness,
+            smoothness=math.inf if self.smoothness == "line" else self.smoothness,
             noise=self.noise,
         )

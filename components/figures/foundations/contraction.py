@@ -69,4 +69,7 @@ def contraction(report: Contracting) -> Figure:
         xscale="log", xlabel="N, labels", ylabel="slope of log radius on log N", title="Measured and theoretical slope"
     )
     right.legend(fontsize=8)
+    for axis in (left, right):  # at the numbers themselves: labels of a logarithmic axis overlap within a decade
+        axis.set_xticks(n, [f"{k:,}" for k in n])
+        axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     return figure

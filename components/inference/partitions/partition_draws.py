@@ -15,6 +15,7 @@ from components.contracts.problems import Rows
 from components.maths.compiled.loops import Array
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.metrics import diagnostics
+from components.posteriors.draws import Draws
 from components.posteriors.partitions import (
     Binder,
     ExpectedLoss,
@@ -54,6 +55,12 @@ class PartitionDraws:
     def sizes(self) -> Tensor:
         """Clusters of every draw [C, S]."""
         return torch.as_tensor(self.labels.max(1) + 1).reshape(self.z.shape[:2])
+
+    @property
+    def summaries(self) -> Draws:
+        """What does not hang on labels, by which chains are compared: the number of clusters and log p(z, x)."""
+        both = torch.stack([self.sizes.double(), self.log_joint], 2)  # [C, S, 2]
+        return Draws(both, both[:, 0], ["clusters", "log_joint"])
 
     @cached_property
     def expected(self) -> dict[str, ExpectedLoss]:
@@ -106,13 +113,14 @@ class PartitionDraws:
             }
         if not np.isnan(self.accepted):
             out["acceptance"] = self.accepted
-        C, S = self.log_joint.shape
-        if C > 1 and S >= diagnostics.FEWEST_DRAWS:
-            both = torch.stack([self.sizes.double(), self.log_joint], 2)  # [C, S, 2]
-            for name, value in (("rhat", diagnostics.split_rhat(both)), ("ess", diagnostics.bulk_ess(both))):
-                of = value[~value.isnan()]
-                if len(of):
-                    out[name] = float(of.max() if name == "rhat" else of.min())
+        told = self.summaries.draws
+        if told.shape[1] >= diagnostics.FEWEST_DRAWS:
+            each = {"ess": diagnostics.bulk_ess(told), "ess_tail": diagnostics.tail_ess(told)}
+            if len(told) > 1:
+                each["rhat"] = diagnostics.split_rhat(told)
+            for name, values in each.items():
+                moved = values[~values.isnan()]  # a number of clusters that never changes has none
+                out[name] = float(moved.max() if name == "rhat" else moved.min()) if len(moved) else float("nan")
         return out
 
     def figures(self) -> dict[str, Figure]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -32,32 +33,53 @@ def factor(k: int, V: Array, first: Array, second: Array, n: Array, beta: float,
 def clear(k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array) -> None:
     """Cluster k without a row."""
     n[k] = 0
-    first[k] = 0.0
-    second[k] = 0.0
+    for i in range(len(V)):
+        first[k, i] = 0.0
+        for j in range(i + 1):
+            second[k, i, j] = 0.0
     factor(k, V, first, second, n, beta, L, logdet)
 
 
-def moved(
-    k: int, row: Array, sign: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array
-) -> None:
-    """Cluster k with a row more (sign 1) or less (−1)."""
-    n[k] += sign
-    for i in range(len(row)):
-        first[k, i] += sign * row[i]
+def copied(k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array) -> None:
+    """Cluster ``other`` in the place of cluster k."""
+    n[k], logdet[k] = n[other], logdet[other]
+    for i in range(first.shape[1]):
+        first[k, i] = first[other, i]
         for j in range(i + 1):
-            second[k, i, j] += sign * row[i] * row[j]
+            second[k, i, j], L[k, i, j] = second[other, i, j], L[other, i, j]
+
+
+def moved(
+    k: int,
+    x: Array,
+    b: int,
+    sign: int,
+    V: Array,
+    first: Array,
+    second: Array,
+    n: Array,
+    beta: float,
+    L: Array,
+    logdet: Array,
+) -> None:
+    """Cluster k with row b more (sign 1) or less (−1)."""
+    n[k] += sign
+    for i in range(x.shape[1]):
+        first[k, i] += sign * x[b, i]
+        for j in range(i + 1):
+            second[k, i, j] += sign * x[b, i] * x[b, j]
     factor(k, V, first, second, n, beta, L, logdet)
 
 
 def predictive(
-    k: int, row: Array, first: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array
+    k: int, x: Array, b: int, first: Array, n: Array, beta: float, nu: float, L: Array, logdet: Array, constants: Array
 ) -> float:
-    """log p(row | rows of cluster k), Student's t; ``constants`` are its normalisers by the number of rows."""
-    D, own = len(row), beta + n[k]
+    """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the number of rows."""
+    D, own = x.shape[1], beta + n[k]
     square = 0.0
     unit = np.empty(D)
     for i in range(D):
-        value = row[i] - first[k, i] / own
+        value = x[b, i] - first[k, i] / own
         for m in range(i):
             value -= L[k, i, m] * unit[m]
         unit[i] = value / L[k, i, i]
@@ -72,12 +94,11 @@ def gibbs(
     """Every row drawn anew given all others; cluster K is always the empty one.  Returns K."""
     for b in range(len(x)):
         k = z[b]
-        moved(k, x[b], -1, V, first, second, n, beta, L, logdet)
+        moved(k, x, b, -1, V, first, second, n, beta, L, logdet)
         if n[k] == 0:  # the last cluster takes its place
             K -= 1
             if k != K:
-                n[k], logdet[k] = n[K], logdet[K]
-                first[k], second[k], L[k] = first[K], second[K], L[K]
+                copied(k, K, first, second, n, L, logdet)
                 for other in range(len(x)):
                     if z[other] == K:
                         z[other] = k
@@ -85,7 +106,7 @@ def gibbs(
         top = -np.inf
         for c in range(K + 1):
             prior = alpha if c == K else float(n[c])
-            weights[c] = math.log(prior) + predictive(c, x[b], first, n, beta, nu, L, logdet, constants)
+            weights[c] = math.log(prior) + predictive(c, x, b, first, n, beta, nu, L, logdet, constants)
             top = max(top, weights[c])
         total = 0.0
         for c in range(K + 1):
@@ -96,7 +117,7 @@ def gibbs(
             left -= weights[chosen]
             chosen += 1
         z[b] = chosen
-        moved(chosen, x[b], 1, V, first, second, n, beta, L, logdet)
+        moved(chosen, x, b, 1, V, first, second, n, beta, L, logdet)
         if chosen == K:
             K += 1
             clear(K, V, first, second, n, beta, L, logdet)
@@ -111,17 +132,17 @@ def restricted(
     outcome."""
     log_q = 0.0
     for m in range(count):
-        row = x[members[m]]
-        moved(A + side[m], row, -1, V, first, second, n, beta, L, logdet)
-        zero = math.log(n[A]) + predictive(A, row, first, n, beta, nu, L, logdet, constants)
-        one = math.log(n[A + 1]) + predictive(A + 1, row, first, n, beta, nu, L, logdet, constants)
+        b = members[m]
+        moved(A + side[m], x, b, -1, V, first, second, n, beta, L, logdet)
+        zero = math.log(n[A]) + predictive(A, x, b, first, n, beta, nu, L, logdet, constants)
+        one = math.log(n[A + 1]) + predictive(A + 1, x, b, first, n, beta, nu, L, logdet, constants)
         log_first = -math.log1p(math.exp(min(one - zero, 700.0)))  # of side 0
         if forced:
             side[m] = wanted[m]
         else:
             side[m] = 0 if math.log(max(u[m], 1e-300)) < log_first else 1
         log_q += log_first if side[m] == 0 else log_first + one - zero
-        moved(A + side[m], row, 1, V, first, second, n, beta, L, logdet)
+        moved(A + side[m], x, b, 1, V, first, second, n, beta, L, logdet)
     return log_q
 
 
@@ -140,14 +161,14 @@ def split_or_merge(
     count = 0
     clear(A, V, first, second, n, beta, L, logdet)
     clear(A + 1, V, first, second, n, beta, L, logdet)
-    moved(A, x[i], 1, V, first, second, n, beta, L, logdet)
-    moved(A + 1, x[j], 1, V, first, second, n, beta, L, logdet)
+    moved(A, x, i, 1, V, first, second, n, beta, L, logdet)
+    moved(A + 1, x, j, 1, V, first, second, n, beta, L, logdet)
     for b in range(N):
         if b != i and b != j and (z[b] == p or z[b] == q):
             members[count] = b
             wanted[count] = 0 if z[b] == p else 1
             side[count] = 0 if u[3 + b] < 0.5 else 1
-            moved(A + side[count], x[b], 1, V, first, second, n, beta, L, logdet)
+            moved(A + side[count], x, b, 1, V, first, second, n, beta, L, logdet)
             count += 1
     for scan in range(scans):
         draws = u[3 + (scan + 1) * N : 3 + (scan + 2) * N]
@@ -170,28 +191,24 @@ def split_or_merge(
         for m in range(count):
             if side[m] == 1:
                 z[members[m]] = K
-        first[p], second[p], L[p] = first[A], second[A], L[A]
-        n[p], logdet[p] = n[A], logdet[A]
-        first[K], second[K], L[K] = first[A + 1], second[A + 1], L[A + 1]
-        n[K], logdet[K] = n[A + 1], logdet[A + 1]
+        copied(p, A, first, second, n, L, logdet)
+        copied(K, A + 1, first, second, n, L, logdet)
         K += 1
         clear(K, V, first, second, n, beta, L, logdet)
         return -1 - K
     for b in range(N):  # what a merged cluster would be
         if z[b] == q:
-            moved(A, x[b], 1, V, first, second, n, beta, L, logdet)
+            moved(A, x, b, 1, V, first, second, n, beta, L, logdet)
     gain -= marginals[n[A]] - 0.5 * (nu + n[A]) * logdet[A]
     if math.log(max(u[2], 1e-300)) >= log_q - gain:
         return K
     for b in range(N):
         if z[b] == q:
             z[b] = p
-    first[p], second[p], L[p] = first[A], second[A], L[A]
-    n[p], logdet[p] = n[A], logdet[A]
+    copied(p, A, first, second, n, L, logdet)
     K -= 1
     if q != K:
-        first[q], second[q], L[q] = first[K], second[K], L[K]
-        n[q], logdet[q] = n[K], logdet[K]
+        copied(q, K, first, second, n, L, logdet)
         for b in range(N):
             if z[b] == K:
                 z[b] = q
@@ -245,7 +262,7 @@ def _sweep(
 
 @cache
 def _loop() -> Callable[..., None]:
-    parts = [factor, clear, moved, predictive, gibbs, restricted, split_or_merge]
+    parts: list[Callable[..., Any]] = [factor, clear, copied, moved, predictive, gibbs, restricted, split_or_merge]
     return compiled(_sweep, parts) if available() else _sweep
 
 

@@ -63,7 +63,7 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
 
 @pytest.mark.parametrize(
     ("shape", "smoothness", "scale", "noise"),
-    [("matern12", 1.5, 1.0, 0.5), ("matern32", 1.5, 1.0, 0.1), ("matern52", None, 1.0, 0.1),
+    [("matern12", 1.5, 1.0, 0.5), ("matern32", 1.5, 1.0, 0.1), ("matern52", "line", 1.0, 0.1),
      ("matern52", 1.0, 10.0, 0.01)],
 )  # fmt: skip
 def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
@@ -71,7 +71,7 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
     found, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
     alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]
-    exponent = -min(alpha, math.inf if smoothness is None else smoothness) / (2 * alpha + 1)
+    exponent = -min(alpha, math.inf if smoothness == "line" else smoothness) / (2 * alpha + 1)
     assert found.exponent == pytest.approx(exponent)
     scores = found.scores()
     assert scores["slope_spread"] == pytest.approx(-alpha / (2 * alpha + 1), abs=0.03)
@@ -81,7 +81,7 @@ def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, nois
 
 def test_a_line_contracts_at_the_parametric_rate_and_a_curve_not_at_all():
     keys = {"noise": 0.01, "prior_scale": 100.0, "intercept_scale": 100.0}
-    found, *_ = measured({"smoothness": None}, "linear_regression", steps=10, **keys)
+    found, *_ = measured({"smoothness": "line"}, "linear_regression", steps=10, **keys)
     slope, error = found.slope()
     assert found.exponent == -0.5
     assert abs(slope + 0.5) < 4 * error
@@ -99,7 +99,7 @@ def test_functions_have_the_norm_and_coefficients_that_they_say():
     assert float(f.square().mean()) == pytest.approx(4.0, rel=1e-6)
     c = torch.stack([(f * math.sqrt(2) * torch.cos(math.pi * j * x[:, 0])).mean() for j in (1, 2, 5)]).abs()
     torch.testing.assert_close(c / c[0], torch.tensor([1, 2, 5], dtype=c.dtype) ** -1.7)
-    line, _ = load("smooth_function", smoothness=None, scale=2.0, n_train=4000)
+    line, _ = load("smooth_function", smoothness="line", scale=2.0, n_train=4000)
     assert float(line.f0(x).square().mean()) == pytest.approx(4.0, rel=1e-6)
 
 

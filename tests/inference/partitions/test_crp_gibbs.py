@@ -11,6 +11,8 @@ from configured import component, load
 from small_partitions import log_joint, partitions, small_rows
 
 from components.contracts.problems import Rows
+from components.evaluation.run_checks import run_checks
+from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.maths.partitions.crp_sweep import CrpNumbers
 from components.posteriors.partitions import by_appearance
@@ -40,9 +42,7 @@ def exact(x: torch.Tensor = X) -> tuple[dict[tuple[int, ...], int], np.ndarray, 
     return {z: i for i, z in enumerate(every)}, np.exp(log_p - evidence), evidence
 
 
-def frequencies(
-    moves: int, scans: int, chains: int = 200, sweeps: int = 100, burn_in: int = 20, gibbs: bool = True
-) -> np.ndarray:
+def frequencies(moves: int, scans: int, chains: int = 200, sweeps: int = 80, burn_in: int = 20) -> np.ndarray:
     """How often each chain was at each partition [C, partitions]."""
     places, p, _ = exact()
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def frequencies(
     return found / (sweeps - burn_in)
 
 
-@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (1, 0), (2, 3)])
+@pytest.mark.parametrize(("moves", "scans"), [(0, 0), (20, 0), (2, 3)])  # the many leave little to the sweep
 def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
     _, p, _ = exact()
     found = frequencies(moves, scans)
@@ -116,6 +116,19 @@ def test_predictive_density_is_a_ratio_of_evidences():
     scores = found.scores()
     assert scores["rhat"] < 1.05
     assert 0 < scores["acceptance"] < 1
+
+
+def test_chains_of_partitions_are_judged_as_others_are():
+    problem = Unlabelled("small", "real", Rows(X[:5], 1.0), Rows(X[5:], 1.0), None)
+    inference = component("inference", "crp_gibbs")
+    far = torch.tensor([0, 0, 0, 0, 0]), torch.tensor([0, 1, 2, 3, 4])  # two chains that never meet
+    z = torch.stack(far)[:, None].repeat(1, 10, 1)
+    log_joint = torch.randn(2, 10, generator=torch.Generator().manual_seed(0), dtype=X.dtype)
+    apart = PartitionDraws(ALPHA, PRIOR, X[:5], z, log_joint, "binder", 0.001)
+    checks = run_checks(problem, apart, inference, None, apart.scores(), [], Streams(0), smoke=False)
+    verdicts = {check.name: check.passed for check in checks}
+    assert verdicts.pop("R̂ is below 1.01") is False
+    assert "enough proposals are accepted" not in verdicts  # few splits are where there is little to split
 
 
 def test_before_anything_is_kept_and_one_row_alone():
