@@ -130,10 +130,11 @@ def page() -> str:
                 ]
             out.append(protocol(node, source, word, said))
     out.append("## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else.")
-    given = table(CONTRACTS / "posteriors.py", "POSTERIORS")
-    for node, source in classes(CONTRACTS / "posteriors.py"):
-        word = given.get(node.name)
-        out.append(protocol(node, source, word, [("Given by", users("gives", "inference", word) if word else [])]))
+    given = table(CONTRACTS / "posteriors" / "__init__.py", "POSTERIORS")
+    for name in ("labels", "rows", "series", "play"):
+        for node, source in classes(CONTRACTS / "posteriors" / f"{name}.py"):
+            word = given.get(node.name)
+            out.append(protocol(node, source, word, [("Given by", users("gives", "inference", word) if word else [])]))
     out.append("## Under attack\n\nWhat an evasion attacker may ask of its victim.")
     out += [protocol(n, s, None, []) for n, s in classes(CONTRACTS / "victim.py")]
     out.append(

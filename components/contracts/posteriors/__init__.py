@@ -1,0 +1,88 @@
+"""What can be asked of a posterior: metrics, attacks, figures and files read nothing else.
+
+An inference method says in ``gives`` which of these its posteriors keep."""
+
+from __future__ import annotations
+
+from components.contracts.posteriors.labels import (
+    Analyses,
+    Defends,
+    HoldsDraws,
+    HoldsFit,
+    HoldsModule,
+    KnowsDensity,
+    Predicts,
+    Redraws,
+    WritesFiles,
+)
+from components.contracts.posteriors.play import Played
+from components.contracts.posteriors.rows import BoundsLikelihood, HoldsTopics, PredictsRows
+from components.contracts.posteriors.series import (
+    Affine,
+    AffineInInputs,
+    Decomposes,
+    FilteredStates,
+    Forecasts,
+    ForecastsEach,
+    Part,
+    Selects,
+    SeriesDraws,
+    Signal,
+    SmoothedSignal,
+    SmoothedStates,
+    WeighsParticles,
+)
+
+POSTERIORS = {
+    "predicts": Predicts,
+    "redraws": Redraws,
+    "holds_draws": HoldsDraws,
+    "filtered_states": FilteredStates,
+    "smoothed_states": SmoothedStates,
+    "smoothed_signal": SmoothedSignal,
+    "series_draws": SeriesDraws,
+    "forecasts": Forecasts,
+    "forecasts_each": ForecastsEach,
+    "decomposes": Decomposes,
+    "selects": Selects,
+    "affine_in_inputs": AffineInInputs,
+    "played": Played,
+    "bounds_likelihood": BoundsLikelihood,
+    "holds_topics": HoldsTopics,
+    "predicts_rows": PredictsRows,
+    "analyses": Analyses,
+    "writes_files": WritesFiles,
+    "defends": Defends,
+    "holds_fit": HoldsFit,
+    "holds_module": HoldsModule,
+}
+
+__all__ = [
+    "POSTERIORS",
+    "Affine",
+    "AffineInInputs",
+    "Analyses",
+    "BoundsLikelihood",
+    "Decomposes",
+    "Defends",
+    "FilteredStates",
+    "Forecasts",
+    "ForecastsEach",
+    "HoldsDraws",
+    "HoldsFit",
+    "HoldsModule",
+    "HoldsTopics",
+    "KnowsDensity",
+    "Part",
+    "Played",
+    "Predicts",
+    "PredictsRows",
+    "Redraws",
+    "Selects",
+    "SeriesDraws",
+    "Signal",
+    "SmoothedSignal",
+    "SmoothedStates",
+    "WeighsParticles",
+    "WritesFiles",
+]

@@ -1,0 +1,45 @@
+"""What knows rows without labels: bounds on their likelihood, topics, a predictive of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    pass
+
+Shown = TypeVar("Shown", contravariant=True)  # the rows that a posterior reads
+
+
+@runtime_checkable
+class BoundsLikelihood(Protocol[Shown]):
+    """log p(x) of each row, or bounds on it.
+
+    With w_s the S values of a row, E[w_s] ≤ E[log S⁻¹ Σ_s exp w_s] ≤ log p(x): importance weights log p(x, z_s) − log q(z_s|x)
+    where z is drawn.  Where p(x) is known there is one value and no drawing.  Of counts and words, p is that of the words
+    in an order, without a multinomial coefficient."""
+
+    def log_weights(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...  # [S, B] or [1, B]
+
+
+@runtime_checkable
+class HoldsTopics(Protocol):
+    """Topics, laws of words, and how a document mixes them: S of them, equal parts of a mixture, whose numbers may mean
+    another topic in each."""
+
+    @property
+    def topics(self) -> Tensor: ...  # E[B | …] [S, K, V], each sums to 1
+
+    @property
+    def alpha(self) -> Tensor: ...  # of the prior of a document's proportions, Dirichlet [K]
+
+
+@runtime_checkable
+class PredictsRows(Protocol[Shown]):
+    """A posterior predictive of rows without labels, its parameters integrated out."""
+
+    def log_predictive(self, batch: Shown) -> Tensor: ...  # log p(x_b | training rows) [B]
+
+    def clusters(self, batch: Shown) -> Tensor | None: ...  # p(z_b = k | x_b) [B, K]; None: there are none

@@ -1,0 +1,155 @@
+"""What knows a series: its states, its signal, its future, its parts, and what inputs make of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors.labels import HoldsDraws
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.sequences import Series
+
+if TYPE_CHECKING:
+    pass
+
+
+@runtime_checkable
+class SmoothedStates(Protocol):
+    """Summaries of p(x_t | y_1:T) for all T times of R replicates."""
+
+    @property
+    def mean(self) -> Tensor: ...  # [R, T, dx]
+
+    @property
+    def variance(self) -> Tensor: ...  # [R, T, dx]
+
+    @property
+    def lower(self) -> Tensor: ...  # 5 % quantile [R, T, dx]
+
+    @property
+    def upper(self) -> Tensor: ...  # 95 % quantile [R, T, dx]
+
+
+class Signal(NamedTuple):
+    """Of s_t = E[y_t | x_t] given y_1:T its mean, and of a new observation of it the 90 % interval."""
+
+    mean: Tensor  # [R, T, dy]
+    lower: Tensor  # 5 % quantile of s_t and noise [R, T, dy]
+    upper: Tensor  # 95 % quantile [R, T, dy]
+
+
+@runtime_checkable
+class SmoothedSignal(SmoothedStates, Protocol):
+    """What lies behind the observations: what is scored where the truth of the signal is known, and not that of the states."""
+
+    @property
+    def signal(self) -> Signal | None: ...  # None: the noise of the observations is not known
+
+
+@runtime_checkable
+class FilteredStates(SmoothedStates, Protocol):
+    """The same summaries, of p(x_t | y_1:t), for the times so far: T is ``t``."""
+
+    @property
+    def t(self) -> int: ...  # times filtered so far
+
+    @property
+    def predicted(self) -> Tensor: ...  # E[y_t | y_1:t−1] [R, T, dy]
+
+    @property
+    def log_normaliser(self) -> Tensor: ...  # log ∏_t ∫ G_t dπ_t|t−1 [R]
+
+    @property
+    def evidence(self) -> bool: ...  # whether the potentials G are likelihoods, and the normaliser the evidence
+
+
+@runtime_checkable
+class WeighsParticles(Protocol):
+    """A filter's posterior that knows how evenly its particles were weighted before they were resampled."""
+
+    @property
+    def ess(self) -> Tensor | None: ...  # effective sample size [R, T]; None: not known
+
+
+@runtime_checkable
+class SeriesDraws(SmoothedStates, Protocol):
+    """States that were drawn together with the parameters of a model of the whole series."""
+
+    @property
+    def parameters(self) -> HoldsDraws: ...  # [R·C, N, P]
+
+
+@runtime_checkable
+class Forecasts(Protocol):
+    """Parameters of a series, each of which says what follows it: equal parts of a mixture."""
+
+    def forecast(
+        self, series: Series, horizon: int, generator: torch.Generator
+    ) -> Predictive: ...  # of y_{T+1} … y_{T+H} given y_1:T [S, H, dy]
+
+    def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
+
+
+@runtime_checkable
+class ForecastsEach(Forecasts, Protocol):
+    """Forecasts from every time at once, and of several times together."""
+
+    def one_ahead(
+        self, series: Series, n: int, generator: torch.Generator
+    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
+
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...  # y_{T+1} … y_{T+H} [S, H]
+
+
+class Part(NamedTuple):
+    """What one block adds to a series."""
+
+    name: str
+    mean: Tensor  # [T]
+    lower: Tensor  # 5 % quantile [T]
+    upper: Tensor  # 95 % quantile [T]
+
+
+@runtime_checkable
+class Decomposes(Protocol):
+    """A series taken apart: what each block adds, and what is left."""
+
+    @property
+    def series(self) -> Series: ...
+
+    @property
+    def components(self) -> list[Part]: ...  # empty: nothing is drawn yet
+
+    @property
+    def residuals(self) -> Tensor: ...  # of one-step forecasts, by their sd; NaN where nothing is seen [T]
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """Columns of which each draw takes some."""
+
+    @property
+    def inclusion(self) -> dict[str, float]: ...  # how often each is in
+
+    @property
+    def positive(self) -> dict[str, float]: ...  # and how often of these its coefficient is positive; never in: 1
+
+    @property
+    def long_run(self) -> dict[str, Tensor]: ...  # of those whose effect lasts, by input, all that a unit adds [S]
+
+
+class Affine(NamedTuple):
+    """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""
+
+    mean: Tensor  # with nothing put in from T on [S, H]
+    covariance: Tensor  # [S, H, H]
+    effect: Tensor  # D [S, H, H, c], 0 where j > h
+
+
+@runtime_checkable
+class AffineInInputs(Protocol):
+    """What inputs to come make of a series."""
+
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...  # H ≤ what is known ahead
