@@ -246,11 +246,16 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("model", "cvae", "supervised"): {"dataset": "spambase", "inference": "vi"},
     ("model", "naive_bayes", "supervised"): {"dataset": "spambase"},
     ("inference", "lbfgs", "supervised"): {"dataset": "multitask_toy"},
-    ("inference", "posterior_concentration", "supervised"): {"dataset": "smooth_function", "model": "matern_regression"},
+    ("inference", "posterior_concentration", "supervised"): {
+        "dataset": "smooth_function",
+        "model": "matern_regression",
+    },
     ("model", "matern_regression", "supervised"): {"dataset": "smooth_function"},
     ("inference", "stopping_rule", "unlabelled"): {"dataset": "tosses"},
     ("model", "beta_bernoulli", "unlabelled"): {"dataset": "tosses"},
-    **{("dataset", name, "unlabelled"): {"model": "vae"} for name in ("binarised_fashion", "binarised_mnist", "images")},
+    **{
+        ("dataset", name, "unlabelled"): {"model": "vae"} for name in ("binarised_fashion", "binarised_mnist", "images")
+    },
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
