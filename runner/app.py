@@ -27,7 +27,7 @@ from runner.compose.resolve import Identified, Resolved, resolve
 from runner.mistakes import ConfigError, RunFailure, nearest
 from runner.record.checks import combined
 from runner.sweep.lines import numbered
-from runner.sweep.outcomes import Outcome, note
+from runner.sweep.outcomes import JobOutcome, note
 from runner.sweep.trial import VARIABLE, report_to_trial
 from runner.tracking.handover import Handover, handed_over
 
@@ -204,7 +204,7 @@ def main(cfg: DictConfig) -> float | None:
             console.complain(done.message)
         sys.stdout.flush()
     if sweeping:
-        note(Outcome(hydra_config.job.num, overrides, done.code, done.message, done.folder))
+        note(JobOutcome(hydra_config.job.num, overrides, done.code, done.message, done.folder))
     if not sweeping or done.code > 128:
         raise SystemExit(done.code)
     return done.value

@@ -19,7 +19,7 @@ STAMP = "%Y-%m-%d_%H-%M-%S"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """One job: what was overridden for it, what its process would exit with, what went wrong, where its record is."""
 
     number: int
@@ -41,7 +41,7 @@ class Outcome:
         return {key.lstrip("+~"): value for key, _, value in (word.partition("=") for word in self.overrides)}
 
 
-def note(outcome: Outcome) -> None:
+def note(outcome: JobOutcome) -> None:
     """Writes down how a job ended, if a sweep asked for it."""
     if not os.environ.get(SWEEP):
         return
@@ -52,7 +52,7 @@ def note(outcome: Outcome) -> None:
     write_text(sweep / OF_JOBS / f"{outcome.number}.json", json.dumps(facts, indent=1))
 
 
-def noted(sweep: Path) -> list[Outcome]:
+def noted(sweep: Path) -> list[JobOutcome]:
     """What the jobs of a sweep have written so far, in their order.
 
     Raises:
@@ -62,7 +62,7 @@ def noted(sweep: Path) -> list[Outcome]:
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             folder = None if facts["folder"] is None else Path(os.path.normpath(sweep / facts["folder"]))
-            found.append(Outcome(**facts | {"folder": folder}))
+            found.append(JobOutcome(**facts | {"folder": folder}))
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(f"{path}: not what a job of a sweep writes; remove it, or give the sweep again") from None
     return sorted(found, key=lambda outcome: outcome.number)

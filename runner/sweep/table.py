@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from runner.mistakes import ConfigError, shown_path
 from runner.record.facts import read
 from runner.standard_error import mean_se
-from runner.sweep.outcomes import OF_JOBS, Outcome, noted
+from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +28,11 @@ OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """Jobs that differ in the seed alone."""
 
     overrides: dict[str, str]  # those that differ between rows
-    jobs: list[Outcome]
+    jobs: list[JobOutcome]
     scores: dict[str, list[float]]  # of all seeds and replicates that are done
 
     @property
@@ -49,21 +49,21 @@ class Row:
         return list(dict.fromkeys(job.folder for job in self.jobs if job.folder is not None))
 
 
-def rows(outcomes: Iterable[Outcome]) -> list[Row]:
+def rows(outcomes: Iterable[JobOutcome]) -> list[SweepRow]:
     """One row for each setting, in the order of the first job that had it."""
-    settings: dict[tuple[tuple[str, str], ...], list[Outcome]] = {}
+    settings: dict[tuple[tuple[str, str], ...], list[JobOutcome]] = {}
     for outcome in outcomes:
         told = {key: value for key, value in outcome.values().items() if key not in OWN and not key.startswith("hydra")}
         settings.setdefault(tuple(sorted(told.items())), []).append(outcome)
     keys = dict.fromkeys(key for outcomes in settings.values() for key in outcomes[0].values())
     differ = [key for key in keys if key not in OWN and len({dict(setting).get(key) for setting in settings}) > 1]
     return [
-        Row({key: dict(setting).get(key, "") for key in differ}, jobs, _scores(jobs))
+        SweepRow({key: dict(setting).get(key, "") for key in differ}, jobs, _scores(jobs))
         for setting, jobs in settings.items()
     ]
 
 
-def _scores(jobs: list[Outcome]) -> dict[str, list[float]]:
+def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for folder in dict.fromkeys(job.folder for job in jobs if job.state == "done" and job.folder is not None):
         for name, values in ((read(folder) or {}).get("result") or {}).items():
@@ -72,7 +72,7 @@ def _scores(jobs: list[Outcome]) -> dict[str, list[float]]:
     return found
 
 
-def frame(found: list[Row]) -> pd.DataFrame:
+def frame(found: list[SweepRow]) -> pd.DataFrame:
     """All scores of all rows: mean, SE and number of values of each."""
     import pandas as pd
 
@@ -146,7 +146,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     return len(failed)
 
 
-def _write(sweep: Path, found: list[Row], names: list[str]) -> None:
+def _write(sweep: Path, found: list[SweepRow], names: list[str]) -> None:
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read."""
     import jinja2
 

@@ -1,4 +1,4 @@
-"""What predicts labels: a predictive, draws of parameters, a fit, a module, and what a method says of itself in figures and files."""
+"""What predicts labels: a predictive, draws of parameters, a fit, a module; and what a method says of itself in figures, files."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own_file import OwnFile
+from components.datasets.own.own_file import OwnFile
 from components.datasets.sequences.calendar import Calendar, calendar, place
 from components.figures.sequences.signal import signal
 from components.problems.budget import Budget

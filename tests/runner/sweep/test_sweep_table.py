@@ -16,7 +16,7 @@ import pytest
 from runner.mistakes import ConfigError
 from runner.sweep import table
 from runner.sweep.lines import Numbered, numbered
-from runner.sweep.outcomes import SWEEP, Outcome, note, noted, noting
+from runner.sweep.outcomes import SWEEP, JobOutcome, note, noted, noting
 
 
 def recorded(folder: Path, **result: list[float]) -> Path:
@@ -26,16 +26,16 @@ def recorded(folder: Path, **result: list[float]) -> Path:
     return folder
 
 
-def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[Outcome]]:
+def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
     """Two rates with two seeds each, one job of which failed, and their records in the same output folder."""
     sweep, runs = tmp_path / "multirun" / "now", tmp_path / "mine"
     said = "inference.lr=-1: out of range, must be > 0"
     first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
     outcomes = [
-        Outcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
-        Outcome(1, ["+experiment=mine", "inference.lr=1", "seed=1"], 0, "", recorded(runs / "b", rmse=[4.0, 5.0])),
-        Outcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, said, None),
-        Outcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
+        JobOutcome(0, ["+experiment=mine", "inference.lr=1", "seed=0"], 0, "", first),
+        JobOutcome(1, ["+experiment=mine", "inference.lr=1", "seed=1"], 0, "", recorded(runs / "b", rmse=[4.0, 5.0])),
+        JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, said, None),
+        JobOutcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
     ]  # fmt: skip
     monkeypatch.setenv(SWEEP, str(sweep))
     for outcome in outcomes:

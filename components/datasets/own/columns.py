@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Cells as texts, None where one is missing, by the names of their columns; rows are counted as lines of the file."""
 
     file: Path
@@ -44,7 +44,7 @@ class Table:
         return f"{self.file}, line {self.first_line + row}"
 
 
-def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> Table:
+def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> TextTable:
     """A CSV file whose first line names the columns, or a Parquet file by its ending.
 
     Raises:
@@ -77,7 +77,7 @@ def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> Table:
         return None if text is None or text in missing else text
 
     cells = {name: [cell(value) for value in frame.iloc[:, j]] for j, name in enumerate(names)}
-    return Table(file, cells, 1 if parquet else 2)
+    return TextTable(file, cells, 1 if parquet else 2)
 
 
 def number(text: str) -> float | None:
@@ -100,7 +100,7 @@ class Encoded:
     taken_for: str
 
 
-def encode(table: Table, name: str) -> Encoded:
+def encode(table: TextTable, name: str) -> Encoded:
     """A column of inputs: numbers where every cell is one, else 1 for the text of a row and 0 for the others.
 
     The first text of the alphabet is the one that others are compared with, and has no input: with one for each, and an
@@ -134,7 +134,7 @@ def encode(table: Table, name: str) -> Encoded:
     return Encoded(values, f"{len(levels)} texts")
 
 
-def real_labels(table: Table, name: str) -> Array:
+def real_labels(table: TextTable, name: str) -> Array:
     """Labels of one task [N], NaN where a cell is missing.
 
     Raises:
@@ -152,7 +152,7 @@ def real_labels(table: Table, name: str) -> Array:
     return found
 
 
-def class_labels(table: Table, names: Sequence[str], binary: bool) -> tuple[NDArray[np.int64], list[str]]:
+def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[NDArray[np.int64], list[str]]:
     """Class numbers [N, T], −1 where a cell is missing, and the classes in order: numbers by size, else texts by alphabet.
 
     All tasks have the same classes.

@@ -14,8 +14,8 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own_file import OwnFile
-from components.datasets.tables.columns import Table, class_labels, encode, read_table, real_labels
+from components.datasets.own.columns import TextTable, class_labels, encode, read_table, real_labels
+from components.datasets.own.own_file import OwnFile
 from components.datasets.tables.raw_units import standardised_inputs
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
@@ -122,7 +122,7 @@ class Csv(OwnFile[Supervised]):
             | ({} if real else {"classes": ", ".join(classes)}),
         )
 
-    def _rows(self, table: Table, rng: Rng) -> tuple[Rows, Rows, str]:
+    def _rows(self, table: TextTable, rng: Rng) -> tuple[Rows, Rows, str]:
         """Rows to train on and to test on, and how they were told apart.
 
         Raises Misfit."""
@@ -154,7 +154,7 @@ class Csv(OwnFile[Supervised]):
         return kept, scored, how
 
     def _labels(
-        self, table: Table, kept: Rows
+        self, table: TextTable, kept: Rows
     ) -> tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]:
         """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels, and the classes of others.
 

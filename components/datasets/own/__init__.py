@@ -1,0 +1,1 @@
+"""Data sets that are files of the user's own."""
