@@ -43,11 +43,12 @@ OPTIONS = {
     "show": ["--plugin=", "--config-dir="],
     "resume": ["--output-dir=", "--trust", "--config-dir="],
     "study": [*LAUNCH, "--fresh", "--status"],
-    "report": ["--to=", "--with=", "--output-dir=", "--config-dir=", "--plugin="],
+    "report": ["--to=", "--with=", "--paper", "--output-dir=", "--config-dir=", "--plugin="],
     "compare": ["--output-dir=", "--all"],
     "sync": ["--output-dir="],
     "ui": ["--port=", "--output-dir="],
     "doctor": ["--output-dir=", "--data-dir="],
+    "new": ["--in="],
     "rerun": [*LAUNCH, "--failed"],
 }
 LAUNCHERS = {
@@ -159,15 +160,19 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
         return [("cpu", ""), ("cuda", "the GPU")]
     before, dot, last = plain.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [""])
-    # Of the component chosen, or, before one is, of the first that has such a key.
+    # Of the component chosen, or, before one is, of the first that has such a key and says its values.
     reachable = names if role or not dot else []
-    own = next((own for name in reachable if last in (own := _own(role, name, words)).fields), None)
-    if own is None:
-        return []
-    kind = own.fields[last]
+    having = [own for name in reachable if last in (own := _own(role, name, words)).fields]
+    found = [_members(own, last) for own in having]
+    return next((values for values in found if values not in ([], [("null", "")])), found[0] if found else [])
+
+
+def _members(own: Declared, key: str) -> list[Candidate]:
+    """The values that a key of a component may have, where its declaration lists them."""
+    kind = own.fields[key]
     none = [("null", "")] if kind.endswith(" or null") else []
-    if last in own.holds:
-        return _named(own.holds[last]) + none
+    if key in own.holds:
+        return _named(own.holds[key]) + none
     members = kind.removesuffix(" or null")
     out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
     return [(value, "") for value in out] + none
@@ -210,6 +215,10 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         return _runs(words)
     if command in ("study", "report", "rerun"):
         return [(name, "") for name in options("study")]
+    if command == "new":
+        from runner.new.new import COMMANDS as ROLES
+
+        return [] if given else [(role, "") for role in ROLES]
     if command == "completion":
         return [(shell, "") for shell in SCRIPTS]
     if command == "data":

@@ -1,4 +1,4 @@
-"""What predicts labels: a predictive, draws of parameters, a fit, a module; and what a method says of itself in figures, files."""
+"""What predicts labels: a predictive, draws, a fit, a module; and what a method says of itself in figures and in files."""
 
 from __future__ import annotations
 
