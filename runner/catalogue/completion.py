@@ -162,9 +162,14 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     role, names = _at(before.split("."), words) if dot else ("", [""])
     # Of the component chosen, or, before one is, of the first that has such a key and says its values.
     reachable = names if role or not dot else []
-    having = [own for name in reachable if last in (own := _own(role, name, words)).fields]
-    found = [_members(own, last) for own in having]
-    return next((values for values in found if values not in ([], [("null", "")])), found[0] if found else [])
+    first: list[Candidate] | None = None
+    for name in reachable:
+        own = _own(role, name, words)
+        values = _members(own, last) if last in own.fields else None
+        if values and values != [("null", "")]:
+            return values
+        first = values if first is None else first
+    return first or []
 
 
 def _members(own: Declared, key: str) -> list[Candidate]:

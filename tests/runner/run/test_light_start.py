@@ -60,7 +60,7 @@ def finished(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
-    assert app.attempt(*compose(argv))[0] == 0
+    assert app.attempt(*compose(argv)).code == 0
     (folder,) = Path("outputs").glob("*/*")
     return argv, folder
 
@@ -71,7 +71,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
         slowly.setattr(app, "find_done", lambda _: None)
         slowly.setattr(console.out, "_width", 160)
         capsys.readouterr()
-        assert app.attempt(*compose(argv))[0] == 0
+        assert app.attempt(*compose(argv)).code == 0
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
     assert "done already" in before
     code = "import sys; from runner import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
@@ -109,6 +109,6 @@ def test_a_record_of_before_is_known_the_next_time(finished):
     del facts["data_state"]
     (folder / "run.json").write_text(json.dumps(facts))
     assert app.find_done(app.resolve(*compose(argv))) is None
-    assert app.attempt(*compose(argv))[0] == 0
+    assert app.attempt(*compose(argv)).code == 0
     assert app.find_done(app.resolve(*compose(argv))) is not None
     assert read(folder)["git"] == facts["git"]  # what it says of its making stays
