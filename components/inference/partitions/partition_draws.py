@@ -85,15 +85,12 @@ class PartitionDraws:
 
     def _log_each(self, z: Array, batch: Rows) -> Tensor:
         """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1, B]."""
-        K, p, x = int(z.max()) + 1, self.prior, batch.x.flatten(1).to(self.x)
+        K, x = int(z.max()) + 1, batch.x.flatten(1).to(self.x)
         rows = torch.nn.functional.one_hot(torch.as_tensor(z), K + 1).to(self.x).T  # [K + 1, N]
-        every = NormalWishart(
-            p.m.expand(K + 1, -1), p.beta.expand(K + 1), p.V.expand(K + 1, *p.V.shape), p.nu.expand(K + 1)
-        )
         weights = rows.sum(1)
         weights[K] = self.concentration
         share = (weights / (len(self.x) + self.concentration)).log()
-        return share[:, None] + every.posterior(rows, self.x).log_predictive(x)
+        return share[:, None] + self.prior.posterior(rows, self.x).log_predictive(x)
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log S⁻¹ Σ_s p(x_b | z_s, training rows), a mixture of Student's t under each draw [B]."""

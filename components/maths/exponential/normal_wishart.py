@@ -74,7 +74,8 @@ class NormalWishart:
         return constant[..., None] - 0.5 * (free + D)[..., None] * (self.square(x) / stretch[..., None]).log1p()
 
     def posterior(self, weights: Tensor, x: Tensor) -> NormalWishart:
-        """Given rows x [B, D], each counted w_b times, w [..., B] (Bishop 2006, eqs. 10.60 to 10.63)."""
+        """Given rows x [B, D], each counted w_b times, w [..., B]; one prior serves every place of the batch (Bishop 2006, eqs.
+        10.60 to 10.63)."""
         n = weights.sum(-1)  # [...]
         mean = (weights @ x) / n.clamp_min(torch.finfo(n.dtype).tiny)[..., None]  # [..., D]
         centred = x - mean[..., None, :]  # [..., B, D]

@@ -52,9 +52,7 @@ class MixtureAscent:
 
     def _given(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of θ at their optimum given responsibilities r [S, K, B]."""
-        shape, D, p = r.shape[:2], self.prior.dim, self.prior
-        every = NormalWishart(p.m.expand(*shape, D), p.beta.expand(shape), p.V.expand(*shape, D, D), p.nu.expand(shape))
-        known = every.posterior(r, batch.x.flatten(1))
+        known = self.prior.posterior(r, batch.x.flatten(1))
         return {"alpha": self.concentration + r.sum(2), "m": known.m, "beta": known.beta, "V": known.V, "nu": known.nu}
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
@@ -106,11 +104,7 @@ class MixtureExpectation:
     def _given(self, r: Tensor, batch: Rows) -> Factors:
         x, N = batch.x.flatten(1), r.sum(2)  # [S, K]
         if self.penalised:
-            shape, D, p = r.shape[:2], self.prior.dim, self.prior
-            every = NormalWishart(
-                p.m.expand(*shape, D), p.beta.expand(shape), p.V.expand(*shape, D, D), p.nu.expand(shape)
-            )
-            mu, covariance = every.posterior(r, x).mode()
+            mu, covariance = self.prior.posterior(r, x).mode()
             share = N + self.concentration - 1
         else:
             mu = (r @ x) / N[..., None]

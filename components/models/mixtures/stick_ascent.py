@@ -42,9 +42,7 @@ class StickAscent:
         r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
         size = r.sum(2)  # [S, T]
         later = size.flip(1).cumsum(1).flip(1) - size  # Σ_{j>t}
-        shape, D, p = r.shape[:2], self.prior.dim, self.prior
-        every = NormalWishart(p.m.expand(*shape, D), p.beta.expand(shape), p.V.expand(*shape, D, D), p.nu.expand(shape))
-        known = every.posterior(r, batch.x.flatten(1))
+        known = self.prior.posterior(r, batch.x.flatten(1))
         sticks = torch.stack([1 + size[:, :-1], self.concentration + later[:, :-1].clamp_min(0)], 2)
         return {"sticks": sticks, "m": known.m, "beta": known.beta, "V": known.V, "nu": known.nu}
 
