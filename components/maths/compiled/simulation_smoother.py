@@ -21,6 +21,48 @@ def product(start: Array, columns: Array, values: Array, x: Array, out: Array) -
         out[i] = total
 
 
+def foretold(P: Array, F: Array, t: int, used: Array, noise: float, M: Array) -> float:
+    """P F_t, which is left in M, and the variance f = F P F + h² of its observation."""
+    f = 0.0
+    for i in range(len(M)):
+        total = 0.0
+        for j in used:
+            total += P[i, j] * F[t, j]
+        M[i] = total
+    for i in used:
+        f += F[t, i] * M[i]
+    return f + noise * noise
+
+
+def narrowed(P: Array, M: Array, f: float) -> None:
+    """P ← P − M Mᵀ/f: the states given what was seen."""
+    for i in range(len(M)):
+        for j in range(i + 1):
+            P[i, j] -= M[i] * M[j] / f
+            P[j, i] = P[i, j]
+
+
+def widened(start: Array, columns: Array, values: Array, noisy: Array, scale: Array, P: Array, X: Array) -> None:
+    """P ← G P Gᵀ + W, one time on; X is overwritten."""
+    d = len(P)
+    for i in range(d):  # G P, row by row
+        for j in range(d):
+            X[i, j] = 0.0
+        for k in range(start[i], start[i + 1]):
+            value, column = values[k], columns[k]
+            for j in range(d):
+                X[i, j] += value * P[column, j]
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(start[i], start[i + 1]):
+                total += values[k] * X[j, columns[k]]
+            P[i, j] = total
+            P[j, i] = total
+    for k in range(len(noisy)):
+        P[noisy[k], noisy[k]] += scale[k] * scale[k]
+
+
 def forwards(
     y: Array, seen: Array, F: Array, used: Array, mean: Array, sd: Array, start: Array, columns: Array, values: Array,
     noisy: Array, scale: Array, noise: Array, first: Array, shocks: Array, errors: Array,
@@ -40,23 +82,12 @@ def forwards(
                 signal += F[t, i] * plus[i]
                 told += F[t, i] * a[i]
             v = y[t] - signal - noise[t] * errors[t] - told
-            f = 0.0
-            for i in range(d):
-                total = 0.0
-                for j in used:
-                    total += P[i, j] * F[t, j]
-                M[i] = total
-            for i in used:
-                f += F[t, i] * M[i]
-            f += noise[t] * noise[t]
+            f = foretold(P, F, t, used, noise[t], M)
             scaled[t] = v / f
             for i in range(d):
                 gains[t, i] = M[i] / f
                 a[i] += gains[t, i] * v
-            for i in range(d):
-                for j in range(i + 1):
-                    P[i, j] -= M[i] * M[j] / f
-                    P[j, i] = P[i, j]
+            narrowed(P, M, f)
         else:
             scaled[t] = 0.0
             for i in range(d):
@@ -69,24 +100,9 @@ def forwards(
         product(start, columns, values, plus, moved)
         for i in range(d):
             plus[i] = moved[i]
-        for i in range(d):  # G P, row by row
-            for j in range(d):
-                X[i, j] = 0.0
-            for k in range(start[i], start[i + 1]):
-                value, column = values[k], columns[k]
-                for j in range(d):
-                    X[i, j] += value * P[column, j]
-        for i in range(d):
-            for j in range(i + 1):
-                total = 0.0
-                for k in range(start[i], start[i + 1]):
-                    total += values[k] * X[j, columns[k]]
-                P[i, j] = total
-                P[j, i] = total
+        widened(start, columns, values, noisy, scale, P, X)
         for k in range(len(noisy)):
-            i = noisy[k]
-            P[i, i] += scale[k] * scale[k]
-            plus[i] += scale[k] * shocks[t, k]
+            plus[noisy[k]] += scale[k] * shocks[t, k]
 
 
 def backwards(
@@ -134,7 +150,7 @@ def states(
             alpha[t + 1, noisy[k]] += eta[t, k]
 
 
-compilable = (product, forwards, backwards, states)
+compilable = (product, foretold, narrowed, widened, forwards, backwards, states)
 
 
 def _chains(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.maths.compiled import spike_slab
 from components.maths.compiled.loops import Array, compiled
-from components.maths.compiled.simulation_smoother import whole
+from components.maths.compiled.simulation_smoother import foretold, narrowed, whole, widened
 from components.maths.compiled.spike_slab import given
 from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
 from components.maths.series.simulation_smoother import StateLayout
@@ -32,15 +32,7 @@ def whiten(
             P[i, j] = sd[i] * sd[i] if i == j else 0.0
     for t in range(n):
         if seen[t]:
-            f = 0.0
-            for i in range(d):
-                total = 0.0
-                for j in used:
-                    total += P[i, j] * F[t, j]
-                M[i] = total
-            for i in used:
-                f += F[t, i] * M[i]
-            f += noise[t] * noise[t]
+            f = foretold(P, F, t, used, noise[t], M)
             width = math.sqrt(f)
             for c in range(q):
                 told[c] = 0.0
@@ -55,10 +47,7 @@ def whiten(
                 gain, own = M[i] / f, A[i]
                 for c in range(q):
                     own[c] += gain * told[c]
-            for i in range(d):
-                for j in range(i + 1):
-                    P[i, j] -= M[i] * M[j] / f
-                    P[j, i] = P[i, j]
+            narrowed(P, M, f)
         else:
             for c in range(q):
                 out[t, c] = 0.0
@@ -75,22 +64,7 @@ def whiten(
         for i in range(d):
             for c in range(q):
                 A[i, c] = moved[i, c]
-        for i in range(d):  # G P, row by row
-            for j in range(d):
-                X[i, j] = 0.0
-            for k in range(start[i], start[i + 1]):
-                value, column = values[k], columns[k]
-                for j in range(d):
-                    X[i, j] += value * P[column, j]
-        for i in range(d):
-            for j in range(i + 1):
-                total = 0.0
-                for k in range(start[i], start[i + 1]):
-                    total += values[k] * X[j, columns[k]]
-                P[i, j] = total
-                P[j, i] = total
-        for k in range(len(noisy)):
-            P[noisy[k], noisy[k]] += scale[k] * scale[k]
+        widened(start, columns, values, noisy, scale, P, X)
 
 
 def gram(left: Array, unit: float, G: Array) -> None:
@@ -125,7 +99,7 @@ def columns_first(
     given(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
 
 
-compilable = (*spike_slab.compilable, given, whiten, gram, columns_first)
+compilable = (*spike_slab.compilable, given, foretold, narrowed, widened, whiten, gram, columns_first)
 
 
 def _chains(
