@@ -36,6 +36,8 @@ def _fits(parts: dict[str, Declared]) -> bool:
         target = dataset.facts.get("target")
         if target and target not in targets:
             return False
+    if dataset and model and "supervised" in shared and dataset.facts["domain"] not in as_set(model.facts["domains"]):
+        return False
     if dataset and model and (values := as_set(model.facts.get("values"))) and dataset.facts.get("values"):
         shared = shared if dataset.facts["values"] in values else set()
     if dataset and model:

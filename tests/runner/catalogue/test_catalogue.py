@@ -257,7 +257,8 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
     if dataset and model:
         target = dataset.target is None or model.targets is None or dataset.target in model.targets
         values = dataset.values is None or model.values is None or dataset.values in model.values
-        return dataset.kind in model.kinds and target and values and model.assumes <= dataset.simulates
+        reads = dataset.kind != "supervised" or dataset.domain in model.domains
+        return dataset.kind in model.kinds and target and values and reads and model.assumes <= dataset.simulates
     offered = model.offers | model.offers_where.keys()
     shared = model.kinds & inference.kinds
     ways = [inference.needs_by_kind.get(kind, frozenset()) for kind in shared]
