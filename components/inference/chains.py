@@ -29,6 +29,7 @@ from components.trouble import NumericalTrouble
 Sampled = Supervised | Density | Sequence | Unlabelled  # the problems that have a log joint
 Seen = Batch | Rows | Series | None  # rows with labels or without, a whole series, or nothing: a density has no data
 
+INDEPENDENT_CHAINS = 2  # into which independent draws of a fit are put: what diagnostics of draws ask for
 OF_DRAWS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
 )  # what a sampler's posterior keeps

@@ -16,7 +16,7 @@ from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.gradients.pathwise.bound import whole_gradient
-from components.inference.chains import OF_DRAWS, Sampled, started, training_data
+from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS, Sampled, started, training_data
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, of_parameters
@@ -35,7 +35,6 @@ from components.problems.unlabelled import Unlabelled
 from components.registry import register
 from components.trouble import Misfit, NumericalTrouble
 
-CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 CHUNK = 100  # draws that are refined at once
 MOST = 100  # P of a Hessian
 
@@ -159,7 +158,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         target, full = JointByRows.of(model, problem), self.covariance == "full"
         q = PointGuide(mean) if self.q0 == "point" else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
-        shape = (CHAINS, sets * self.n_samples, P)
+        shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
         base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(mean.device)
         seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
         sampler = StepSize(self.eta, self.learn_eta, mean)

@@ -13,7 +13,15 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Sampled,
+    Seen,
+    started,
+    training_data,
+)
 from components.inference.log_joint import log_joint
 from components.inference.point.descent import Descent, optimizer_of
 from components.inference.semi_implicit.family import SemiImplicit
@@ -24,7 +32,6 @@ from components.models.networks.feed_forward import Activation
 from components.posteriors.variational import RefinedPosterior
 from components.trouble import NumericalTrouble
 
-CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 CHUNK = 100  # draws whose log joint is asked for at once
 
 
@@ -91,7 +98,7 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
 
     def posterior(self, state: SemiImplicitFitting) -> RefinedPosterior:
         """Two chains of independent draws, and by them the lower bound with ``bound_samples`` further ε."""
-        q, n = state.q, CHAINS * self.draws
+        q, n = state.q, INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
         with torch.no_grad():
             own = q.mean(q.mixing(n, generator))
@@ -100,8 +107,8 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
             parts = zip(theta.split(CHUNK), own.split(CHUNK), strict=True)
             bounds = [log_joint(state.model, z, state.train) - q.log_surrogate(z, m, others) for z, m in parts]
         return RefinedPosterior(
-            theta.unflatten(0, (CHAINS, self.draws)),
-            own.detach().unflatten(0, (CHAINS, self.draws))[:, 0],
+            theta.unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
+            own.detach().unflatten(0, (INDEPENDENT_CHAINS, self.draws))[:, 0],
             list(state.model.names),
             state.model,
             objective=float(torch.cat(bounds).mean()),

@@ -14,17 +14,24 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Sampled,
+    Seen,
+    started,
+    training_data,
+)
 from components.inference.log_joint import log_joint
 from components.inference.point.descent import Descent, optimizer_of
-from components.inference.semi_implicit.fitting import CHAINS, CHUNK, rows_of
+from components.inference.semi_implicit.fitting import CHUNK, rows_of
 from components.inference.semi_implicit.transitions import iterated, steered
-from components.inference.variational.ascent import climb
+from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
-from components.trouble import NumericalTrouble
 
 
 @dataclass(kw_only=True)
@@ -108,10 +115,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         improved = ((worth - control) * q.log_density(begun) - log_q).mean()
         parameters = list(q.parameters())
         norm = climb(parameters, torch.autograd.grad(elbo - improved, parameters), rows_of(batch), state.optimizer)
-        if not torch.isfinite(norm):
-            raise NumericalTrouble(
-                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
-            )
+        check_norm(norm)
         info = {"elbo": elbo.detach(), "improved": worth.mean(), "vcd": worth.mean() - elbo.detach()}
         info |= {"acceptance_rate": rate, "step_size": torch.tensor(state.step_size), "grad_norm": norm}
         control = self.decay * control + (1 - self.decay) * worth.mean()
@@ -128,14 +132,14 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         generator = torch.Generator(q.mean.device).manual_seed(state.seed)
         theta, bounds = [], []
         with torch.no_grad():
-            for z in q.transform(self._noise(q, CHAINS * self.draws, generator)).split(CHUNK):
+            for z in q.transform(self._noise(q, INDEPENDENT_CHAINS * self.draws, generator)).split(CHUNK):
                 bounds.append(log_joint(model, z, train) + q.entropy)
                 if steps:
                     z = iterated(model, train, z, steps, self.leapfrog_steps, state.step_size, generator)[0][-1]
                 theta.append(z)
         return RefinedPosterior(
-            torch.cat(theta).unflatten(0, (CHAINS, self.draws)),
-            q.mean.detach().expand(CHAINS, -1),
+            torch.cat(theta).unflatten(0, (INDEPENDENT_CHAINS, self.draws)),
+            q.mean.detach().expand(INDEPENDENT_CHAINS, -1),
             list(model.names),
             model,
             objective=float(torch.cat(bounds).mean()),

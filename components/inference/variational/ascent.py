@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities.variational import Trainable
-from components.contracts.problems import RowBatch
+from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Gradient, Info
 from components.contracts.streams import Rng
 from components.maths.optimizers import Optimizer
+from components.trouble import NumericalTrouble
 
 M = TypeVar("M", bound=Trainable)
 
@@ -36,6 +37,22 @@ def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F,
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
     norm = climb(state.optimizer.parameters, gradients, batch.scale * batch.n_rows, state.optimizer)
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}
+
+
+def ascend_parameters(state: F, estimator: Gradient, batch: RowBatch | None, rng: Rng) -> tuple[F, Info]:
+    """``ascend`` of a q(θ); of a density, which has no rows, it is as of one.
+
+    Raises NumericalTrouble when q has left the finite numbers."""
+    rows: RowBatch = Rows(state.optimizer.parameters[0].new_zeros(1, 0), 1.0) if batch is None else batch
+    state, info = ascend(state, estimator, rows, rng)
+    check_norm(info["grad_norm"])
+    return state, info
+
+
+def check_norm(norm: Tensor) -> None:
+    """Raises NumericalTrouble when the norm of a gradient is not finite."""
+    if not torch.isfinite(norm):
+        raise NumericalTrouble("q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples")
 
 
 def climb(parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer) -> Tensor:

@@ -10,21 +10,28 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.problems import Batch, Rows
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Sampled,
+    Seen,
+    started,
+    training_data,
+)
 from components.inference.point.descent import Descent, frozen, optimizer_of
-from components.inference.variational.ascent import Fitting, ascend
+from components.inference.variational.ascent import Fitting, ascend_parameters
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import Misfit
 
-CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 
 
@@ -113,20 +120,14 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
         start = started(model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs).start
         q = self._guide(JointByRows.of(model, problem), start, rng)
-        shape = (CHAINS, self.draws, start.shape[1])
+        shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
         base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
         uniform = torch.rand(shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device).to(start.device)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return BlackBoxFitting(q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem))
 
     def step(self, state: BlackBoxFitting, batch: Seen, rng: Rng) -> tuple[BlackBoxFitting, Info]:
-        rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch
-        state, info = ascend(state, self.gradient, rows, rng)
-        if not torch.isfinite(info["grad_norm"]):
-            raise NumericalTrouble(
-                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
-            )
-        return state, info
+        return ascend_parameters(state, self.gradient, batch, rng)
 
     @torch.no_grad()
     def posterior(self, state: BlackBoxFitting) -> FamilyPosterior:

@@ -10,14 +10,12 @@ from components.contracts.capabilities import CoordinateAscent, LogJoint
 from components.contracts.problems import RowBatch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS
+from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS
 from components.inference.variational.coordinate import CoordinateState, begun, best_start, climbed, drawn_with, path
 from components.inference.variational.factor_posterior import FactorDraws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-
-CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 
 
 class MeanFieldModel(LogJoint, CoordinateAscent[Any], Protocol):
@@ -57,7 +55,9 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)
-        theta = drawn_with(state, factors, CHAINS * self.draws).unflatten(0, (CHAINS, -1))  # [2, N, P]
+        theta = drawn_with(state, factors, INDEPENDENT_CHAINS * self.draws).unflatten(
+            0, (INDEPENDENT_CHAINS, -1)
+        )  # [2, N, P]
         model = state.model
         assert isinstance(model, LogJoint)
         return FactorDraws(

@@ -10,20 +10,26 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Batch, RowBatch, Rows
+from components.contracts.problems import Batch, Rows
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, started, training_data, untrained
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    OF_DRAWS,
+    PREDICTS_LABELS,
+    Sampled,
+    Seen,
+    started,
+    training_data,
+    untrained,
+)
 from components.inference.point.descent import Descent, optimizer_of
-from components.inference.variational.ascent import Fitting, ascend
+from components.inference.variational.ascent import Fitting, ascend_parameters
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
-from components.trouble import NumericalTrouble
-
-CHAINS = 2  # of independent draws: what diagnostics of draws ask for
 
 
 @dataclass
@@ -92,20 +98,16 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
             mean = started(model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs).start[0]
         q = self.family(JointByRows.of(model, problem), mean)
-        base = torch.randn(CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device)
+        base = torch.randn(
+            INDEPENDENT_CHAINS, self.draws, len(mean), generator=rng.init, dtype=mean.dtype, device=rng.init.device
+        )
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return GaussianFitting(
             q, optimizer, self.gradient.init(q, rng), base.to(mean.device), model, training_data(problem)
         )
 
     def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
-        rows: RowBatch = Rows(state.base.new_zeros(1, 0), 1.0) if batch is None else batch
-        state, info = ascend(state, self.gradient, rows, rng)
-        if not torch.isfinite(info["grad_norm"]):
-            raise NumericalTrouble(
-                "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
-            )
-        return state, info
+        return ascend_parameters(state, self.gradient, batch, rng)
 
     def posterior(self, state: GaussianFitting) -> GaussianPosterior:
         with torch.no_grad():
@@ -114,5 +116,11 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             elbo = None if state.train is None else float(q.elbo(state.train, state.base.flatten(0, 1)))
             mean, covariance = q.mean.clone(), q.covariance
         return GaussianPosterior(
-            draws, mean.expand(CHAINS, -1), list(model.names), model, q_mean=mean, q_covariance=covariance, elbo=elbo
+            draws,
+            mean.expand(INDEPENDENT_CHAINS, -1),
+            list(model.names),
+            model,
+            q_mean=mean,
+            q_covariance=covariance,
+            elbo=elbo,
         )
