@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -15,13 +14,11 @@ from components.contracts.posteriors import Analyses, HoldsTopics
 from components.contracts.problems import Counts, Kind, Sees, Values
 from components.contracts.streams import Rng
 from components.metrics import topics as scores_of
-from components.problems.epochs import minibatches
+from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
-
-HELD_OUT = 1  # the stream of random numbers that says which training documents are held out, as in other problems
 
 
 def counted(table: Tensor) -> Counts:
@@ -120,12 +117,9 @@ class Corpus:
 
         Raises:
             Misfit: no document would be left to learn from."""
-        n = max(1, round(share * self.n))
-        if n == self.n:
-            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
         generator = rng.at("data", HELD_OUT)
-        order = torch.randperm(self.n, generator=generator).to(self.train.words.device)
-        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
+        chosen = put_aside(self.n, share, generator)
+        kept, held = (self.train.part(rows.to(self.train.words.device), 1.0) for rows in chosen)
         return replace(self, name=f"{self.name}-validation", train=kept, test=held, rng=generator)
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
@@ -168,13 +162,12 @@ class Corpus:
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         empty = int((self.train.lengths == 0).sum())
-        size = self.batch_size
         facts = {
             "data": self.name,
             "training documents": f"{self.n:,}{f', {empty:,} of them empty' if empty else ''}",
             "held-out documents": f"{self.test.n_rows:,}",
             "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
-            "batches": "whole" if size is None else f"{size} ({math.ceil(self.n / size)} an epoch)",
+            "batches": told(self.n, self.batch_size),
         }
         if self.left_out:
             facts["words left out"] = f"{self.left_out:,} of held-out documents, which no training document counts"

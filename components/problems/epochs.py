@@ -1,13 +1,17 @@
-"""Which rows each step is shown, whatever the rows hold."""
+"""Which rows each step is shown, and which are held out, whatever the rows hold."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
+from components.trouble import Misfit
+
+HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 
 
 def minibatches(n: int, size: int | None, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Tensor | None]]:
@@ -26,3 +30,20 @@ def minibatches(n: int, size: int | None, rng: Rng, start: int, stop: int) -> It
             generator = rng.at("batches", now)
             order, epoch = torch.randperm(n, generator=generator, device=generator.device), now
         yield step, order[position * size : (position + 1) * size]
+
+
+def told(n: int, size: int | None) -> str:
+    """Batches of n rows, in words."""
+    return "whole" if size is None else f"{size} ({math.ceil(n / size)} an epoch)"
+
+
+def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows that are kept to learn from and a random ``share`` of n, at least one, that is held out; both rising.
+
+    Raises:
+        Misfit: no row would be left to learn from."""
+    held = max(1, round(share * n))
+    if held == n:
+        raise Misfit(f"validation={share}: leaves none of {n} training rows to learn from; lower it")
+    order = torch.randperm(n, generator=generator)
+    return order[held:].sort()[0], order[:held].sort()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,7 @@ from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, Domain, Kind, Sees, Target
 from components.contracts.streams import Rng
-from components.problems.epochs import minibatches
-from components.trouble import Misfit
+from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they predict
-HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 
 
 def _by_chain(posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None = None) -> Tensor:
@@ -107,11 +104,8 @@ class Supervised:
 
         Raises:
             Misfit: no row would be left to learn from."""
-        n = max(1, round(share * self.n))
-        if n == self.n:
-            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
-        order = torch.randperm(self.n, generator=rng.at("data", HELD_OUT)).to(self.train.x.device)
-        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
+        chosen = put_aside(self.n, share, rng.at("data", HELD_OUT))
+        kept, held = (self.train.part(rows.to(self.train.x.device), 1.0) for rows in chosen)
         return replace(self, name=f"{self.name}-validation", train=kept, test=held)
 
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
@@ -201,7 +195,5 @@ class Supervised:
             "test rows": f"{self.test.x.shape[0]:,}",
             "inputs": f"{self.n_inputs}",
             "tasks": f"{self.n_tasks}",
-            "batches": "whole"
-            if self.batch_size is None
-            else f"{self.batch_size} ({math.ceil(self.n / self.batch_size)} an epoch)",
+            "batches": told(self.n, self.batch_size),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -16,11 +15,10 @@ from components.contracts.problems import Kind, Rows, Sees, Values, Words
 from components.contracts.streams import Rng
 from components.metrics import likelihood_bounds
 from components.metrics.evidence.held_out import LatentEvidence
-from components.problems.epochs import minibatches
+from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 from components.trouble import Misfit
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
-HELD_OUT = 1  # the stream of random numbers that says which training rows are held out, as in supervised problems
 
 
 def drawn(probabilities: Rows, generator: torch.Generator) -> Rows:
@@ -91,12 +89,9 @@ class Unlabelled:
 
         Raises:
             Misfit: no row would be left to learn from."""
-        n = max(1, round(share * self.n))
-        if n == self.n:
-            raise Misfit(f"validation={share}: leaves none of {self.n} training rows to learn from; lower it")
         generator = rng.at("data", HELD_OUT)
-        order = torch.randperm(self.n, generator=generator).to(self._device)
-        kept, held = (self.train.part(rows.sort()[0], 1.0) for rows in (order[n:], order[:n]))
+        chosen = put_aside(self.n, share, generator)
+        kept, held = (self.train.part(rows.to(self._device), 1.0) for rows in chosen)
         if self.redrawn and isinstance(held, Rows):
             held = Rows(drawn(Rows(held.x.cpu(), 1.0), generator).x.to(self._device), 1.0)
         return replace(self, name=f"{self.name}-validation", train=kept, test=held, test_classes=None)
@@ -182,7 +177,5 @@ class Unlabelled:
             "training rows": f"{self.n:,}",
             "held-out rows": f"{self.test.n_rows:,}",
             "a row": row,
-            "batches": "whole"
-            if self.batch_size is None
-            else f"{self.batch_size} ({math.ceil(self.n / self.batch_size)} an epoch)",
+            "batches": told(self.n, self.batch_size),
         }
