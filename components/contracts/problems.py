@@ -156,6 +156,11 @@ class Counts:
         lengths, places = of_rows(self.lengths, rows)
         return Counts(self.words[places], self.counts[places], lengths, scale)
 
+    def to(self, device: torch.device) -> Counts:
+        return replace(
+            self, words=self.words.to(device), counts=self.counts.to(device), lengths=self.lengths.to(device)
+        )
+
 
 class Labelled(Protocol):
     """What figures ask of a supervised problem: N rows x [N, D], and a label of each for every one of T tasks."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.mail_files import MailDataset, held_out, problem_of_words
+from components.datasets.text.vocabulary import most_counted
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -70,8 +71,7 @@ def _simulated() -> Texts:
 
 def most_frequent(messages: Sequence[frozenset[str]], n: int) -> list[str]:
     """The n words that most messages hold, of equals the first of the alphabet; fewer where there are no more."""
-    counts = Counter(word for message in messages for word in message)
-    return sorted(counts, key=lambda word: (-counts[word], word))[:n]
+    return most_counted(Counter(word for message in messages for word in message), n)
 
 
 def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor:

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulation
+from components.datasets.text.vocabulary import most_counted
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.trouble import DataUnavailable, Misfit
@@ -27,9 +28,8 @@ T = TypeVar("T")
 
 def vocabulary_of(texts: Iterable[Text], n: int | None) -> dict[str, int]:
     """Numbers of the n most frequent words (None: of all), from 2 on; of equals the first of the alphabet."""
-    counts = Counter(word for text in texts for word in text)
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    return {word: FIRST + k for k, word in enumerate(ordered[:n])}
+    ordered = most_counted(Counter(word for text in texts for word in text), n)
+    return {word: FIRST + k for k, word in enumerate(ordered)}
 
 
 def kept(items: Sequence[T], length: int | None, keep: Keep) -> Sequence[T]:

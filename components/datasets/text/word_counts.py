@@ -16,6 +16,7 @@ from components.contracts.streams import Rng
 from components.datasets.text.mail_files import MailFile, Offline, held_out
 from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.sms_spam import SmsSpam, message_texts, words_of
+from components.datasets.text.vocabulary import most_counted
 from components.figures.topics.topics import topic_words
 from components.problems.corpus import Corpus
 from components.registry import register
@@ -30,8 +31,8 @@ def vocabulary_of(
     are in most, of equals the first of the alphabet (None: all)."""
     counts = Counter(word for document in documents for word in set(document))
     limit = at_most * len(documents)
-    kept = [word for word, n in counts.items() if at_least <= n <= limit and word not in left_out]
-    return sorted(kept, key=lambda word: (-counts[word], word))[:n]
+    kept = {word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out}
+    return most_counted(kept, n)
 
 
 def counts_of(documents: Documents, vocabulary: Sequence[str]) -> Counts:
@@ -93,7 +94,7 @@ class WordCounts(Dataset[Corpus]):
 
             stop = frozenset(ENGLISH_STOP_WORDS)
         vocabulary = vocabulary_of(train, self.n_words, self.min_documents, self.max_share, stop)
-        counts = [_moved(counts_of(part, vocabulary), setting.device) for part in (train, test)]
+        counts = [counts_of(part, vocabulary).to(setting.device) for part in (train, test)]
         known = {word for document in train for word in document}
         return Corpus(
             name=name,
@@ -106,7 +107,3 @@ class WordCounts(Dataset[Corpus]):
             figures=[topic_words],
             left_out=sum(word not in known for document in test for word in document),
         )
-
-
-def _moved(counts: Counts, device: torch.device) -> Counts:
-    return Counts(counts.words.to(device), counts.counts.to(device), counts.lengths.to(device), 1.0)

@@ -50,8 +50,7 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
     order: Literal[0, 2]
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Sharing:
-        train = problem.train
-        documents = Counts(train.words.cpu(), train.counts.cpu(), train.lengths.cpu(), 1.0)
+        documents = problem.train.to(torch.device("cpu"))
         shape = len(documents.words), len(model.alpha)
         phi = torch.empty(shape, dtype=torch.float64).exponential_(generator=rng.init)
         return Sharing(model=model, documents=documents, phi=phi / phi.sum(1, keepdim=True))
