@@ -11,11 +11,10 @@ from torch import Tensor
 
 from components.metrics.predictive_loss import smallest
 from components.posteriors.filtered import Filtered
+from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TABLE = "beta.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +51,7 @@ class SelectedBeta(Filtered):
         table["best_in"] = counts.tolist()
         table["chosen"] = [g == self.chosen for g in range(len(self.betas))]
         table["of"] = self.scored_on
-        path = folder / "tables" / TABLE
-        path.parent.mkdir(exist_ok=True)
-        table.to_csv(path, index=False)
-        return [path]
+        return write_tables(folder, {"beta": table})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +78,4 @@ class OnlineBeta(Filtered):
 
         chosen = torch.tensor(self.betas, dtype=torch.float64)[self.index.cpu()]  # [R, T]
         columns = {"t": range(1, self.t + 1)} | {f"replicate {r + 1}": row for r, row in enumerate(chosen)}
-        path = folder / "tables" / TABLE
-        path.parent.mkdir(exist_ok=True)
-        pd.DataFrame(columns).to_csv(path, index=False)
-        return [path]
+        return write_tables(folder, {"beta": pd.DataFrame(columns)})

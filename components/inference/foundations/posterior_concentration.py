@@ -19,6 +19,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
 from components.trouble import Misfit
@@ -127,12 +128,7 @@ class Contraction:
 
     def artefacts(self, folder: Path) -> list[Path]:
         """The table ``contraction``."""
-        if not len(self.errors):
-            return []
-        path = folder / "tables" / "contraction.csv"
-        path.parent.mkdir(exist_ok=True)
-        self.table().to_csv(path, index=False)
-        return [path]
+        return write_tables(folder, {"contraction": self.table()} if len(self.errors) else {})
 
 
 def _standard_error(values: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Alternative, Array, Rule, Stopped
+from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 from components.trouble import Misfit
@@ -150,14 +151,9 @@ class StoppingReport:
         """The tables ``stopping`` and ``p_values``."""
         import pandas as pd
 
-        (folder / "tables").mkdir(exist_ok=True)
         at_hand = {"heads": self.heads, "tails": self.tails, "null": self.null, **self.p_values}
         one = pd.DataFrame([at_hand | {"posterior_null": self.posterior_null}])
-        paths = []
-        for name, table in (("stopping", self.table()), ("p_values", one)):
-            paths.append(folder / "tables" / f"{name}.csv")
-            table.to_csv(paths[-1], index=False)
-        return paths
+        return write_tables(folder, {"stopping": self.table(), "p_values": one})
 
 
 @dataclass(frozen=True, kw_only=True)

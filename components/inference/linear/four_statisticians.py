@@ -24,6 +24,7 @@ from components.inference.linear.maximum_likelihood import (
 )
 from components.inference.linear.ridge_path import Choice, RidgeEstimates, RidgePath, RidgePathState
 from components.inference.linear.statistical_risk import ESTIMATORS, Risks, RiskState, StatisticalRisk
+from components.posteriors.tables import write_tables
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -99,17 +100,12 @@ class FourAnalyses:
         """The tables ``estimates``, ``risks`` and ``decisions``."""
         import pandas as pd
 
-        (folder / "tables").mkdir(exist_ok=True)
         tables = {
             "estimates": self.estimates(),
             "risks": self.risks(),
             "decisions": pd.DataFrame(self.savage.decisions()),
         }
-        paths = []
-        for name, table in tables.items():
-            paths.append(folder / "tables" / f"{name}.csv")
-            table.to_csv(paths[-1], index=False)
-        return paths
+        return write_tables(folder, tables)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from components.posteriors.partitions import (
     least,
     together,
 )
+from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,17 +130,12 @@ class PartitionDraws:
         """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable each number is."""
         import pandas as pd
 
-        (folder / "tables").mkdir(exist_ok=True)
         k, n = np.unique(self.sizes.numpy(), return_counts=True)
         tables = {
             "partitions": pd.DataFrame({"row": range(len(self.x)), **self.actions}),
             "number_of_clusters": pd.DataFrame({"clusters": k, "probability": n / n.sum()}),
         }
-        paths = []
-        for name, table in tables.items():
-            paths.append(folder / "tables" / f"{name}.csv")
-            table.to_csv(paths[-1], index=False)
-        return paths
+        return write_tables(folder, tables)
 
 
 def _spaced(z: Array, most: int) -> Array:

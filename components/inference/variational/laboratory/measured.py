@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.posteriors import Analyses, BoundsLikelihood, Predicts, WritesFiles
 from components.contracts.predictive import Predictive
 from components.contracts.problems import RowBatch
+from components.posteriors.tables import write_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,11 +63,9 @@ class Measured:
         written = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []
         found = [(*_parts(name), None, value) for name, value in self.findings.scores.items()]
         learning = [("trace_ratio", *name.split("/"), value) for name, value in self.findings.curves.items()]
-        path = folder / "tables" / "gradient_variance.csv"
-        path.parent.mkdir(exist_ok=True)
         columns = ["score", "gradient", "step", "iteration", "value"]
-        pd.DataFrame([*found, *learning], columns=columns).to_csv(path, index=False)
-        return [*written, path]
+        table = pd.DataFrame([*found, *learning], columns=columns)
+        return [*written, *write_tables(folder, {"gradient_variance": table})]
 
 
 @dataclass(frozen=True)
