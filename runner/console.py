@@ -46,6 +46,12 @@ def number(value: float) -> str:
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.3e}"
 
 
+def mean_and_se(values: Sequence[float]) -> str:
+    """Mean ± standard error, or a single value alone."""
+    mean, se = mean_se(values)
+    return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+
+
 def complain(message: str) -> None:
     """A user's mistake or a run's failure: plain lines on stderr."""
     for line in message.splitlines():
@@ -168,17 +174,14 @@ def show_result(
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
     out.print(f"\n[bold]{job.data}[/bold], {job.choice['model']}, {job.choice['inference']} ({repetitions})")
 
-    def cell(values: list[float] | None) -> str:
-        if values is None:
-            return ""
-        mean, se = mean_se(values)
-        return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+    def cell(name: str) -> str:
+        return mean_and_se(result[name]) if name in result else ""
 
     ours, theirs = [], []  # (label, cells)
     if headline:
-        ours.append(("[bold]all", [f"[bold]{cell(result.get(name))}" for name in names]))
+        ours.append(("[bold]all", [f"[bold]{cell(name)}" for name in names]))
     for part in parts[:PARTS]:
-        ours.append((escape(part), [cell(result.get(f"{name}/{part}")) for name in names]))
+        ours.append((escape(part), [cell(f"{name}/{part}") for name in names]))
     if printed:
         theirs.append(("published", [printed.get(name, "") for name in names]))
         for part in parts[:PARTS]:

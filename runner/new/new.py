@@ -9,7 +9,7 @@ import keyword
 from pathlib import Path
 
 from runner import conf_folders
-from runner.mistakes import ConfigError, nearest, shown_path
+from runner.mistakes import ConfigError, shown_path
 
 # What runs the new thing, after ``PYTHONPATH=. runner --config-dir conf``; none of them takes more than seconds.
 COMMANDS = {
@@ -54,7 +54,7 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
     if not name.isidentifier() or name != name.lower() or keyword.iskeyword(name) or name.startswith("_"):
         raise ConfigError(f"{name}: no name; write small letters, digits and underscores, such as my_{role}")
     if conf_folders.find(role, name) is not None:
-        raise ConfigError(f"{name}: the runner has one of that name{nearest(name, [])}; choose another")
+        raise ConfigError(f"{name}: the runner has one of that name; choose another")
     environment = Environment(
         loader=PackageLoader("runner.new"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )

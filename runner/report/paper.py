@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_bytes, write_text
 from runner.report.results import Cell, Laid
-from runner.report.verdicts import median_iqr
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -40,10 +39,10 @@ def latex(text: str) -> str:
 
 def _entry(cell: Cell, laid: Laid) -> str:
     """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was run."""
-    summary, digits = cell.summary, laid.spec.digits
-    if summary is None:
+    found, digits = cell.centre(laid.spec), laid.spec.digits
+    if found is None:
         return "{--}"
-    centre, spread = (summary.mean, summary.se) if laid.spec.centre == "mean" else median_iqr(cell.values.values())
+    centre, spread = found
     text = f"{centre:.{digits}f}" if spread is None else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
     return f"\\bfseries {text}" if cell.bold else text
 

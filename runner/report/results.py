@@ -38,12 +38,16 @@ class Cell:
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
     against: Paired | None = None  # ours less the reference row's, replicate by replicate
 
-    def shown(self, spec: TableSpec, more: int = 0) -> str:
-        """Mean and SE, or median and interquartile range, as the table has it; empty: not run."""
+    def centre(self, spec: TableSpec) -> tuple[float, float | None] | None:
+        """Mean and SE, or median and interquartile range, as the table has it; None: not run."""
         if (summary := self.summary) is None:
-            return ""
-        centre, spread = (summary.mean, summary.se) if spec.centre == "mean" else median_iqr(self.values.values())
-        return shown(centre, spread, spec.digits + more)
+            return None
+        return (summary.mean, summary.se) if spec.centre == "mean" else median_iqr(self.values.values())
+
+    def shown(self, spec: TableSpec, more: int = 0) -> str:
+        """``centre`` in words; empty: not run."""
+        found = self.centre(spec)
+        return "" if found is None else shown(*found, spec.digits + more)
 
     @property
     def summary(self) -> Summary | None:

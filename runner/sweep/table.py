@@ -93,12 +93,9 @@ def frame(found: list[SweepRow]) -> pd.DataFrame:
 
 def cell(values: list[float] | None) -> str:
     """Mean ± SE of what was scored."""
-    from runner.console import number
+    from runner.console import mean_and_se
 
-    if not values:
-        return "–"
-    mean, se = mean_se(values)
-    return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+    return mean_and_se(values) if values else "–"
 
 
 def show(sweep: Path, best_is_shown: bool = False) -> int:
