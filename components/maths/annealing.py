@@ -11,4 +11,4 @@ def annealed(first: float, last: float, t: int, steps: int) -> float:
     Source: Loshchilov and Hutter (2017), eq. (5), without restarts."""
     if t >= steps:
         return last
-    return last + 0.5 * (first - last) * (1 + math.cos(math.pi * t / steps))
+    return last + 0.5 * (first - last) * (1 + math.cos(math.pi * (t / steps)))

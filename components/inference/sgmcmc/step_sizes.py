@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from components.maths.annealing import annealed
 
 
 class StepSizes(BaseModel):
@@ -41,8 +42,7 @@ class StepSizes(BaseModel):
         if self.schedule == "polynomial":
             return self.step_size * (1 + t / self.decay_scale) ** -self.decay
         if self.schedule == "cyclical":
-            position = (t % self.cycle_length) / self.cycle_length
-            return self.step_size / 2 * (math.cos(math.pi * position) + 1)
+            return annealed(self.step_size, 0.0, t % self.cycle_length, self.cycle_length)
         return self.step_size
 
     def largest_step(self, t: int) -> float:
