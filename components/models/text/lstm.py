@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.text.text_model import TextModel
-from components.models.text.tokens import check_vocabulary, lengths, read
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, lengths, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -58,7 +61,7 @@ class LSTMNetwork(Classifier):
 
 
 @register("model", "lstm")
-class LSTM(TextModel[LSTMNetwork]):
+class LSTM(Model[Supervised, LSTMNetwork]):
     """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the last word.
 
         i, f, o = σ(W x_t + U h_{t−1} + b),  g = tanh(…),  c_t = f ∘ c_{t−1} + i ∘ g,  h_t = o ∘ tanh(c_t)
@@ -72,9 +75,21 @@ class LSTM(TextModel[LSTMNetwork]):
 
     Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego (2021), section 1.3.4."""
 
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
     words: PositiveInt
     units: PositiveInt
     layers: PositiveInt
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:
         return LSTMNetwork(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import torch
+from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.text.text_model import TextModel
-from components.models.text.tokens import check_vocabulary, read
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import DataUnavailable, Misfit
@@ -68,7 +72,7 @@ class RobertaNetwork(Classifier):
 
 
 @register("model", "roberta")
-class Roberta(TextModel[RobertaNetwork]):
+class Roberta(Model[Supervised, RobertaNetwork]):
     """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``, all of which learn.
 
         softmax(V h_0 + c),  h_0 the encoder's state at the mark <s> in front;  θ ~ N(0, s²) on every parameter
@@ -84,7 +88,19 @@ class Roberta(TextModel[RobertaNetwork]):
 
     Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4."""
 
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
     folder: str
+    dropout: DropoutRate
+    prior_std: PositiveFloat
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
         return RobertaNetwork(

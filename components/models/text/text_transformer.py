@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
-from pydantic import PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.text.text_model import TextModel
-from components.models.text.tokens import check_vocabulary, mean_over_tokens, read
+from components.models.networks.feed_forward import DropoutRate
+from components.models.text.tokens import TOKENS, check_vocabulary, mean_over_tokens, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -87,7 +90,7 @@ class TransformerNetwork(Classifier):
 
 
 @register("model", "text_transformer")
-class TextTransformer(TextModel[TransformerNetwork]):
+class TextTransformer(Model[Supervised, TransformerNetwork]):
     """Transformer for texts: encoder layers over the vectors of a text's words and of their places, read as their mean.
 
         h_t = √D e(word t) + place(t),   place of sines and cosines
@@ -102,10 +105,19 @@ class TextTransformer(TextModel[TransformerNetwork]):
 
     Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
 
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    domains: ClassVar[frozenset[Domain]] = TOKENS
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+
     words: PositiveInt
     hidden: PositiveInt
     layers: PositiveInt
     heads: PositiveInt
+    dropout: DropoutRate
+    prior_std: PositiveFloat
 
     @model_validator(mode="after")
     def _heads_share_alike(self) -> TextTransformer:
@@ -114,6 +126,9 @@ class TextTransformer(TextModel[TransformerNetwork]):
                 f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"
             )
         return self
+
+    def offered(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> TransformerNetwork:
         return TransformerNetwork(
