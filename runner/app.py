@@ -80,14 +80,14 @@ def work(resolved: Resolved) -> Attempt:
     Raises:
         ConfigError: its components do not fit.
     """
-    from runner.run.memory import keep_freed_memory
+    from runner.execution.memory import keep_freed_memory
 
     keep_freed_memory()
     first = "torch" not in sys.modules
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.config import build
-    from runner.run.execute import run
-    from runner.run.signals import Interrupted, Pruned
+    from runner.execution.execute import run
+    from runner.execution.signals import Interrupted, Pruned
 
     if first:
         gc.freeze()  # what has been imported is no garbage

@@ -25,8 +25,8 @@ from components.problems.game import Game
 from runner import conf_folders
 from runner.compose.build import built
 from runner.compose.parts import filled
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, nearest
-from runner.run.rng import Streams
 
 HERS = "decision_maker"
 Observations = dict[str, np.ndarray]

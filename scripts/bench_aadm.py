@@ -30,7 +30,7 @@ from components.contracts.problems import Batch
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import contrast, discrimination, kl
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 K, INPUTS, ROWS = 10, 13, 455  # rows and inputs of Boston
 BLOCKS, STEPS = 15, 20

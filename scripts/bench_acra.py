@@ -36,8 +36,8 @@ from components.inference.defences.acra import ACRA
 from components.inference.defences.origins import Aware
 from components.problems.supervised import Supervised
 from components.trouble import SimulatedData
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 LARGEST = 60.0  # seconds that the whole test set may take
 GOALS = {"test set within a minute": 1.0, "loops over X'": 100.0}  # least ratio

@@ -36,8 +36,8 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.models.networks.cnn import CNN
 from components.problems.supervised import Supervised
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
 PEERS = ("torchattacks", "foolbox", "ART")

@@ -37,8 +37,8 @@ from components import registry
 from components.contracts.roles import Setting
 from components.models.state_space.dlm import DynamicLinear
 from components.problems.sequence import Sequence
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 try:
     from statsmodels.tsa.statespace.kalman_filter import KalmanFilter

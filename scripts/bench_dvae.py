@@ -39,8 +39,8 @@ from components import registry
 from components.contracts.problems import Rows
 from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {  # least ratio of the peer's time to that of VarGrad
     "Pyro Trace_ELBO": 2.0,

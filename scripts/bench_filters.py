@@ -41,8 +41,8 @@ from components.maths.compiled.elevation_map import PER_METRE, hills, multiples,
 from components.models.state_space.stochastic_volatility import VolatilityModule
 from components.models.state_space.tan import TerrainModule
 from components.problems.sequence import Sequence
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0, "terrain, 50 replicates at once": 3.0}
 MU, PHI, SIGMA = -1.0, 0.95, 0.3

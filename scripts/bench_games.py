@@ -33,7 +33,7 @@ from components import registry
 from components.contracts.roles import Setting
 from components.inference.games.compiled.engine import PlayingCompiled
 from components.problems.game import Game
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 GOALS = {"stateless, 1,000 seeds": 300.0, "grid, 1,000 seeds": 100.0, "stateless, tensors, 100 seeds": 1.0}
 COINS = 15.0  # seconds of 10,000 episodes of the coin game, 5 seeds

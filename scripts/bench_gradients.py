@@ -30,8 +30,8 @@ from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients
 from components.models.deep_gp.dgp import TwoLayers
 from components.problems.supervised import Supervised
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {"B=10": 1.5, "B=100": 15.0}  # least ratio of the peer's time to ours
 ROWS, INPUTS = 1503, 5  # airfoil; Boustati B.2.2

@@ -39,8 +39,8 @@ from components import registry
 from components.contracts.problems import Batch
 from components.inference.log_joint import log_joint
 from components.problems.supervised import Supervised
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 try:
     import blackjax

@@ -38,8 +38,8 @@ from components.inference.gaussian_filtering.kalman_series import FilteredSeries
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 try:
     import jax

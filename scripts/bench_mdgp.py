@@ -31,7 +31,7 @@ from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 JITTER = 1e-8  # GPyTorch also adds it to the variance at the data; small, so that the two bounds agree to 1e-6
 

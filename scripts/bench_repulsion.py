@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from components.inference.sgmcmc.repulsion import Interaction, kernel
-from runner.run.memory import keep_freed_memory
+from runner.execution.memory import keep_freed_memory
 
 GOALS = {"K=100, P=10,000": 10.0}  # least ratio of the peer's time to ours
 PARTICLES = [10, 20, 50, 100, 200, 500, 1000]

@@ -31,17 +31,17 @@ from components.inference.chains import Chains
 from runner import console
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
+from runner.execution import blocks, checkpoint
+from runner.execution.announcements import Announcements
+from runner.execution.assembly import load_problem
+from runner.execution.blocks import RowBlocks
+from runner.execution.duties import Course, kept, saving
+from runner.execution.loop import Duty, Step, steps
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
+from runner.execution.signals import Received
 from runner.record import atomic
 from runner.record.record import Record
-from runner.run import blocks, checkpoint
-from runner.run.announcements import Announcements
-from runner.run.assembly import load_problem
-from runner.run.blocks import RowBlocks
-from runner.run.duties import Course, kept, saving
-from runner.run.loop import Duty, Step, steps
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
-from runner.run.signals import Received
 
 WARMUP, EVERY, PARTS = 500, 500, 10
 GOALS = {"time left to the sampler": 0.98, "draws among the bytes written": 1 / 3}

@@ -34,8 +34,8 @@ from components import registry
 from components.contracts.problems import Batch
 from components.models.networks.feed_forward import FeedForward
 from components.problems.supervised import Supervised
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {"posteriors": 1.5, "loop over modules": 6.0}  # least ratio of the peer's time to ours
 INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6  # Boston housing; Gallego 2.3.3

@@ -20,9 +20,9 @@ import os, sys, time
 
 class Hook:  # the function that takes the steps, replaced as soon as its module has been imported
     def find_spec(self, name, path=None, target=None):
-        if name == "runner.run.duties":
+        if name == "runner.execution.duties":
             sys.meta_path.remove(self)
-            from runner.run import loop
+            from runner.execution import loop
             loop.steps = steps
 
 def steps(*_):

@@ -39,7 +39,7 @@ import torch
 from arviz_stats.base import array_stats
 
 from components.problems.sequence import Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from scripts.sbc import component
 
 try:

@@ -40,8 +40,8 @@ from components.contracts.roles import Setting
 from components.metrics.topics import completion, perplexity, proportions
 from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {
     "scikit-learn, one start, against four of lda_cavi": 2.0,

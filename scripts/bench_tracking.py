@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from runner import app
 from runner.compose.overrides import compose
-from runner.run import duties
+from runner.execution import duties
 from runner.tracking import sync
 from runner.tracking.handover import Handover
 from runner.tracking.marks import read_marks

@@ -29,8 +29,8 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 PYRO = "Pyro TraceMeanField_ELBO"
 GOALS = {PYRO: 1.3}  # least ratio of the peer's time to ours

@@ -32,8 +32,8 @@ from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from runner import conf_folders
-from runner.run.memory import keep_freed_memory
-from runner.run.rng import Streams
+from runner.execution.memory import keep_freed_memory
+from runner.execution.rng import Streams
 
 GOALS = {"vae, fast": 1 / 2.5, "vae, full": 1 / 5}  # least ratio of T = 0's time to ours
 WAYS = {"T = 0": {"refine_steps": 0}, "fast": {"differentiate": "fast"}, "full": {"differentiate": "full"}}

@@ -27,7 +27,7 @@ from components import registry
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from runner import conf_folders
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -30,7 +30,7 @@ from components.inference.structural.sweep import Place, Sweep, SweepNumbers
 from components.maths.conditionals.truncated_gamma import deviations
 from components.problems.forecasting import Forecasting
 from components.problems.sequence import Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from scripts.sbc import DRAWS, component, summary
 
 F64 = torch.float64

@@ -7,7 +7,7 @@ from configured import component
 from known_targets import GaussianTarget
 from torch import Tensor, nn
 
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 WEIGHT = torch.tensor([[0.9, 0.2], [-0.4, 0.7]], dtype=F64)

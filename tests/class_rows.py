@@ -9,7 +9,7 @@ from configured import component
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 C, INPUTS, N = 3, 6, 40
 

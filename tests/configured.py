@@ -15,7 +15,7 @@ from components.contracts.roles import Setting
 from components.evaluation.threat import Threat, threat_of
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 CONF = Path(__file__).parent.parent / "conf"
 

@@ -8,7 +8,7 @@ import torch
 from configured import component
 from torch import Tensor
 
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

@@ -8,7 +8,7 @@ from configured import component
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 GRID = 401

@@ -22,7 +22,7 @@ from scipy.stats import chisquare, ks_2samp
 from torch import Tensor
 
 from components.inference.log_joint import log_joint
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 Statistics = Callable[[Any, Tensor, Any], Tensor]  # (model, θ [R, P], batch) -> [R, S]

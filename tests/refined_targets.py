@@ -10,7 +10,7 @@ from torch import Tensor
 
 from runner.compose.build import built
 from runner.compose.parts import filled
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 MEAN = torch.tensor([0.5, -1.0], dtype=F64)

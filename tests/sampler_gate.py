@@ -22,7 +22,7 @@ from components.datasets.posteriordb_densities.simulated_regression import regre
 from components.models.target_density import TargetDensityModule
 from components.posteriors.draws import Draws
 from components.problems.density import Density
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 CPU = torch.device("cpu")
 RUBIN = {"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}  # Rubin (1981), Table 1

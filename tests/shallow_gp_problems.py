@@ -6,7 +6,7 @@ import torch
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
-from runner.run.execute import run
-from runner.run.rng import Streams
-from runner.run.signals import Pruned
+from runner.execution.execute import run
+from runner.execution.rng import Streams
+from runner.execution.signals import Pruned
 
 UNITS, VALUES = 3, 4
 

@@ -10,7 +10,7 @@ from small_sequences import sequence, system
 
 from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
 from components.problems.sequence import Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def problem(length: int = 12, replicates: int = 3, seed: int = 0) -> Sequence:

@@ -16,8 +16,8 @@ from components.contracts.roles import Setting
 from components.posteriors.play import Play
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment, repeated
-from runner.run.checkpoint import pack
-from runner.run.rng import Streams
+from runner.execution.checkpoint import pack
+from runner.execution.rng import Streams
 
 
 class Stationary(Opponent[Tensor]):

@@ -10,8 +10,8 @@ from configured import component as component
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
-from runner.run import checkpoint
-from runner.run.rng import Streams
+from runner.execution import checkpoint
+from runner.execution.rng import Streams
 
 
 def real(n=40, n_inputs=3, n_tasks=2, batch_size=None, seed=0, missing=0.4, dtype=torch.float64) -> Supervised:

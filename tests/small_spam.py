@@ -11,7 +11,7 @@ from configured import component
 from components.contracts.problems import Batch
 from components.posteriors.fitted import Fitted
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def words(n=120, n_words=6, seed=0) -> Supervised:

@@ -10,7 +10,7 @@ from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.evaluation.security_checks import victim_checks
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

@@ -12,7 +12,7 @@ from components.maths.series.time_varying import TimeVaryingSystem
 from components.models.structural.structural import SumOfBlocks
 from components.problems.forecasting import Forecasting, split
 from components.problems.sequence import Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 
 F64 = torch.float64

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.models.state_space.lgssm import NoiseScales
 from components.problems.sequence import Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 # Medians and spreads of the log-normal priors: no scale is so small that few particles hardly ever hit an observation.
 PRIORS = {"observation_sd": (0.8, 0.4), "state_sd": (0.6, 0.6)}

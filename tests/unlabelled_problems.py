@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal
 from components.contracts.problems import Rows, Words
 from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 D, VALUES, NOISE = 2, 4, 0.3
 

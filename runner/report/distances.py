@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.metrics.predictive_distance import predictive_distances
-from runner.run.artefacts import predictions_of
+from runner.execution.artefacts import predictions_of
 from runner.study.snapshot import FrozenRun, Snapshot
 
 

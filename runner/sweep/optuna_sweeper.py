@@ -206,7 +206,7 @@ class OptunaSweeper(Sweeper):
     def _launch(self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]) -> None:
         from optuna.trial import TrialState
 
-        from runner.run.signals import Interrupted
+        from runner.execution.signals import Interrupted
         from runner.sweep.best import show_trial
 
         jobs = []

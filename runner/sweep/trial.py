@@ -46,7 +46,7 @@ def report_to_trial(
         return None
     import optuna
 
-    from runner.run.signals import Pruned
+    from runner.execution.signals import Pruned
     from runner.sweep.search_space import pruner, storage
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -11,9 +11,9 @@ from contract.partners import Run, runs
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.posteriors import POSTERIORS
 from components.contracts.problems import SHOWS
-from runner.run import checkpoint
-from runner.run.assembly import load_problem
-from runner.run.rng import Streams
+from runner.execution import checkpoint
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
 
 STEPS = 2
 

@@ -9,8 +9,8 @@ from contract.partners import Run, runs_of
 from components import registry
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
-from runner.run.assembly import load_problem
-from runner.run.rng import Streams
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
 
 PAIRS = [pytest.param(run, id=str(run)) for name in registry.names("inference") for run in runs_of("inference", name)]
 

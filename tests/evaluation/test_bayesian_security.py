@@ -11,8 +11,8 @@ from components.contracts.roles import Setting
 from components.evaluation.assess import assess_security
 from components.evaluation.security import security_curve
 from components.metrics.classification import expected_calibration_error
-from runner.run.execute import run
-from runner.run.rng import Streams
+from runner.execution.execute import run
+from runner.execution.rng import Streams
 
 PGD, SIZES = {"steps": 10, "step_size": 0.25}, [0.05, 0.15]
 

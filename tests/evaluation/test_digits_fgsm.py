@@ -1,4 +1,4 @@
-from runner.run.execute import run
+from runner.execution.execute import run
 
 
 def test_digits_experiment_learns_and_is_fooled(make_job):

@@ -15,7 +15,7 @@ from components.evaluation.filter_security import assess_filter, doubling_budget
 from components.evaluation.threat import Threat
 from components.metrics.names import score_names
 from components.trouble import Misfit, Shortfall
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 THREAT = Threat("l2", (0.0, 1.0, 3.0, 9.0))

@@ -24,10 +24,10 @@ from components.evaluation.run_checks import (
 )
 from components.inference.variational.laboratory.measured import Findings, Measured
 from components.posteriors.draws import Draws
+from runner.execution.execute import run
+from runner.execution.rng import Streams
+from runner.execution.signals import Pruned
 from runner.record.facts import read
-from runner.run.execute import run
-from runner.run.rng import Streams
-from runner.run.signals import Pruned
 
 WELL = {"rhat": 1.003, "ess": 900.0, "ess_tail": 700.0, "e_bfmi": 0.8, "divergences": 0.0, "acceptance": 0.8}
 

@@ -19,7 +19,7 @@ from components.evaluation.security import security_curve
 from components.evaluation.security_checks import telling_size
 from components.evaluation.threat import Threat
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 0.25), ("l1", 0.6)])

@@ -8,7 +8,7 @@ from components.contracts.attackers import Evasion
 from components.evaluation.assess import assess, assess_security
 from components.evaluation.security import security_curve
 from components.evaluation.threat import threat_of
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FGSM = component("attacker", "fgsm")
 THREAT = threat(FGSM, [0.05, 0.1, 0.25])

@@ -12,7 +12,7 @@ from known_targets import F64, GaussianTarget
 from components.contracts.checks import RespondsToGradient
 from components.evaluation.stability import largest_response
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction
 METHODS = {  # with the step at which A times that curvature is the limit, for particles that do not see each other

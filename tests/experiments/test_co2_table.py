@@ -11,7 +11,7 @@ from configured import made_job
 
 from components.contracts.roles import Setting
 from components.datasets.forecasts.co2 import FILE
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 DATA = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 pytestmark = pytest.mark.skipif(not (DATA / FILE).is_file(), reason=f"RUNNER_DATA_DIR is not set or has no {FILE}")

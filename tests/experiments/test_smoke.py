@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from components.metrics.names import score_names
+from runner.execution.execute import run
+from runner.execution.signals import Pruned
 from runner.record.lines import read_lines
-from runner.run.execute import run
-from runner.run.signals import Pruned
 
 EXPERIMENTS = sorted(p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml"))
 # One end-to-end run of each family is in the fast set, the others in the slow one.

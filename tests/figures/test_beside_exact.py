@@ -8,7 +8,7 @@ from mean_field_families import made, rows
 
 from components.figures.variational.beside_exact import beside_exact, beside_target, levels, plane, spread
 from components.figures.variational.bound_by_start import bound_by_start
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_levels_and_spreads_of_a_gaussian():

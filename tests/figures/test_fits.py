@@ -20,7 +20,7 @@ from components.figures.supervised.calibration import calibration, coverage_curv
 from components.figures.supervised.predictions import predictions
 from components.figures.supervised.roc import roc
 from components.figures.supervised.toy_fit import toy_fit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.small_problems import classes, component, real
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from components.figures.style import PALETTE
 from components.figures.supervised.hinton import hinton, hinton_diagram
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.small_problems import component, real
 
 WEIGHTS = torch.tensor([[4.0, 1.0, 0.0, 0.25], [0.5, 2.0, 3.0, 0.01]], dtype=torch.float64)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from components.figures.supervised.inducing_images import inducing_images
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.small_problems import classes, component, real
 
 

@@ -12,7 +12,7 @@ from unlabelled_problems import real_rows
 
 from components.figures.latent.latent_images import latent_plane, mosaic, prior_samples, reconstructions
 from components.posteriors.latent import LatentPosterior
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from components.figures.samples.ranks import rank_histogram, ranks
 from components.figures.samples.trace import trace
 from components.metrics.diagnostics import e_bfmi
 from components.posteriors.draws import Draws
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

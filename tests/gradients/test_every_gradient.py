@@ -18,7 +18,7 @@ from components import registry
 from components.contracts.problems import Rows
 from components.inference.variational.gaussian_vi import GaussianVI
 from components.models.latent.dvae import DVAE
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SAMPLES = 3  # S of the Bernoulli model: the multi-sample bound is a sum over all 64³ triples
 ALL = list(registry.names("gradient"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runner.execution.execute import run
 from runner.mistakes import ConfigError
-from runner.run.execute import run
 
 DVAE = ["+experiment=dvae_digits", "smoke=true"]
 VAE = ["+experiment=vae_digits", "smoke=true"]

@@ -21,8 +21,8 @@ from components.inference.hamiltonian import hmc, tree
 from components.inference.hamiltonian.mass import Mass
 from components.inference.mcmc import importance_sampling, mala, random_walk_mh
 from components.problems.density import Density
-from runner.run.execute import run
-from runner.run.rng import Streams
+from runner.execution.execute import run
+from runner.execution.rng import Streams
 from runner.study.definition import load_study, plan
 
 SAMPLERS: dict[str, dict[str, Any]] = {

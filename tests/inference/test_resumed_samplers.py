@@ -6,7 +6,7 @@ import pytest
 import torch
 from configured import component, load
 
-from runner.run import blocks, checkpoint
+from runner.execution import blocks, checkpoint
 
 SEQUENCE = ("wiener_velocity", {"n_steps": 30, "replicates": 3}, "linear_gaussian_ssm")
 DENSITY = ("mixture_of_gaussians_2d", {}, "target_density")

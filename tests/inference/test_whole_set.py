@@ -7,7 +7,7 @@ import torch
 from configured import component
 from small_problems import real
 
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("name", ["gibbs", "hmc", "importance_sampling", "mala", "nuts", "random_walk_mh"])

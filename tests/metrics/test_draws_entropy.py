@@ -11,7 +11,7 @@ from torch.distributions import MultivariateNormal
 
 from components.metrics.draws_entropy import entropy
 from components.posteriors.draws import Draws
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

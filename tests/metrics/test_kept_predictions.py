@@ -6,7 +6,7 @@ import torch
 
 from components.contracts.predictive import Categorical
 from components.figures.supervised.calibration import calibration
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.small_problems import classes
 
 

@@ -15,7 +15,7 @@ from components.metrics.diagnostics import convergence, split_rhat
 from components.metrics.stein_discrepancy import ksd_squared
 from components.posteriors.draws import Draws
 from components.trouble import Shortfall
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 APART = 1.5  # R̂ of ranks of three chains, one of them far away, is 1.69

@@ -17,7 +17,7 @@ from components.metrics.topics import aligned, coherence, completion, distance, 
 from components.posteriors.topics import Topics
 from components.problems.corpus import counted, halves
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def as_lists(counts: Counts) -> list[list[int]]:

@@ -9,7 +9,7 @@ import torch
 from configured import component, load
 
 from components.posteriors.draws import Draws
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

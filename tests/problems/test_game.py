@@ -16,8 +16,8 @@ from components.contracts.games import Environment, Move, NumberedStates, Outcom
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
-from runner.run import checkpoint
-from runner.run.rng import Streams
+from runner.execution import checkpoint
+from runner.execution.rng import Streams
 
 METHODS = [("q_learning", {}), ("fpq_learning", {}), ("level_k", {"level": 2}), ("level_k", {"level": 3})]
 

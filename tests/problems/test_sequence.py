@@ -9,9 +9,9 @@ from small_sequences import sequence, system
 
 from components.contracts.sequences import Observation, Series
 from components.trouble import Misfit
+from runner.execution.assembly import load_problem, total_steps
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.assembly import load_problem, total_steps
-from runner.run.rng import Streams
 
 
 def test_observations_come_one_by_one_with_their_regressors():

@@ -14,7 +14,7 @@ from components.contracts.posteriors import BoundsLikelihood
 from components.contracts.problems import Rows, Words
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def as_lists(words: Words) -> list[list[int]]:

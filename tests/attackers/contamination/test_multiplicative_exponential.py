@@ -10,7 +10,7 @@ from small_sequences import run
 
 from components.contracts.sequences import Clean
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def attacked(seed=0, **keys):

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from small_problems import classes, train
 
 from components.attackers.attacked import Attacked
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FGSM = component("attacker", "fgsm")
 

@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.inference.defences.training_threat import TrainingThreat
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 EPS = [0.0, 0.1, 0.3]
 MLP = component("model", "mlp", widths=[8])

@@ -13,7 +13,7 @@ from components.contracts.predictive import Categorical
 from components.evaluation.assess import assess_security
 from components.evaluation.security import security_curve
 from components.evaluation.security_checks import curve_checks
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 EPS = [0.0, 0.05, 0.1, 0.2]
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from small_filters import problem, spoofer, victim
 
 from components.attackers.injection.shifts import random_signs, within
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 RNG = Streams(7)
 F64 = torch.float64

@@ -7,7 +7,7 @@ from torch.nn.functional import one_hot
 from components.attackers.opponents.exponential_smoother import ExponentialSmoother
 from components.contracts.games import Move, Seat
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def smoother(**overrides) -> ExponentialSmoother:

@@ -15,7 +15,7 @@ from components.attackers.opponents.oracle import best_response
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
 from components.trouble import DataUnavailable, Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 30)
 

@@ -13,7 +13,7 @@ from small_games import play
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 R = 4000
 

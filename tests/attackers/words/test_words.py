@@ -16,7 +16,7 @@ from components.attackers.words.word_insertion import WordInsertion
 from components.contracts.predictive import Categorical
 from components.evaluation.security import security_curve
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 DIRECTIONS = ["insertion", "flip"]
 

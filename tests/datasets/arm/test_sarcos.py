@@ -21,7 +21,7 @@ from components.datasets.arm import sarcos, simulation
 from components.datasets.arm.protocol import moments, observed_labels, partly_labelled
 from components.datasets.arm.sarcos import Sarcos
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
-from runner.run.rng import STREAMS, Streams
+from runner.execution.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos.yaml"
 SIZES = {"sarcos/sarcos_inv.mat": sarcos.TRAIN_ROWS, "sarcos/sarcos_inv_test.mat": sarcos.TEST_ROWS}

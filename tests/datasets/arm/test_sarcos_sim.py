@@ -20,7 +20,7 @@ from components.datasets.arm.newton_euler import Arm, inverse_dynamics, mass_mat
 from components.datasets.arm.sarcos_sim import SarcosSim
 from components.datasets.arm.simulation import read_world, simulate, simulated_rows
 from components.datasets.arm.trajectories import random_motions
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 WORLD = read_world()
 FIRST_POSITIONS, LAST_TORQUES = [0.106044, -0.509008, -0.168937], [27.576567, -4.121285, 19.148432]

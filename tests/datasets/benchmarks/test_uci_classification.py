@@ -17,7 +17,7 @@ from components.datasets import files
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
 from components.datasets.tables.uci_regression import split_rows
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))

@@ -15,7 +15,7 @@ from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, pa
 from components.datasets.posteriordb_densities import DENSITIES
 from components.posteriors.draws import Draws
 from components.trouble import DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 NOWHERE = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)

@@ -13,7 +13,7 @@ from small_games import play
 
 from components.contracts.roles import Setting
 from components.maths.matrix_games import equilibria
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 C, D = 0, 1
 CC, CD, DC, DD = ("C", "C"), ("C", "D"), ("D", "C"), ("D", "D")

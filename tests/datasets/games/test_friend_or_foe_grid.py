@@ -14,7 +14,7 @@ from components.contracts.roles import Setting
 from components.inference.games.decision_maker import DecisionMaker
 from components.problems.game import Game
 from components.problems.transition import Transition
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 class Room:

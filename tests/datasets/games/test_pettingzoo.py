@@ -13,10 +13,10 @@ from configured import component, load
 from components.trouble import Misfit
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
+from runner.execution import checkpoint
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run import checkpoint
-from runner.run.assembly import load_problem
-from runner.run.rng import Streams
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 WEATHER = "parallel_envs:Weather"

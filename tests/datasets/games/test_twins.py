@@ -15,7 +15,7 @@ from components.contracts.roles import Setting
 from components.datasets.games.coin_game import CoinEnvironment
 from components.datasets.games.data_sharing import Market
 from components.problems.table_environment import TableEnvironment
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 40)
 

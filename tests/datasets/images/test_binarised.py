@@ -11,7 +11,7 @@ from configured import component
 from components.contracts.roles import Setting
 from components.datasets.images.mnist_files import enlarged_digits
 from components.trouble import DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
 

@@ -13,7 +13,7 @@ from configured import component, load
 from components.contracts.roles import Setting
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def archive(path, names):

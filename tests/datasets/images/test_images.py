@@ -9,7 +9,7 @@ import torch
 from configured import component
 
 from components.contracts.roles import Setting
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
 

@@ -16,7 +16,7 @@ from components.contracts.roles import Setting
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
 from components.trouble import DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
     "mnist": [7, 2, 1, 0, 4, 1, 4, 9, 5, 9],

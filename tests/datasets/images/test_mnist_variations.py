@@ -18,7 +18,7 @@ from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import composed, patches, photographs
 from components.trouble import DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FILES = component("dataset", "mnist_variations").files.paths
 REAL = os.environ.get("RUNNER_DATA_DIR")

@@ -18,7 +18,7 @@ from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import averaged, read_parts, read_whole
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 HERE = os.environ.get("RUNNER_DATA_DIR")
 LAKE = pytest.mark.skipif(

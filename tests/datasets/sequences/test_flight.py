@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from small_sequences import run
 
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
 

@@ -13,7 +13,7 @@ from configured import component, load
 from components.contracts.roles import Setting
 from components.datasets.forecasts import co2
 from components.trouble import DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 needs_file = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from small_sequences import run
 from components.contracts.roles import Setting
 from components.datasets.sequences.air_network import SensorNetwork, Window, read_network, simulated_network
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def small_network() -> SensorNetwork:

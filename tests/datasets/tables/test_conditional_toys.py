@@ -13,7 +13,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
 from components.datasets.tables.bimodal_toy import BimodalToy
 from components.datasets.tables.heteroscedastic_toy import HeteroscedasticToy
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_moments_of_the_heteroscedastic_law():

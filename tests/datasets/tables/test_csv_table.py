@@ -12,7 +12,7 @@ from configured import component, load
 
 from components.contracts.roles import Setting
 from components.trouble import DamagedFile, DataUnavailable, Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "table.csv")
 WHO = {"path": FILE, "inputs": ["age", "city", "owner"]}

@@ -14,7 +14,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.tables.faims_sim import plumes
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 SMALL = {"n_df": 8, "n_cv": 32}

@@ -14,7 +14,7 @@ from components.datasets import files
 from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))

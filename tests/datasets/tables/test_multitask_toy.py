@@ -11,7 +11,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.tables.multitask_toy import truth
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 

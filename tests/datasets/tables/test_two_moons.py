@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 from small_problems import component
 
 from components.contracts.roles import Setting
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def load(seed=0, **changes):

@@ -20,7 +20,7 @@ from components.datasets import files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere")) / "uci_bnn"

@@ -14,7 +14,7 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
 from components.trouble import DamagedFile, DataUnavailable, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))

@@ -15,8 +15,8 @@ from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.trouble import DataUnavailable, SimulatedData
 from runner.compose.pairs import check_pairs
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))

@@ -16,7 +16,7 @@ from components.datasets.text.imdb import read_imdb, words_of
 from components.datasets.text.review_files import simulated_reviews
 from components.datasets.text.token_rows import kept, padded, subwords, vocabulary_of
 from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_numbers_of_words_by_hand():

@@ -13,7 +13,7 @@ from components.contracts.roles import Setting
 from components.datasets.text.review_files import simulated_reviews
 from components.datasets.text.word_counts import counts_of, vocabulary_of
 from components.trouble import SimulatedData
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 TEXTS = [["a", "b", "b"], ["b", "c"], ["b"], ["d", "d", "c"]]
 

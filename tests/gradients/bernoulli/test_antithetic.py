@@ -12,8 +12,8 @@ from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dv
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.arms import both_below, dirichlet, gaussian
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 ARMS = [("arms", {"n_samples": 3, "copula": copula}) for copula in ("dirichlet", "gaussian")]
 ANTITHETIC = pytest.mark.parametrize(("name", "keys"), [("arm", {"n_samples": 1}), ("disarm", {"n_samples": 1}), *ARMS])

@@ -9,7 +9,7 @@ from contract.only import only
 from small_bernoulli import binary_rows, enumerated_elbo, enumerated_gradient, flat, small_dvae
 
 from components.contracts.capabilities import BernoulliLayers
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_the_formula_by_hand():

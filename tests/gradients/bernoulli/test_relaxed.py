@@ -24,8 +24,8 @@ from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.layers import logistic
 from components.gradients.bernoulli.relaxation import conditional
-from runner.run.checkpoint import pack, unpack
-from runner.run.rng import Streams
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
 
 LEARNING = [("rebar", {}), ("relax", {"widths": [4]}), ("relax_rebar", {"widths": [4]})]
 LEARN = pytest.mark.parametrize(("name", "keys"), LEARNING)

@@ -16,7 +16,7 @@ from components.contracts.problems import Rows
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 OBJECTIVES = ["squared_difference", "gradient_sum", "partial_gradients"]

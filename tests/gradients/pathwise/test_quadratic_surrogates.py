@@ -18,7 +18,7 @@ from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, mean_path, moved, path
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

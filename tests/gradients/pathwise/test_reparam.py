@@ -8,7 +8,7 @@ from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.gradients.pathwise.reparam import Reparam
 from components.models.latent.vae import AutoEncoder
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 DRAWS = 1500
 

@@ -9,7 +9,7 @@ from small_problems import real
 from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 STICKING = component("gradient", "sticking_the_landing")
 MORE = component("gradient", "sticking_the_landing", n_samples=50)

@@ -11,7 +11,7 @@ from unlabelled_problems import ppca, real_rows
 
 from components.gradients.score.log_ratio import drawn
 from components.gradients.score.reinforce_cv import by_draw, coefficient
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 S = 4
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

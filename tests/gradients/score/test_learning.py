@@ -11,9 +11,9 @@ from unlabelled_problems import real_rows
 
 from runner.compose.build import built
 from runner.compose.parts import filled
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.checkpoint import pack, unpack
-from runner.run.rng import Streams
 
 VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 LEARNING = {

@@ -14,7 +14,7 @@ from unlabelled_problems import ppca, real_rows
 
 from components.contracts.roles import Gradient
 from components.registry import get
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ESTIMATES, COPIES = 250, 400  # 10⁵ draws: every row stands in a batch many times
 GRADIENTS = {

@@ -9,7 +9,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 
 from components.inference.variational.mean_field_vi import MeanField
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)

@@ -8,7 +8,7 @@ from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
 from small_problems import component, real, resumed, tensors, train
 
 from components.inference.point.descent import descend, optimizer_of
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")
 KEYS = {"burn_in": 6, "every": 3, "lr": 0.1, "collect_lr": 0.05}

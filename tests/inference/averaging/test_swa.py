@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from components.inference.averaging.path import batches_shown
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")
 

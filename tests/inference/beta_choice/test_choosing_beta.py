@@ -16,8 +16,8 @@ from small_sequences import run
 
 from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
 from components.trouble import Misfit, Shortfall
-from runner.run import checkpoint
-from runner.run.rng import Streams
+from runner.execution import checkpoint
+from runner.execution.rng import Streams
 
 BETAS = [0.0, 0.01, 0.1, 0.8]
 

@@ -13,7 +13,7 @@ from small_spam import log_joint, log_odds, neighbours, rows, words
 from components.attackers.attacked import Attacked
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.roles import Setting
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def posterior(name, problem, **options):

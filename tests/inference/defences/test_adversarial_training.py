@@ -6,7 +6,7 @@ from small_problems import classes, component, resumed, tensors, train
 from components.inference.defences.training_threat import TrainingThreat, mixed
 from components.posteriors.point_estimate import PointEstimate
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[6], activation="tanh")
 

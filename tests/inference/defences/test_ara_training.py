@@ -12,7 +12,7 @@ from components.inference.defences.particle_dynamics import own_gradient
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import OwnRows, Particles
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 MLP = component("model", "mlp", widths=[5], activation="tanh")

@@ -1,6 +1,6 @@
 import pytest
 
-from runner.run.execute import run
+from runner.execution.execute import run
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 DEFENCES = {

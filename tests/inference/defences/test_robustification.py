@@ -11,7 +11,7 @@ from small_spam import words
 from components.attackers.attacked import Attacked
 from components.posteriors.particles import Particles
 from components.trouble import Misfit, Shortfall
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 LOGISTIC = component("model", "logistic_regression")

@@ -7,7 +7,7 @@ from configured import component, load
 from scipy.stats import wilcoxon
 from small_sequences import run
 
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 RUNS, TIMES, PARTICLES = 60, 300, 500
 

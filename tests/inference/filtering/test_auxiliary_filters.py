@@ -15,7 +15,7 @@ from small_sequences import run, sequence, system
 from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 NAN = math.nan
 

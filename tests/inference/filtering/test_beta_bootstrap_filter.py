@@ -12,7 +12,7 @@ from components.contracts.sequences import Observation
 from components.inference.filtering.beta_bootstrap_filter import log_beta_likelihood
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def scalar(sigma2: float) -> LinearGaussianSystem:

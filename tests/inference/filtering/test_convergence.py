@@ -12,7 +12,7 @@ from configured import component
 from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 SCALAR = replace(system(), A=0.9 * ONE, Q=0.5 * ONE, H=ONE, Sigma=0.6 * ONE, m0=ONE[0] * 0, P0=ONE)

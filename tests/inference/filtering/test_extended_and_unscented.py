@@ -14,7 +14,7 @@ from components.inference.gaussian_filtering.linearisation import tangent
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import Sequence
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 NAMES = ("extended_kalman", "unscented_kalman")
 

@@ -26,8 +26,8 @@ from components.models.state_space.lgssm import NoiseScales
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
 from components.trouble import Doubtful, Misfit
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 NAN = math.nan
 ONE = torch.ones(1, 1, dtype=torch.float64)

@@ -9,7 +9,7 @@ from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def joint(s: LinearGaussianSystem, length: int):

@@ -9,7 +9,7 @@ from small_sequences import gappy, run, sequence, system
 
 from components.inference.gaussian_filtering.kalman_series import filter_series
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def compared(model, problem):

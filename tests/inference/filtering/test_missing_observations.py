@@ -12,7 +12,7 @@ from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 T = 6
 

@@ -12,7 +12,7 @@ from small_sequences import run, sequence, system
 from components.contracts.sequences import Observation
 from components.inference.filtering.student_t_filter import log_student_t
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def drawn(s):

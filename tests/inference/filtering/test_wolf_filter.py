@@ -10,7 +10,7 @@ from configured import component, load
 from small_sequences import gappy, run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 WEIGHTS = ("imq", "md", "tmd")
 

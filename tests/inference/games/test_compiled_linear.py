@@ -10,8 +10,8 @@ from small_games import same, stepped
 from components.contracts.roles import Setting
 from components.maths.compiled import loops
 from components.trouble import Misfit
-from runner.run.checkpoint import pack, unpack
-from runner.run.rng import Streams
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
 
 needs_numba = pytest.mark.skipif(
     not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'"

@@ -13,7 +13,7 @@ from components.contracts.games import Seat
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_of_foes_alone_it_is_minimax_q():

@@ -13,7 +13,7 @@ from components.contracts.roles import Setting
 from components.inference.games.solved import Solved
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]

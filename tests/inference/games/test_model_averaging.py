@@ -12,7 +12,7 @@ from small_games import friend_or_foe, mean_and_se, play, three_states
 from components.contracts.roles import Setting
 from components.inference.games.model_averaging import ModelAveraging
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def averaging(**changes) -> ModelAveraging:

@@ -13,7 +13,7 @@ from small_games import draws, invert, matrix_game, play, programme, three_state
 from components.contracts.roles import Setting
 from components.maths.matrix_games import equilibria
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 COORDINATION = ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 3.0]])
 DILEMMA = ([[5.0, 0.0], [6.0, 1.0]], [[5.0, 6.0], [0.0, 1.0]])

@@ -15,7 +15,7 @@ from components.contracts.roles import Setting
 from components.inference.games.one_shot import OneShot, Settled
 from components.maths.matrix_games import equilibria
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def one_shot(**changes) -> OneShot:

@@ -13,7 +13,7 @@ from components.contracts.roles import Setting
 from components.inference.games.policy_gradients.opponent_shaping import OpponentShaping
 from components.inference.games.policy_gradients.repeated import Repeated
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.roles import Setting
 from components.inference.games.policy_gradients.policy_gradient import PolicyGradient
 from components.problems.game import Game
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 HIS = [0.6, 0.4]
 

@@ -9,7 +9,7 @@ from configured import component
 
 from components.contracts.roles import Setting
 from components.inference.games.policy_gradients.repeated import Repeated
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 GAMMA = 0.9
 

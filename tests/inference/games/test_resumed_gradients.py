@@ -9,8 +9,8 @@ import torch
 from configured import component
 
 from components.contracts.roles import Setting
-from runner.run.checkpoint import pack, unpack
-from runner.run.rng import Streams
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
 
 KEYS = {
     "policy_gradient": {"rounds": 5, "baseline": "by_state"},

@@ -10,8 +10,8 @@ from configured import component
 from small_games import seated
 
 from components.contracts.roles import Setting
-from runner.run.checkpoint import pack, unpack
-from runner.run.rng import Streams
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
 
 NAMES = ["minimax_q", "friend_or_foe_q", "nash_q", "wolf_phc"]
 

@@ -10,7 +10,7 @@ from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se,
 from components.contracts.games import Turn
 from components.inference.games.exploration import ByLevel, explored
 from components.maths.policies import probabilities
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def column(table, other):

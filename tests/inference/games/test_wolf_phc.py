@@ -10,7 +10,7 @@ from small_games import draws, invert, matrix_game, play, three_states
 
 from components.contracts.roles import Setting
 from components.trouble import Doubtful, Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)

@@ -8,7 +8,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 MLP = component("model", "mlp", widths=[4], activation="tanh")

@@ -14,7 +14,7 @@ from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_windows_are_stans():

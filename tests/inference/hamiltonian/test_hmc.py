@@ -11,7 +11,7 @@ from rank_test import NormalGamma, rank_p
 
 from components.inference.hamiltonian import hmc as module
 from components.inference.hamiltonian.mass import Mass
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 

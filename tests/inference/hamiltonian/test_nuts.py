@@ -10,7 +10,7 @@ from rank_test import NormalGamma, Rows, two_sample_p
 
 from components.inference.hamiltonian import tree
 from components.inference.hamiltonian.mass import Mass
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "mass": "identity"}
 

@@ -14,7 +14,7 @@ from components.inference.implicit.contrast import contrast, discrimination, kl
 from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 NET = component("model", "mlp", widths=[4], activation="leaky_relu", noise_init=0.5, prior_std=0.9)
 KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8]}

@@ -16,7 +16,7 @@ from components.inference.latent.hmc_dlgm import joint_field
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 N = 12
 

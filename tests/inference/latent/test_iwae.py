@@ -15,7 +15,7 @@ from unlabelled_problems import log_evidence, ppca, real_rows
 from components.inference.latent.iwae import weighed
 from components.metrics.likelihood_bounds import log_mean_exp
 from components.models.latent.generative import log_normal
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 N = 12
 

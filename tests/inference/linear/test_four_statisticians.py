@@ -16,7 +16,7 @@ from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
 from components.posteriors.decisions import NormPower, Squared, samples_of
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 PARTS = ["maximum_likelihood", "statistical_risk", "conjugate_bayes", "ridge_path"]

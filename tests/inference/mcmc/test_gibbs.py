@@ -10,7 +10,7 @@ from rank_test import NormalGamma, rank_p, two_sample_p
 from components.contracts.capabilities import CAPABILITIES, Conditionals
 from components.registry import get
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 REVERSED = NormalGamma(("tau", "mu"))
 

@@ -13,7 +13,7 @@ from components.inference.mcmc.laplace import derivatives, laplace, mode
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def white(dim: int) -> GaussianTarget:

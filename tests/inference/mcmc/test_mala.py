@@ -13,7 +13,7 @@ from torch.distributions import MultivariateNormal
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}
 

@@ -13,7 +13,7 @@ from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 1.5}
 

@@ -8,7 +8,7 @@ from configured import component
 from known_targets import sampled
 
 from components.metrics.diagnostics import bulk_ess, split_rhat
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def far_out(name: str, **settings):

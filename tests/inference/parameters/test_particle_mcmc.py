@@ -11,8 +11,8 @@ from unknown_scales import exact, generalised, model, repeated, series
 from components.inference.parameters.particle_mcmc import ParticleMCMC
 from components.inference.parameters.passes import passing, trajectories
 from components.trouble import NumericalTrouble
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 
 def method(particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys):

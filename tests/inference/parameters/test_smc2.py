@@ -12,8 +12,8 @@ from small_sequences import run
 from unknown_scales import exact, generalised, model, repeated, series
 
 from components.inference.parameters.smc2 import SMC2
-from runner.run import blocks, checkpoint
-from runner.run.rng import Streams
+from runner.execution import blocks, checkpoint
+from runner.execution.rng import Streams
 
 
 def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):

@@ -18,7 +18,7 @@ from components.maths.partitions.crp_sweep import CrpNumbers
 from components.posteriors.partitions import by_appearance
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ALPHA = 0.8
 X, PRIOR = small_rows()

@@ -6,7 +6,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")
 

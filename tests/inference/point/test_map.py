@@ -5,7 +5,7 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.contracts.problems import Batch
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def loss_of(network, batch):

@@ -11,7 +11,7 @@ from configured import component, load
 from refined_targets import composed, trained, vis
 
 from components.inference.log_joint import log_joint
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 DLM = component("model", "dlm", trend="autoregressive", period=None)
 LEVELS = (81, 81)

@@ -13,7 +13,7 @@ from small_problems import train as train_labels
 
 from components.inference.refined.guides import of_parameters
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")
 

@@ -13,7 +13,7 @@ from refined_targets import F64, composed, vis
 
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.refined.by_class import ClassPosterior
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 KEYS = {"kernel": "sgd", "entropy": "initial", "refine_steps": 2, "eta": 0.1}
 

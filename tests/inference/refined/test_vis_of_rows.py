@@ -10,7 +10,7 @@ from unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 
 from components.metrics.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ETA = 0.05
 I2 = torch.eye(D, dtype=F64)

@@ -13,7 +13,7 @@ from components.inference.refined.guides import StepSize
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SERIES = {"hmm": ("hmm_sim", {"states": 2}), "dlm": ("dlm_sim", {"trend": "autoregressive", "period": None})}
 

@@ -9,7 +9,7 @@ from known_targets import z_score
 from torch.distributions import MultivariateNormal, Normal
 
 from components.inference.semi_implicit.transitions import iterated, steered
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_densities_of_pairs_literally():

@@ -11,7 +11,7 @@ from configured import component
 from known_targets import GaussianTarget, z_score
 
 from components.inference.semi_implicit.ksivi import stein_pairs
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 H = 2.0
 

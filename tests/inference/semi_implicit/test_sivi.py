@@ -28,7 +28,7 @@ from small_problems import resumed as resumed_of
 from small_problems import train as train_labels
 
 from components.inference.log_joint import log_joint
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")
 

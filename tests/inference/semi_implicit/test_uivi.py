@@ -21,7 +21,7 @@ from known_targets import GaussianTarget, z_score
 
 from components.inference.semi_implicit.transitions import iterated
 from components.inference.semi_implicit.uivi import ReverseConditional
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ENOUGH = {"reverse_burn_in": 12, "reverse_samples": 2, "leapfrog_steps": 4, "step_size": 0.35}
 

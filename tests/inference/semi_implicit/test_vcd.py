@@ -12,7 +12,7 @@ from refined_targets import TARGET, trained
 from torch.distributions import Normal
 
 from components.inference.semi_implicit.transitions import iterated
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 EPS = 0.9
 

@@ -17,7 +17,7 @@ from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 GRADIENTS = ["plain", "control_variate", "svrg"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.inference.sgmcmc import repulsion, svgd
 from components.posteriors.draws import Draws
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 STEPS, R = 25, 3
 METHODS = {

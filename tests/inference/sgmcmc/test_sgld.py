@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from components.contracts.capabilities import LogJoint
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)
 MEAN = torch.tensor([0.5, -2.0], dtype=torch.float64)

@@ -9,7 +9,7 @@ from particle_systems import Systems, force, k
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Interaction
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 S, L = 40, 5
 

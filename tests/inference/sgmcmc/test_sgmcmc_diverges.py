@@ -9,7 +9,7 @@ import json
 import pytest
 
 from components.trouble import NumericalTrouble
-from runner.run.execute import Run
+from runner.execution.execute import Run
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from recipe import F64, correction, curl, drift, euler, fokker_planck, in_turn
 from torch import Tensor
 
 from components.inference.sgmcmc.psgld import curvature
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 K, P, STEPS = 3, 2, 6
 THETA, REST = slice(0, P), slice(P, 2 * P)

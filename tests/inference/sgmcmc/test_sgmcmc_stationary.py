@@ -14,7 +14,7 @@ from recipe import F64, covariance_z, curl, euler, fixed_point, in_turn, mutated
 from torch import Tensor
 
 from components.inference.sgmcmc import adam_noise, psgld, sgd_momentum, sghmc
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 TARGET, P = correlated(), 2
 THETA, REST = slice(0, P), slice(P, 2 * P)

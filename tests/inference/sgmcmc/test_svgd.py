@@ -7,7 +7,7 @@ from known_targets import F64, GaussianTarget, correlated, sampled
 from particle_systems import Systems, force
 
 from components.inference.log_joint import value_and_gradient
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 # The six starting points and the numbers that the author's notebook Gaussian_example_jax.ipynb (repository
 # vicgalle/sgmcmc-force) shows for Figure 2.2.

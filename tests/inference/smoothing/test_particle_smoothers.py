@@ -17,7 +17,7 @@ from components.inference.smoothing import two_filter
 from components.inference.smoothing.transitions import pairs
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Sequence
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SMOOTHERS = ["ffbs", "ffbsi", "two_filter"]
 T, R, N = 6, 60, 600

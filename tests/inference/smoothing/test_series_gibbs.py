@@ -12,7 +12,7 @@ from known_targets import z_score
 from components.contracts.sequences import Series
 from components.models.structural.local_level import LocalLevelConditionals
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
 

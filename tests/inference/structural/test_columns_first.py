@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from components.inference.structural.columns_first import ColumnsFirst
 from components.maths.series.whitening import whitened
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, joint, model, problem
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from components.inference.structural.sweep import Sweep
 from components.maths.series.time_varying import smoothed
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem
 

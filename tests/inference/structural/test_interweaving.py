@@ -12,7 +12,7 @@ from scipy import stats
 from components.maths.compiled import loops
 from components.maths.series.simulation_smoother import driven
 from components.maths.series.time_varying import filtered
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem
 

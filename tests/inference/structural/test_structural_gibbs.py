@@ -10,8 +10,8 @@ from components.inference.structural.sweep import Sweep
 from components.maths.compiled import loops
 from components.posteriors.inference_data import write
 from components.trouble import NumericalTrouble
-from runner.run import blocks, checkpoint
-from runner.run.rng import Streams
+from runner.execution import blocks, checkpoint
+from runner.execution.rng import Streams
 from tests.structural_series import F64, block, model, problem
 
 REGRESSION = block("regression", expected_size=1.0)

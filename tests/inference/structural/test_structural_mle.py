@@ -10,7 +10,7 @@ import torch
 from components.inference.structural.coordinates import Coordinates
 from components.maths.series.time_varying import filtered, smoothed
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import AHEAD, F64, block, model, problem
 

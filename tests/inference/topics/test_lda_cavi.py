@@ -18,7 +18,7 @@ from components.maths.compiled.functions import exp_digamma
 from components.maths.topics import document_factors
 from components.maths.topics.document_factors import fitted
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 K, V = 2, 3
 

@@ -12,7 +12,7 @@ from components.inference.topics.lda_collapsed_gibbs import log_joint
 from components.maths.compiled import loops
 from components.maths.topics import collapsed_loop
 from components.maths.topics.collapsed import sweep
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 ROWS = ([0, 0, 1], [], [1, 2], [2, 2])
 K = 2

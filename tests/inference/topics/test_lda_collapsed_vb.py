@@ -10,7 +10,7 @@ from small_corpora import TINY, corpus, documents, lda, small_bars
 from components.maths.compiled import loops
 from components.maths.topics import collapsed_loop
 from components.maths.topics.collapsed import improved
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 K = 3
 

@@ -8,7 +8,7 @@ from small_corpora import lda, small_bars
 
 from components.inference.topics.starts import bound, log_weights
 from components.maths.topics.document_factors import tensors
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def stepped(inference, model, problem, batches, seed=0):

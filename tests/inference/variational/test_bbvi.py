@@ -17,8 +17,8 @@ from components.inference.variational.global_gaussian import GlobalGaussian, Joi
 from components.trouble import Misfit
 from runner.compose.build import built
 from runner.compose.parts import filled
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 

@@ -13,7 +13,7 @@ from scipy import integrate, optimize, stats
 from torch.nn import functional as F
 
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MODELS = two_parameters()
 

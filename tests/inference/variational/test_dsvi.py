@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 MODEL = {"n_inducing": 10, "inner_dim": 2}
 

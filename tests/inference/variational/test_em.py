@@ -11,7 +11,7 @@ from mean_field_families import F64, fitted, labels, log_joint, made
 from scipy import optimize
 
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("penalised", [True, False])

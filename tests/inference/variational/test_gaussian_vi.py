@@ -25,8 +25,8 @@ from runner import CONF
 from runner.compose.build import built
 from runner.compose.pairs import check_pairs
 from runner.compose.parts import filled
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 F64 = torch.float64
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)

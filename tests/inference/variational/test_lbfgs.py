@@ -16,7 +16,7 @@ from components.inference.variational.lbfgs import flatten
 from components.maths.line_search.limited_memory import find_direction
 from components.maths.line_search.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
 from components.trouble import NumericalTrouble
-from runner.run import checkpoint
+from runner.execution import checkpoint
 
 
 class Function(nn.Module):

@@ -9,7 +9,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 from components.contracts.problems import Batch
 from components.inference.variational.mean_field_vi import MeanField
 from components.problems.supervised import Supervised
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def orthogonal(n=30, noise=0.3) -> Supervised:

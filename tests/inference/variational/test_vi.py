@@ -17,8 +17,8 @@ from runner.compose.build import built, held
 from runner.compose.config import prepare
 from runner.compose.pairs import check_pairs
 from runner.compose.parts import filled, held_roles
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 

@@ -13,8 +13,8 @@ from components.problems.supervised import Supervised
 from runner.compose.build import built
 from runner.compose.config import prepare
 from runner.compose.parts import filled
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 F64 = torch.float64
 LABELS = ["+experiment=cv_dgp", "smoke=true"]

@@ -18,7 +18,7 @@ from components.metrics.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 N = 25
 

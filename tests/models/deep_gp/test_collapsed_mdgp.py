@@ -12,7 +12,7 @@ from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
 from components.registry import get
 from runner import CONF
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 T, N, D = 3, 24, 2
 

@@ -16,7 +16,7 @@ from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.models.deep_gp.layer import GPLayer
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

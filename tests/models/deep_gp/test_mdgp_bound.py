@@ -14,7 +14,7 @@ from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SMALL = {"inner_dim": 2, "n_inducing": 6}
 

@@ -15,7 +15,7 @@ from components.maths.kernels import kernel
 from components.maths.natural_gradient import natural_step
 from components.models.deep_gp.build import Specific, build_shared_and_specific, make_linear_map
 from components.models.deep_gp.layout import Layout
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FAMILY = ["smdgp", "mmdgp", "cmdgp", "idgp"]
 

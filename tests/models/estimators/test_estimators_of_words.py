@@ -8,7 +8,7 @@ from small_problems import classes, component, train
 
 from components.models.estimators.word_counts import counts_of, sparse_counts
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIT = component("inference", "fit")
 

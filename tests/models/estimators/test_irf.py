@@ -13,7 +13,7 @@ from components.contracts.capabilities import CAPABILITIES
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.metrics import classification, regression
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FIT = component("inference", "fit")
 

@@ -11,7 +11,7 @@ from small_spam import words
 
 from components.contracts.capabilities import CAPABILITIES
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def test_naive_bayes_literally_and_as_scikit_learn_has_it():

@@ -11,7 +11,7 @@ from small_games import play, three_states
 
 from components.contracts.roles import Setting
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)
 BOTH = pytest.mark.parametrize("name", ["q_linear", "q_network"])

@@ -10,7 +10,7 @@ from small_problems import classes, train
 
 from components.models.latent.cvae import class_evidence
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.mark.parametrize("proposal", ["guide", "laplace"])

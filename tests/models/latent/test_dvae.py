@@ -11,7 +11,7 @@ from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Rows
 from components.posteriors.latent import LatentPosterior
 from runner.catalogue.list_and_show import main as catalogue
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 LAYERS = pytest.mark.parametrize("layers", [1, 2])
 ARCHITECTURES = pytest.mark.parametrize("architecture", ["linear", "nonlinear"])

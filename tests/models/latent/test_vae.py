@@ -12,7 +12,7 @@ from components.contracts.problems import Rows
 from components.metrics.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 @pytest.fixture

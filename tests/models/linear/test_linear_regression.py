@@ -15,7 +15,7 @@ from components.contracts.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
 from components.maths.conjugate_regression import coefficients
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 OPTIONS = {"prior_scale": 1.5, "intercept_scale": 3.0, "noise_shape": 2.5, "noise_scale": 0.7}

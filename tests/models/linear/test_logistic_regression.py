@@ -14,7 +14,7 @@ from torch.autograd import gradcheck
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

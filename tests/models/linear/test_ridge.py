@@ -10,7 +10,7 @@ from small_problems import component, real, train
 
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation, ridge_path
 from components.trouble import NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 

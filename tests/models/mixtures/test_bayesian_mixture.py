@@ -15,7 +15,7 @@ from scipy import stats
 from components.contracts.capabilities import CAPABILITIES
 from components.metrics.unlabelled.clusters import adjusted_rand
 from components.trouble import Misfit, NumericalTrouble
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def few(n=4, D=1, **changes):

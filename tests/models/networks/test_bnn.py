@@ -13,7 +13,7 @@ from torch.autograd import gradcheck
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.chains import started
 from components.inference.log_joint import log_joint
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 F64 = torch.float64
 OPTIONS = {

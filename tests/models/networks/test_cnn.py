@@ -9,7 +9,7 @@ from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.models.networks.strided_convolution import convolved
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def images(n=20, shape=(6, 5), n_classes=3, dtype=torch.float64, unit=1.0):

@@ -10,8 +10,8 @@ from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.trouble import Misfit
 from runner.compose.pairs import check_pairs
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
 

@@ -6,7 +6,7 @@ from small_problems import classes, component, real
 
 from components.contracts.capabilities import CAPABILITIES
 from components.models.networks.feed_forward import FeedForward
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def build(problem, seed=0, **options) -> FeedForward:

@@ -10,7 +10,7 @@ from torch import nn
 
 from components.models.networks.vgg import BLOCKS
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 
 def by_torch(network):

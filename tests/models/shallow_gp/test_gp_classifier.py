@@ -9,7 +9,7 @@ from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.evaluation.threat import Threat
 from components.models.shallow_gp.gp_classifier import find_median_distance
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 DSVI = component("inference", "dsvi", lr=0.05)
 

@@ -12,7 +12,7 @@ from components.models.state_space import dlm
 from components.models.state_space.dlm import cycle, system
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 from tests.dense_series import dense
 

@@ -13,7 +13,7 @@ from components.maths.series.dirichlet import log_dirichlet
 from components.models.state_space.hmm import HiddenMarkovModule
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 from tests.configured import component
 
 S, C = 3, 4

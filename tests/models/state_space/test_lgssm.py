@@ -11,8 +11,8 @@ from small_sequences import run, sequence, system
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem
 from components.trouble import Misfit
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
-from runner.run.rng import Streams
 
 SCALES = {
     "observation_sd": {"law": "half_normal", "scale": 1.0},

@@ -13,7 +13,7 @@ from small_sequences import run
 from components.maths.matern_state_space import transition
 from components.problems.sequence import Sequence
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 SMOOTH = (0.5, 1.5, 2.5)
 

@@ -11,7 +11,7 @@ from known_targets import z_score
 from small_sequences import run
 
 from components.models.state_space.nonlinear_growth import GrowthModule, GrowthPriors
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 T, REPLICATES, PARTICLES = 5, 3000, 80
 Normal = torch.distributions.Normal

@@ -11,7 +11,7 @@ from known_targets import z_score
 from small_sequences import run
 
 from components.models.state_space.stochastic_volatility import VolatilityModule
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 KEYS = {"mu": -0.5, "phi": 0.9, "sigma": 0.5}
 T, REPLICATES, PARTICLES = 6, 4000, 60

@@ -9,7 +9,7 @@ from small_problems import component, resumed, tensors, train
 from torch.nn import functional as F
 
 from components.trouble import DataUnavailable, Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")  # one layer of random weights
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from components.models.text.text_transformer import positions
 from components.trouble import Misfit
-from runner.run.rng import Streams
+from runner.execution.rng import Streams
 
 BOTH = pytest.mark.parametrize("model", [SMALL_LSTM, SMALL_TRANSFORMER], ids=["lstm", "transformer"])
 

@@ -459,8 +459,8 @@ def test_hydra_still_says_its_version(monkeypatch, capfd):
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):
     from components.problems.density import Density
+    from runner.execution.execute import run
     from runner.mistakes import ConfigError
-    from runner.run.execute import run
 
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load
@@ -488,9 +488,9 @@ def test_few_draws_are_said_before_the_run(make_job, steps, said):
     RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 8 GiB"),
 ])  # fmt: skip
 def test_memory_that_runs_out(make_job, monkeypatch, error):
+    from runner.execution.execute import run
     from runner.mistakes import RunFailure
     from runner.record.facts import read
-    from runner.run.execute import run
 
     job = make_job(MOG, "smoke=true")
 

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.compose.parts import held_roles, names_inside
-from runner.run.artefacts import references
+from runner.execution.artefacts import references
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 

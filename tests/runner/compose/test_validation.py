@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from runner.compose.settings import sign
+from runner.execution.assembly import load_problem
+from runner.execution.execute import run
+from runner.execution.rng import Streams
 from runner.record.facts import read
-from runner.run.assembly import load_problem
-from runner.run.execute import run
-from runner.run.rng import Streams
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=2"]
 DIGITS = ["+experiment=digits_fgsm", "smoke=true"]

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
+from runner.execution.execute import run
+from runner.execution.signals import Pruned
 from runner.record import code
 from runner.record.facts import read
-from runner.run.execute import run
-from runner.run.signals import Pruned
 
 TOY = ["+experiment=friend_or_foe", "smoke=true", "eval_every=20", "checkpoint_every=10"]
 NOW = {"sha": "b" * 40}

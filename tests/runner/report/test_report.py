@@ -343,7 +343,7 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
 
 
 def test_times_of_every_replicate_are_in_the_record(make_job):
-    from runner.run.execute import run
+    from runner.execution.execute import run
 
     job = make_job("+experiment=digits_fgsm", "smoke=true", "replicates=2", "record_every=1")
     run(job)

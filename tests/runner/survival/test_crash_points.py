@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from components import registry
 from components.trouble import NumericalTrouble
-from runner.run import blocks
-from runner.run.execute import run
+from runner.execution import blocks
+from runner.execution.execute import run
 
 OFTEN = ["steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2"]
 FAMILIES = {str(found): found for name in registry.names("inference") for found in runs_of("inference", name)}

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from runner import resume
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
+from runner.execution.execute import run
 from runner.record.facts import read
 from runner.record.lines import read_lines
 from runner.record.record import Record
-from runner.run.execute import run
 
 RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
        "inference=map", "steps=6", "replicates=2", "record_every=1", "eval_every=3", "checkpoint_every=2",

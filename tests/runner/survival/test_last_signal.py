@@ -9,11 +9,11 @@ import pytest
 from crashes import drawn
 from matplotlib.figure import Figure
 
+from runner.execution import execute
+from runner.execution.execute import run
+from runner.execution.signals import Interrupted
 from runner.record.facts import read
 from runner.record.record import Record
-from runner.run import execute
-from runner.run.execute import run
-from runner.run.signals import Interrupted
 
 RUN = ["dataset=linear_simulation", "dataset.n_train=20", "dataset.n_test=10", "model=mlp", "model.widths=[3]",
        "inference=map", "steps=4"]  # fmt: skip

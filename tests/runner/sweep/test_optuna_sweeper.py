@@ -18,8 +18,8 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
+from runner.execution.signals import Interrupted, Pruned
 from runner.mistakes import ConfigError
-from runner.run.signals import Interrupted, Pruned
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import distribution, sampler, storage
 from runner.sweep.trial import VARIABLE, report_to_trial

@@ -12,12 +12,12 @@ import torch
 from configured import made_job
 from made_records import client_of, history, made_record
 
+from runner.execution.assembly import load_problem
+from runner.execution.data_digest import data_digest
+from runner.execution.execute import run
+from runner.execution.rng import Streams
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.run.assembly import load_problem
-from runner.run.data_digest import data_digest
-from runner.run.execute import run
-from runner.run.rng import Streams
 from runner.tracking.mirror import Mirror, opened
 
 pytestmark = pytest.mark.usefixtures("no_pusher")

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from components.contracts.states import REBUILT, Keepable
 from components.contracts.traces import Trace
+from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 from runner.record.atomic import write_bytes, write_text
-from runner.run.blocks import PREFIX, BlockFile, RowBlocks
 
 KEPT = 2
 OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}  # all that one without a checksum has

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from components.contracts.streams import STREAMS
-from runner.run.rng import Streams, derive
+from runner.execution.rng import Streams, derive
 
 
 def test_streams_do_not_touch_each_other():

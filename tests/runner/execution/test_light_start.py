@@ -23,7 +23,7 @@ FIRST_STEPS = """
 import json, sys
 from runner import app
 from runner.compose.overrides import compose
-from runner.run import execute
+from runner.execution import execute
 
 class Reached(Exception): pass
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from runner.run import checkpoint
-from runner.run.blocks import RowBlocks
-from runner.run.duties import saving
-from runner.run.loop import Step
+from runner.execution import checkpoint
+from runner.execution.blocks import RowBlocks
+from runner.execution.duties import saving
+from runner.execution.loop import Step
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
         for duty in duties:
             duty(step)
 
-What is done every k steps beside the training itself is a list, ``runner.run.duties``."""
+What is done every k steps beside the training itself is a list, ``runner.execution.duties``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
-from runner.run.divergence import naming_step
-from runner.run.rng import Streams
+from runner.execution.divergence import naming_step
+from runner.execution.rng import Streams
 
 S = TypeVar("S")  # the state of an inference method
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from components.problems.supervised import Supervised
+from runner.execution import checkpoint
+from runner.execution.execute import run
+from runner.execution.signals import Interrupted, Pruned
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import record
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.run import checkpoint
-from runner.run.execute import run
-from runner.run.signals import Interrupted, Pruned
 
 RUNNER = str(Path(sys.executable).parent / "runner")
 GAME = ["+experiment=friend_or_foe", "replicates=8", "checkpoint_every=100", "eval_every=2000", "record_every=50"]

@@ -8,10 +8,10 @@ import pytest
 import xarray
 
 from components.posteriors.draws import Draws
+from runner.execution import artefacts
+from runner.execution.execute import run
 from runner.mistakes import RunFailure
 from runner.record.facts import read
-from runner.run import artefacts
-from runner.run.execute import run
 from runner.tracking.mirror import Mirror, opened
 
 MOG = ["+experiment=mog", "smoke=true", "eval_every=60"]

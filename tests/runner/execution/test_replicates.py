@@ -7,9 +7,9 @@ import json
 import pytest
 
 from runner.compose.config import Job
+from runner.execution.execute import run
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.run.execute import run
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=3", "record_every=2"]
 GAME = ["+experiment=friend_or_foe", "smoke=true"]  # its replicates are a dimension of the data

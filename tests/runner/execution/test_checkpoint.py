@@ -10,7 +10,7 @@ import threading
 import pytest
 import torch
 
-from runner.run import checkpoint
+from runner.execution import checkpoint
 
 
 @dataclasses.dataclass

@@ -13,25 +13,25 @@ from components.contracts.posteriors import WritesFiles
 from components.trouble import DataUnavailable, Misfit, NumericalTrouble
 from runner import console
 from runner.compose.config import Job
+from runner.execution import checkpoint, replicates
+from runner.execution.announcements import Announcements
+from runner.execution.artefacts import as_table, write_artefacts, write_predictions
+from runner.execution.assembly import load_problem, total_steps
+from runner.execution.blocks import RowBlocks
+from runner.execution.data_digest import data_digest
+from runner.execution.divergence import check_scores
+from runner.execution.duties import Course, duties
+from runner.execution.loop import S, steps, train
+from runner.execution.memory import out_of_memory
+from runner.execution.rng import Streams
+from runner.execution.scores import Scores, plain
+from runner.execution.signals import Interrupted, Pruned, Received, noted_signals
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
 from runner.record.lines import read_lines
 from runner.record.record import Record, disk_failure, now
-from runner.run import checkpoint, replicates
-from runner.run.announcements import Announcements
-from runner.run.artefacts import as_table, write_artefacts, write_predictions
-from runner.run.assembly import load_problem, total_steps
-from runner.run.blocks import RowBlocks
-from runner.run.data_digest import data_digest
-from runner.run.divergence import check_scores
-from runner.run.duties import Course, duties
-from runner.run.loop import S, steps, train
-from runner.run.memory import out_of_memory
-from runner.run.rng import Streams
-from runner.run.scores import Scores, plain
-from runner.run.signals import Interrupted, Pruned, Received, noted_signals
 from runner.tracking.handover import handed_over
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
+from runner.execution.artefacts import predictions_of
 from runner.record.facts import read
 from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
 from runner.record.record import Record
-from runner.run.artefacts import predictions_of
 
 MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
 

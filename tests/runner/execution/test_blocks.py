@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from components.contracts.traces import Trace
-from runner.run import blocks, checkpoint
-from runner.run.blocks import RowBlocks
-from runner.run.execute import run
+from runner.execution import blocks, checkpoint
+from runner.execution.blocks import RowBlocks
+from runner.execution.execute import run
 
 
 @dataclasses.dataclass

@@ -11,8 +11,8 @@ from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
 from components.contracts.roles import Inference
 from components.trouble import NumericalTrouble
+from runner.execution.scores import Scores
 from runner.record.checks import combined
-from runner.run.scores import Scores
 
 WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")  # information that must stay finite
 

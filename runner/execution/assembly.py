@@ -14,8 +14,8 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
 from runner.compose.config import Job
+from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, RunFailure
-from runner.run.rng import Streams
 
 PROFILED = 20  # steps under debug=profile
 DTYPES = {"float64": torch.float64, "float32": torch.float32}

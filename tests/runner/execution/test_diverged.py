@@ -10,10 +10,10 @@ import torch
 
 from components.metrics import regression
 from runner import cli
+from runner.execution import checkpoint
 from runner.record import record
 from runner.record.facts import read
 from runner.report.results import scores
-from runner.run import checkpoint
 
 
 @pytest.fixture

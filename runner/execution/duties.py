@@ -12,15 +12,15 @@ from components.contracts.checks import TRACED
 from components.contracts.roles import Problem
 from runner import console
 from runner.compose.config import Job
+from runner.execution import checkpoint
+from runner.execution.announcements import Announcements
+from runner.execution.blocks import RowBlocks
+from runner.execution.divergence import check_finite, naming_step
+from runner.execution.loop import Duty, Step
+from runner.execution.rng import Streams
+from runner.execution.scores import Scores, means, plain
+from runner.execution.signals import Interrupted, Received
 from runner.record.record import Record
-from runner.run import checkpoint
-from runner.run.announcements import Announcements
-from runner.run.blocks import RowBlocks
-from runner.run.divergence import check_finite, naming_step
-from runner.run.loop import Duty, Step
-from runner.run.rng import Streams
-from runner.run.scores import Scores, means, plain
-from runner.run.signals import Interrupted, Received
 from runner.tracking.handover import Handover
 
 PUSH_EVERY = 30.0  # seconds between looks that what is new is there for MLflow, and that somebody pushes it
