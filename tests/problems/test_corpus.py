@@ -107,7 +107,7 @@ def test_coherence_by_hand():
 def test_a_word_that_no_training_document_has_is_foretold_with_its_prior():
     problem = corpus([[0, 0, 1], [1]], test=[[2, 2, 2, 2]])  # word 2 was never seen
     model = lda(problem, 1)
-    for name in ("lda_cavi", "lda_svi", "lda_collapsed_gibbs", "lda_collapsed_vb"):
+    for name in ("lda_cavi", "lda_svi", "lda_collapsed_gibbs", "lda_collapsed_vb", "lda_sklearn"):
         inference = component("inference", name)
         state = inference.init(model, problem, Streams(0))
         state, _ = inference.step(state, problem.train, Streams(0))

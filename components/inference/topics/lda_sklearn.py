@@ -1,0 +1,79 @@
+"""Topics by scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import Counts, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.posteriors.topics import Topics
+from components.problems.corpus import Corpus
+from components.registry import register
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside:
+    """Parameters of the topics that the library found."""
+
+    model: TopicModel = rebuilt()
+    lam: Tensor | None = None  # of q(B) [K, V]; None: nothing yet
+
+
+@register("inference", "lda_sklearn")
+class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
+    """Mean field of topics by scikit-learn's ``LatentDirichletAllocation``: the row beside which ours are judged.
+
+        γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv),   λ_kv = η + Σ_d n_dv φ_dvk
+
+    One start; factors of documents begin as draws of Gamma(100, 1/100) in each of ``passes`` passes, and are updated until the
+    mean change of γ is below ``tolerance``, or ``updates`` times.  All passes are the first step's; further ones
+    change nothing.  On the CPU, in double precision.  λ [K, V].
+
+    Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    passes: PositiveInt
+    updates: PositiveInt
+    tolerance: PositiveFloat
+
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Outside:
+        return Outside(model=model)
+
+    def step(self, state: Outside, batch: Counts, rng: Rng) -> tuple[Outside, Info]:
+        if state.lam is not None:
+            return state, {}
+        from scipy.sparse import csr_matrix
+        from sklearn.decomposition import LatentDirichletAllocation  # slow to import
+
+        alpha, eta = state.model.alpha, state.model.eta
+        begins = torch.cat([batch.lengths.new_zeros(1), batch.lengths.cumsum(0)])
+        counts = csr_matrix(
+            tuple(part.cpu().numpy() for part in (batch.counts.double(), batch.words, begins)),
+            shape=(batch.n_rows, len(eta)),
+        )
+        found = LatentDirichletAllocation(
+            len(alpha),
+            doc_topic_prior=float(alpha[0]),
+            topic_word_prior=float(eta[0]),
+            max_iter=self.passes,
+            max_doc_update_iter=self.updates,
+            mean_change_tol=self.tolerance,
+            evaluate_every=-1,
+            random_state=int(torch.randint(2**31, (), generator=rng.init)),
+        ).fit(counts)
+        return replace(state, lam=torch.from_numpy(found.components_).to(eta)), {}
+
+    def posterior(self, state: Outside) -> Topics:
+        assert state.lam is not None
+        return Topics((state.lam / state.lam.sum(1, keepdim=True))[None], state.model.alpha)
