@@ -148,23 +148,39 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
+def _belongs(run: FrozenRun, table: TableSpec, row: str, column: str) -> bool:
+    """Whether a run's scores are of this row and column."""
+    return run.row == row and (isinstance(table.columns, dict) or str(run.cell.get(table.columns)) == column)
+
+
+def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
+    """The scores by which those of a column are divided."""
+    found: dict[tuple[int, int], float] = {}
+    for run in snapshot.runs:
+        if table.over is not None and _belongs(run, table, table.over, column) and (facts := snapshot.facts(run)):
+            found |= scores(facts, snapshot.folder(run), table.metric_of(column))
+    return found
+
+
 def _cell(
     snapshot: Snapshot | None, study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
 ) -> Cell:
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
     cell = Cell(row, column)
-    by_metric = isinstance(table.columns, dict)
     metric = table.metric_of(column)
     reasons: dict[str, None] = {}
     smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:
-        if run.row != row.name or not (by_metric or str(run.cell.get(str(table.columns))) == column):
+        if not _belongs(run, table, row.name, column):
             continue
         facts = snapshot.facts(run) if snapshot else None
         found = {}
         if snapshot and facts:
             far = metric in DISTANCES
             found = distances(snapshot, run, facts, metric) if far else scores(facts, snapshot.folder(run), metric)
+        if snapshot and found and table.over is not None:
+            base = _over(snapshot, table, column)
+            found = {key: score / base[key] for key, score in found.items() if key in base}
         if snapshot and (facts is None or not found):
             reasons[_missing(snapshot, run, facts, metric)] = None
         if facts is not None and found:
@@ -209,6 +225,7 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
         rows = [
             (row, [_cell(snapshot, study, table, row, column, earlier or {}) for column in columns])
             for row in study.rows
+            if table.rows is None or row.name in table.rows
         ]
         for i in range(len(columns)):
             cells = {row.name: line[i] for row, line in rows}
@@ -218,7 +235,7 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
             same_data = len({cells[name].data for name in scored}) == 1
             for name in best(scored, table.better) if same_data else ():
                 cells[name].bold = True
-            base = cells[study.reference].values if study.reference else {}
+            base = cells[study.reference].values if study.reference in cells else {}
             others = {n: c.values for n, c in cells.items() if base and c.values and n != study.reference}
             for name, pair in holm({n: compare(v, base, table.better) for n, v in others.items()}).items():
                 cells[name].against = pair

@@ -89,6 +89,8 @@ class TableSpec(_Strict):
     published_column: str | None = (
         None  # with a grid key: the one column of the published table that all are laid beside
     )
+    rows: list[str] | None = None  # names of the rows shown; None: all
+    over: str | None = None  # row by whose scores all are divided, replicate by replicate: ratios are shown
     centre: Literal["mean", "median"] = "mean"  # of the replicates, and with it what stands in parentheses
     not_comparable: str | None = None  # why nothing here can be compared with what is printed
     digits: NonNegativeInt = 2
@@ -198,6 +200,9 @@ class StudyDefinition(_Strict):
         if self.gold is not None and self.gold not in names:
             raise ValueError(f"gold: {self.gold} is not a row{nearest(self.gold, names)}")
         for table in self.tables:
+            for name in [*(table.rows or []), *([table.over] if table.over else [])]:
+                if name not in names:
+                    raise ValueError(f"table {table.name}: {name} is not a row{nearest(name, names)}")
             if self.gold is None and DISTANCES & {*table.metrics}:
                 raise ValueError(f"table {table.name}: distances are from a row; say which one with gold")
             extra = [k for k in self.grid if k not in (POOLED, table.columns)]

@@ -195,6 +195,27 @@ def test_bold_and_paired_differences(study):
     assert found["sMDGP, tuned", "1000"].against is None
 
 
+def test_a_table_of_ratios_divides_replicate_by_replicate(study):
+    base = 1.0 + np.arange(6)
+    record(study, "b", 100, base)
+    record(study, "a", 100, 0.9 * base)
+    record(study, "c", 100, (0.5 * base)[:4])
+    table = study.study.tables[0].model_copy(
+        update={"over": "sMDGP, tuned", "published": None, "rows": [r.name for r in STUDY.rows[:3]]}
+    )
+    ratios = replace(study, study=study.study.model_copy(update={"tables": [table]}))
+    found = cells(ratios)
+    assert list(found["sMDGP, as published", "100"].values.values()) == pytest.approx([0.9] * 6)
+    assert list(found["iGP, tuned", "100"].values.values()) == pytest.approx([0.5] * 4)
+    assert list(found["sMDGP, tuned", "100"].values.values()) == [1.0] * 6
+    assert not found["iGP, tuned", "1000"].values
+    assert ("iRF", "100") not in found
+    with pytest.raises(ValueError, match="table nlpp: sMDGP, tunes is not a row, did you mean sMDGP, tuned"):
+        StudyDefinition.model_validate(
+            {**STUDY.model_dump(), "tables": [{**table.model_dump(), "over": "sMDGP, tunes"}]}
+        )
+
+
 def test_differences_that_are_all_the_same_have_no_spread_to_be_told_in(study):
     record(study, "a", 1000, np.arange(6.0))
     record(study, "b", 1000, np.arange(6.0) - 2)
