@@ -1,0 +1,110 @@
+"""Dirichlet process mixtures by scikit-learn."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities.partitions import DirichletProcess
+from components.contracts.problems import Rows, Sees
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+@dataclass(frozen=True)
+class ExpectedMixture:
+    """T Gaussians at the expected weights, means and precisions of q."""
+
+    weights: Tensor  # E π [T]
+    means: Tensor  # [T, D]
+    roots: Tensor  # R_t upper triangular with R_t R_tᵀ = E Λ_t [T, D, D]
+
+    def _log_components(self, batch: Rows) -> Tensor:
+        """log E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B, T]."""
+        x = batch.x.flatten(1)
+        pulled = torch.einsum("btd,tde->bte", x[:, None] - self.means, self.roots)
+        log_det = self.roots.diagonal(dim1=1, dim2=2).log().sum(1)  # ½ log |E Λ|
+        constant = self.weights.log() + log_det - 0.5 * x.shape[1] * math.log(2 * math.pi)
+        return constant - 0.5 * pulled.square().sum(2)
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log Σ_t E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B]: parameters are plugged in, not integrated out."""
+        return self._log_components(batch).logsumexp(1)
+
+    def clusters(self, batch: Rows) -> Tensor:
+        return self._log_components(batch).softmax(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideMixture:
+    """What the library found."""
+
+    model: DirichletProcess = rebuilt()
+    found: dict[str, Tensor] | None = None  # None: nothing yet
+
+
+@register("inference", "dp_sklearn")
+class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
+    """Mean field of a Dirichlet process mixture by scikit-learn's ``BayesianGaussianMixture``: beside which ours are judged.
+
+        q(z) Π_t q(v_t) q(μ_t, Λ_t),   log p(x) ≈ log Σ_t E π_t N(x | m_t, (E Λ_t)⁻¹)
+
+    ``prior`` model: the base measure of the model; library: the defaults of the library, which are weaker.  The best of
+    ``starts`` starts by k-means; all cycles are the first step's.  Held-out densities are those at expected parameters, for the
+    library has no predictive of its own (its ``score`` takes expected logarithms, which are no density's).  On the CPU.
+
+    Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[Sees] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
+    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
+    prior: Literal["model", "library"]
+    truncation: Annotated[int, Field(ge=2)]
+    starts: PositiveInt
+    cycles: PositiveInt
+
+    def init(self, model: DirichletProcess, problem: Unlabelled, rng: Rng) -> OutsideMixture:
+        return OutsideMixture(model=model)
+
+    def step(self, state: OutsideMixture, batch: Rows, rng: Rng) -> tuple[OutsideMixture, Info]:
+        if state.found is not None:
+            return state, {}
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import BayesianGaussianMixture  # slow to import
+
+        measure, keys = state.model.prior, dict[str, Any]()
+        if self.prior == "model":
+            keys = {
+                "mean_prior": measure.m.cpu().numpy(),
+                "mean_precision_prior": float(measure.beta),
+                "degrees_of_freedom_prior": float(measure.nu),
+                "covariance_prior": measure.V.cpu().numpy(),
+            }
+        mixture = BayesianGaussianMixture(
+            n_components=min(self.truncation, batch.n_rows),
+            n_init=self.starts,
+            max_iter=self.cycles,
+            weight_concentration_prior=state.model.concentration,
+            random_state=int(torch.randint(2**31, (), generator=rng.init)),
+            **keys,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # Info says it
+            mixture.fit(batch.x.flatten(1).cpu().numpy())
+        parts = {"weights": mixture.weights_, "means": mixture.means_, "roots": mixture.precisions_cholesky_}
+        found = {name: torch.from_numpy(value).to(batch.x) for name, value in parts.items()}
+        return replace(state, found=found), {"cycles": mixture.n_iter_, "converged": float(mixture.converged_)}
+
+    def posterior(self, state: OutsideMixture) -> ExpectedMixture:
+        assert state.found is not None
+        return ExpectedMixture(**state.found)

@@ -1,0 +1,39 @@
+"""A Dirichlet process mixture by scikit-learn: what the library is given, and the density that is made of what it finds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from sklearn.mixture import BayesianGaussianMixture
+from torch.distributions import MultivariateNormal
+
+from components.contracts.problems import Rows
+from runner.execution.rng import Streams
+
+
+@pytest.mark.parametrize("prior", ["model", "library"])
+def test_it_is_the_library_and_its_density_a_mixture_of_normals(prior):
+    problem, _ = load("mixture_sim", n_train=60, n_test=20)
+    model = component("model", "dp_mixture", concentration=0.7).build(problem, Streams(0))
+    inference, rng = component("inference", "dp_sklearn", prior=prior, truncation=6, starts=2, cycles=50), Streams(0)
+    state, info = inference.step(inference.init(model, problem, rng), problem.train, rng)
+    assert inference.step(state, problem.train, rng) == (state, {}), "a further step changes nothing"
+    m, keys = model.prior, {}
+    if prior == "model":
+        keys = {"mean_prior": m.m, "mean_precision_prior": float(m.beta), "degrees_of_freedom_prior": float(m.nu),
+                "covariance_prior": m.V.numpy()}  # fmt: skip
+    seed = int(torch.randint(2**31, (), generator=Streams(0).init))
+    x = problem.train.x.flatten(1).double().numpy()
+    theirs = BayesianGaussianMixture(
+        n_components=6, n_init=2, max_iter=50, weight_concentration_prior=0.7, random_state=seed, **keys
+    ).fit(x)
+    assert info["cycles"] == theirs.n_iter_
+    posterior = inference.posterior(state)
+    rows = problem.test
+    assert isinstance(rows, Rows)
+    means, covariances = torch.from_numpy(theirs.means_), torch.from_numpy(theirs.covariances_)
+    each = MultivariateNormal(means, covariances).log_prob(rows.x.flatten(1).double()[:, None])
+    literal = each + torch.from_numpy(theirs.weights_).log()
+    torch.testing.assert_close(posterior.log_predictive(rows).double(), literal.logsumexp(1))
+    torch.testing.assert_close(posterior.clusters(rows).double(), literal.softmax(1))
