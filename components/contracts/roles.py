@@ -215,6 +215,11 @@ class Inference(Component, Generic[M, P, B, S]):
     def posterior(self, state: S) -> object:
         raise TypeError(f"{type(self).__name__} has no posterior")
 
+    def side_by_side(self) -> Inference | None:
+        """The same of all replicates of a supervised problem at once, which ``side_by_side=true`` asks for: its model is one
+        of each, its problem and batches those of ``problems.side_by_side``, its posterior one of each.  None: there is none."""
+        return None
+
 
 class Gradient(Component, Generic[M, B, S]):
     """An estimator of the gradient of a bound, which is an expectation; it lives only inside inference methods.
