@@ -73,7 +73,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
         pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
         for stacked, module in pairs[: 1 + ("discriminator" not in keys)]:
             mine = dict(module.named_parameters())
-            scale = max(float(p.abs().max()) for p in module.parameters())
+            scale = max(float(p.detach().abs().max()) for p in module.parameters())
             for at, p in stacked.module(r).named_parameters():
                 assert float((p - mine[at]).detach().abs().max()) < close * scale, at
         for word, value in said.items():
@@ -88,9 +88,7 @@ def test_each_split_has_its_own_batches():
     problems, rng = splits(), Streams(5)
     shown = list(SideBySide(problems).batches("minibatch", rng, 1, 4))
     for r, problem in enumerate(problems):
-        for (step, each), (other, batch) in zip(
-            shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True
-        ):
+        for (step, each), (other, batch) in zip(shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True):
             assert (step, each.scale, each.n_rows) == (other, batch.scale, batch.n_rows)
             assert torch.equal(each.x[r], batch.x)
             assert torch.equal(each.y[r].nan_to_num(), batch.y.nan_to_num())
