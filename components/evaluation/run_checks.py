@@ -20,7 +20,7 @@ from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
-from components.problems.side_by_side import SideBySide
+from components.problems.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -74,7 +74,7 @@ def run_checks(
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
     """Every score is a number, of every replicate; but those that may be undefined, and those of tasks without test labels."""
-    problem = problem.splits[0] if isinstance(problem, SideBySide) else problem
+    problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
     unlabelled = isinstance(problem, Supervised) and not bool(problem.test.mask.any(0).all())
     lost = []
     for name, values in scores.items():

@@ -36,7 +36,7 @@ class Batches:
 
 
 @dataclass
-class SideBySide:
+class SupervisedReplicates:
     """R splits of a set, each of which is shown in its own order, scored by its own test rows, and has its own streams.
 
     Batches, and what evaluations draw, are those that the split has where it is computed alone.  A posterior of it is R

@@ -123,11 +123,6 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
     def posterior(self, state: AdversarialState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)
 
-    def side_by_side(self) -> Inference:
-        from components.inference.implicit.side_by_side import AdversarialSideBySide  # it is made of this one
-
-        return AdversarialSideBySide(name=self.name, one=self)
-
 
 def held(discriminator: nn.Module) -> Callable[[Tensor], Tensor]:
     """T with its parameters held still: at the optimum E_q[∇_φ T] = 0 through them (section 2.2)."""

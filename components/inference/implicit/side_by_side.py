@@ -15,12 +15,12 @@ from components.contracts.streams import Rng
 from components.inference.implicit.adversarial import Adversarial
 from components.inference.implicit.contrast import discrimination
 from components.inference.implicit.generator import Generator
+from components.inference.implicit.stacked import Stacked
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
-from components.maths.stacked import Stacked
-from components.problems.side_by_side import Batches, SideBySide
+from components.problems.side_by_side import Batches, SupervisedReplicates
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SideBySideState:
     t: int = 0
 
 
-class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SideBySide, Batches, SideBySideState]):
+class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, SideBySideState]):
     """Steps of R generators and their discriminators at once, each on the batch and with the noise of its own replicate.
 
     What is climbed is Σ_r L_r(φ_r), whose gradient in φ_r is that of L_r, and Adam moves every number by itself: R
@@ -47,7 +47,7 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SideBySide, Batch
 
     one: Adversarial  # what is done of each
 
-    def init(self, model: Sequence[WeightNetwork], problem: SideBySide, rng: Rng) -> SideBySideState:
+    def init(self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng) -> SideBySideState:
         one = self.one
         each = enumerate(zip(model, problem.splits, strict=True))
         alone = [one.init(network, split, rng.of(r)) for r, (network, split) in each]
@@ -110,6 +110,13 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SideBySide, Batch
     def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior, ...]:
         R = len(state.q.values[0])
         return tuple(MeanFieldPosterior(frozen(state.q.module(r)), self.one.n_predict) for r in range(R))
+
+
+class Replicable(Adversarial):
+    """An adversarial posterior whose replicates can be trained one after the other and side by side."""
+
+    def side_by_side(self) -> AdversarialSideBySide:
+        return AdversarialSideBySide(name=self.name, one=self)
 
 
 def _descend(optimizer: Adam, loss: Tensor) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
-from components.problems.side_by_side import SideBySide
+from components.problems.side_by_side import SupervisedReplicates
 from components.trouble import Misfit
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
@@ -38,7 +38,7 @@ def apart(name, network, problems, **keys):
 
 
 def begun(name, network, problems, **keys):
-    rng, problem = Streams(5), SideBySide(problems)
+    rng, problem = Streams(5), SupervisedReplicates(problems)
     method = component("inference", name, **(KEYS | keys)).side_by_side()
     models = [network.build(split, rng.of(r)) for r, split in enumerate(problems)]
     return method, method.init(models, problem, rng), problem, rng
@@ -86,7 +86,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
 
 def test_each_split_has_its_own_batches():
     problems, rng = splits(), Streams(5)
-    shown = list(SideBySide(problems).batches("minibatch", rng, 1, 4))
+    shown = list(SupervisedReplicates(problems).batches("minibatch", rng, 1, 4))
     for r, problem in enumerate(problems):
         for (step, each), (other, batch) in zip(shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True):
             assert (step, each.scale, each.n_rows) == (other, batch.scale, batch.n_rows)
@@ -117,4 +117,4 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
 def test_training_sets_of_other_sizes_are_refused():
     problems = [splits(rows=20)[0], splits(rows=21)[1]]
     with pytest.raises(Misfit, match="differ in their training rows \\(20 × 3 and 21 × 3\\)"):
-        SideBySide(problems)
+        SupervisedReplicates(problems)

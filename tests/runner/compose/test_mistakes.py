@@ -91,8 +91,8 @@ MISTAKES = [
      "model=mlp: aadm, adam_noise, "),
     ([MOG, "side_by_side=true"], "side_by_side=true: is for supervised data, and dataset=mixture_of_gaussians_2d is a density "
      "problem; leave it out"),
-    (["+experiment=aadm_uci", "inference=mean_field_vi", "inference.estimator=weights", "side_by_side=true"], "side_by_side=true: inference=mean_field_vi "
-     "computes one replicate after the other; leave it out, or use one of: aadm, avb"),
+    (["+experiment=aadm_uci", "inference=map", "model.biases=random", "model.prior_std=1.0", "side_by_side=true"],
+     "side_by_side=true: inference=map computes one replicate after the other; leave it out, or use one of: aadm, avb"),
     (["+experiment=aadm_classification", "attacker=fgsm", "side_by_side=true"], "side_by_side=true: attacker=fgsm evades one "
      "posterior at a time, there would be one of each replicate; leave one of them out"),
     # components inside components
