@@ -217,7 +217,7 @@ class Inference(Component, Generic[M, P, B, S]):
 
     def side_by_side(self) -> Inference | None:
         """The same of all replicates of a supervised problem at once, which ``side_by_side=true`` asks for: its model is one
-        of each, its problem and batches those of ``problems.side_by_side``, its posterior one of each.  None: there is none."""
+        of each, its problem and batches those of ``problems.replicates.side_by_side``, its posterior one of each.  None: there is none."""
         return None
 
 

@@ -20,7 +20,7 @@ from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
-from components.problems.side_by_side import SupervisedReplicates
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension

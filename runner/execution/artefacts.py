@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from components import registry
 from components.contracts.checks import Check
-from components.problems.side_by_side import SupervisedReplicates
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words

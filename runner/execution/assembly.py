@@ -10,7 +10,7 @@ import torch
 
 from components.contracts.attackers import Attackable, Contamination, Corruptible
 from components.contracts.roles import HoldsOut, Problem, Setting
-from components.problems.side_by_side import SupervisedReplicates
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit

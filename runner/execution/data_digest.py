@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.roles import Problem
-from components.problems.side_by_side import SupervisedReplicates
+from components.problems.replicates.side_by_side import SupervisedReplicates
 
 FUNCTIONS = ("density", "game")
 

@@ -20,7 +20,7 @@ from components.inference.point.descent import frozen
 from components.inference.variational.ascent import risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
-from components.problems.side_by_side import Batches, SupervisedReplicates
+from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
-from components.problems.side_by_side import SupervisedReplicates
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.trouble import Misfit
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
