@@ -216,7 +216,7 @@ class Inference(Component, Generic[M, P, B, S]):
         raise TypeError(f"{type(self).__name__} has no posterior")
 
     def side_by_side(self) -> Inference | None:
-        """The same of all replicates of a supervised problem at once, which ``side_by_side=true`` asks for; None: there is none.
+        """All replicates of a supervised problem at once, as ``side_by_side=true`` asks; None: it cannot.
 
         Its model is one of each, its problem and batches are those of ``problems.replicates.side_by_side``, its posterior is
         one of each."""
