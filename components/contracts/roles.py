@@ -215,6 +215,13 @@ class Inference(Component, Generic[M, P, B, S]):
     def posterior(self, state: S) -> object:
         raise TypeError(f"{type(self).__name__} has no posterior")
 
+    def side_by_side(self) -> Inference | None:
+        """All replicates of a supervised problem at once, as ``side_by_side=true`` asks; None: it cannot.
+
+        Its model is one of each, its problem and batches are those of ``problems.replicates.side_by_side``, its posterior is
+        one of each."""
+        return None
+
 
 class Gradient(Component, Generic[M, B, S]):
     """An estimator of the gradient of a bound, which is an expectation; it lives only inside inference methods.

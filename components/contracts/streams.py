@@ -26,6 +26,8 @@ class Rng(Protocol):
 
     def at(self, stream: str, index: int) -> torch.Generator: ...
 
+    def of(self, replicate: int) -> Rng: ...  # the streams of another replicate: always the same ones, which go on
+
 
 class Beside:
     """Fresh streams of a run's seed and replicate, all at one index: what they draw leaves the run's own alone."""
@@ -42,3 +44,6 @@ class Beside:
     def at(self, stream: str, index: int) -> torch.Generator:
         """A fresh generator for (stream, index), which is none of the run's."""
         return self._rng.at(stream, (1 + self._index) * self.SPACING + index)
+
+    def of(self, replicate: int) -> Beside:
+        return Beside(self._rng.of(replicate), self._index)

@@ -20,6 +20,7 @@ from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.inference.variational.laboratory.measured import Measured
 from components.metrics.diagnostics import FEWEST_DRAWS, tail_ess
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -73,6 +74,7 @@ def run_checks(
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
     """Every score is a number, of every replicate; but those that may be undefined, and those of tasks without test labels."""
+    problem = problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem
     unlabelled = isinstance(problem, Supervised) and not bool(problem.test.mask.any(0).all())
     lost = []
     for name, values in scores.items():
@@ -195,9 +197,12 @@ def bound_check(values: list[list[float]]) -> Check:
 
 
 def discriminator_check(values: list[list[float]]) -> Check:
-    """Whether a discriminator still confuses what it is to tell apart, over the last tenth of what was recorded."""
-    loss = float(np.mean(values[-max(1, len(values) // 10) :]))
-    told = f"loss {loss:.3g} over the last tenth, chance is {2 * math.log(2):.3g}"
+    """Whether a discriminator still confuses what it is to tell apart, over the last tenth of what was recorded; where
+    replicates are a dimension, that of the one which confuses it least."""
+    each = np.mean(values[-max(1, len(values) // 10) :], 0)  # [R]
+    loss = float(each.min())
+    which = f", the smallest of {len(each)} replicates" if len(each) > 1 else ""
+    told = f"loss {loss:.3g} over the last tenth{which}, chance is {2 * math.log(2):.3g}"
     saturated = loss < limits.DISCRIMINATOR_LOSS
     if saturated:
         told += "; its KL is no estimate, compare inference.discriminator=none"

@@ -21,7 +21,7 @@ from components.registry import CHOSEN
 from runner.compose.build import built
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
-from runner.compose.pairs import check_held_attackers, check_pairs
+from runner.compose.pairs import check_held_attackers, check_pairs, check_side_by_side
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.compose.settings import Settings, sign
 from runner.mistakes import ConfigError, nearest
@@ -43,7 +43,18 @@ class Job(Identified):
     @property
     def vectorised(self) -> bool:
         """Whether all replicates are computed at once, as a leading dimension, instead of one after the other."""
-        return self.dataset.vectorised and self.dataset.kind in self.inference.folds_replicates
+        own = self.dataset.vectorised and self.dataset.kind in self.inference.folds_replicates
+        return own or self.side_by_side
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether they are because the user asked for it."""
+        return self.settings.side_by_side and self.settings.replicates > 1
+
+    @property
+    def method(self) -> Inference:
+        """The inference that takes the steps."""
+        return (self.inference.side_by_side() if self.side_by_side else None) or self.inference
 
 
 def _component(role: str, config: dict[str, Any]) -> Component | None:
@@ -86,6 +97,8 @@ def build(resolved: Resolved) -> Job:
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
     parts: dict[str, Any] = {role: _component(role, config) for role in CHOSEN}
     check_pairs(**parts)
+    if settings.side_by_side:
+        check_side_by_side(parts["dataset"], parts["inference"], parts["attacker"])
     attacker = parts["attacker"]
     threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]

@@ -114,6 +114,29 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         )
 
 
+def check_side_by_side(dataset: Dataset, inference: Inference, attacker: Attacker | None) -> None:
+    """Refuses replicates side by side of parts that cannot have them so.
+
+    Raises:
+        ConfigError: naming what cannot, and what could.
+    """
+    asked = "side_by_side=true"
+    if dataset.kind != "supervised":
+        raise ConfigError(
+            f"{asked}: is for supervised data, and dataset={dataset.name} is {_a(dataset.kind)} problem; leave it out"
+        )
+    if inference.side_by_side() is None:
+        able = _listed(_fitting(Inference, lambda i: i.side_by_side is not Inference.side_by_side))
+        raise ConfigError(
+            f"{asked}: inference={inference.name} computes one replicate after the other; leave it out, or use one of: {able}"
+        )
+    if isinstance(attacker, Evasion):
+        raise ConfigError(
+            f"{asked}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
+            "one of them out"
+        )
+
+
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     """Refuses an inference method that asks of the model, as both are configured, what it does not offer.
 

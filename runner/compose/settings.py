@@ -43,6 +43,7 @@ class Settings(BaseModel):
     smoke_overrides: dict[str, Any]
     debug: Literal["overfit", "profile"] | None
     objective: str | None
+    side_by_side: bool = False  # records from before the key have none
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None  # records from before the key have none
     fresh: bool
     offline: bool
@@ -66,4 +67,6 @@ def sign(config: dict[str, Any], data: str) -> str:
     signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
     if signed.get("validation") is None:  # nothing is held out, as in the records from before the key
         signed.pop("validation", None)
+    if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
+        signed.pop("side_by_side", None)
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from components import registry
 from components.contracts.checks import Check
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
@@ -43,9 +44,14 @@ def predictions_of(folder: Path, replicate: int) -> Path:
 
 
 def write_predictions(folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng) -> None:
-    """``predictions/<replicate>.csv``, which reports of studies measure distances between."""
+    """``predictions/<replicate>.csv``, which reports of studies measure distances between; of replicates side by side all."""
     from components.evaluation.predictions import predicted_table
 
+    if isinstance(problem, SupervisedReplicates):
+        assert isinstance(posterior, tuple), "problems of replicates have a posterior of each"
+        for r, (split, of) in enumerate(zip(problem.splits, posterior, strict=True)):
+            write_predictions(folder, r, split, of, rng.of(r))
+        return
     path = predictions_of(folder, replicate)
     path.parent.mkdir(exist_ok=True)
     write_text(path, table_as_words(predicted_table(problem, posterior, rng)).to_csv(index=False))

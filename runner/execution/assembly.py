@@ -10,6 +10,7 @@ import torch
 
 from components.contracts.attackers import Attackable, Contamination, Corruptible
 from components.contracts.roles import HoldsOut, Problem, Setting
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit
@@ -27,8 +28,22 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
     Raises:
         RunFailure: another dataset was loaded than was announced.
-        ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem.
+        ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem, or its replicates not each other.
     """
+    if not job.side_by_side:
+        return _loaded(job, rng, at_once)
+    splits = [_loaded(job, rng.of(r), 1) for r in range(at_once)]
+    return SupervisedReplicates([split for split in splits if isinstance(split, Supervised)])
+
+
+def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
+    """The model of a problem, or one of each of the replicates that are side by side."""
+    if isinstance(problem, SupervisedReplicates):
+        return [job.model.build(split, rng.of(r)) for r, split in enumerate(problem.splits)]
+    return job.model.build(problem, rng)
+
+
+def _loaded(job: Job, rng: Streams, at_once: int) -> Problem:
     settings = job.settings
     setting = Setting(
         data_dir=Path(settings.data_dir),

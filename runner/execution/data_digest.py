@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.roles import Problem
+from components.problems.replicates.side_by_side import SupervisedReplicates
 
 FUNCTIONS = ("density", "game")
 
@@ -21,6 +22,8 @@ def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
 
     Data of the first replicate, after standardisation, a split and contamination: what was learnt from and tested on.  A
     density and a game are functions, which have none: the settings of their dataset say what they are."""
+    if isinstance(problem, SupervisedReplicates):
+        problem = problem.splits[0]
     found = hashlib.sha256(problem.name.encode())
     for place, tensor in tensors(problem, ""):
         found.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())

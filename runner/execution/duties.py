@@ -88,7 +88,7 @@ def record_information(course: Course) -> Duty:
 
 def evaluate(course: Course) -> Duty:
     """Scores every ``eval_every`` steps but for the last, after which the run is scored in full."""
-    every, inference = course.job.settings.eval_every, course.job.inference
+    every, inference = course.job.settings.eval_every, course.job.method
 
     def evaluate_now(step: Step) -> None:
         if not every or step.number % every or step.last:

@@ -16,7 +16,7 @@ from runner.compose.config import Job
 from runner.execution import checkpoint, replicates
 from runner.execution.announcements import Announcements
 from runner.execution.artefacts import as_table, write_artefacts, write_predictions
-from runner.execution.assembly import load_problem, total_steps
+from runner.execution.assembly import build_model, load_problem, total_steps
 from runner.execution.blocks import RowBlocks
 from runner.execution.data_digest import data_digest
 from runner.execution.divergence import check_scores
@@ -107,12 +107,12 @@ class Run:
 
     def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> tuple[Scores, list[Kept]]:
         """Trains, scores and checks one replicate (or all of them, where they are computed at once)."""
-        job, inference = self.job, self.job.inference
+        job, inference = self.job, self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
         with self.announcements.shown_once():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
-        model = job.model.build(problem, rng)
+        model = build_model(job, problem, rng)
         try:
             with self.announcements.shown_once():
                 state = inference.init(model, problem, rng)

@@ -30,6 +30,7 @@ class Streams:
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         self.seed, self.replicate, self.device = seed, replicate, torch.device(device)
+        self.beside: dict[int, Streams] = {}  # those of other replicates that are computed beside this one
         for name in STREAMS:
             where = "cpu" if name in ("data", "init") else self.device
             generator = torch.Generator(device=where)
@@ -45,11 +46,23 @@ class Streams:
         generator.manual_seed(derive(self.seed, self.replicate, stream, index))
         return generator
 
+    def of(self, replicate: int) -> Streams:
+        """The streams that a replicate has where it is computed alone."""
+        if replicate == self.replicate:
+            return self
+        if replicate not in self.beside:
+            self.beside[replicate] = Streams(self.seed, replicate, self.device)
+        return self.beside[replicate]
+
     def state(self) -> dict[str, torch.Tensor]:
         """Generator states, for a checkpoint."""
-        return {name: getattr(self, name).get_state() for name in STREAMS}
+        own = {name: getattr(self, name).get_state() for name in STREAMS}
+        others = {f"{r}/{name}": at for r, streams in self.beside.items() for name, at in streams.state().items()}
+        return own | others
 
     def restore(self, state: dict[str, torch.Tensor]) -> None:
         """The inverse of ``state``."""
         for name in STREAMS:
             getattr(self, name).set_state(state[name])
+        for r in {int(key.partition("/")[0]) for key in state if "/" in key}:
+            self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS})

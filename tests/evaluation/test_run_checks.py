@@ -211,3 +211,6 @@ def test_a_saturated_discriminator_is_told(last, passed):
     assert check.passed is passed
     assert f"loss {last:.3g} over the last tenth, chance is 1.39" in check.detail
     assert ("discriminator=none" in check.detail) is not passed
+    beside = discriminator_check([[1.386, last, 1.2]] * 100)  # one of them is enough
+    assert beside.passed is passed
+    assert "the smallest of 3 replicates" in beside.detail

@@ -96,3 +96,6 @@ class Apart:
         """A fresh generator for (stream, index), on the device where a run's own is."""
         generator = self._rng.at("attack", (1 + STREAMS.index(stream)) * APART + 1 + index)
         return torch.Generator().manual_seed(generator.initial_seed()) if stream in ("data", "init") else generator
+
+    def of(self, replicate: int) -> Apart:
+        return Apart(self._rng.of(replicate))

@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
-from components.inference.implicit.adversarial import Adversarial
+from components.inference.implicit.side_by_side import Replicable
 from components.maths.power_mean import log_power_mean
 from components.registry import register
 
 
 @register("inference", "aadm")
-class AADM(Adversarial):
+class AADM(Replicable):
     """Adversarial α-divergence minimisation (AADM): an implicit posterior over a network's weights, made by a generator.
 
         L_α(φ) = N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ_k)^α − β KL(q_φ ‖ p),   θ_k = f_φ(ε_k),  ε_k ~ N(μ, diag σ²)

@@ -73,14 +73,16 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         T = leaky_perceptron([len(theta), *self.discriminator_widths, 1], self.initial_std, rng, theta)
         return AdversarialState(q, optimizer, T, Adam(T.parameters(), self.discriminator_lr))
 
-    def drawn(self, q: Generator, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """θ, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
+    def draws(self, n_rows: int) -> int:
+        """How many weights are drawn at a step that is shown so many rows."""
+        return self.n_samples if self.rows == "shared" else self.n_samples * n_rows
+
+    def drawn(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
         K, B = self.n_samples, len(batch.x)
-        network = q.network
+        network, theta = q.network, q.of(noise)
         if self.rows == "shared":
-            theta = q.draw(K, generator)
             return theta, network.log_prob(network.outputs(theta, batch.x), batch)
-        theta = q.draw(K * B, generator)
         x = batch.x.expand(K, -1, -1).reshape(K * B, 1, -1)
         f = network.outputs(theta, x).squeeze(1).unflatten(0, (K, B))  # [K, B, T, C]
         return theta, network.log_prob(f, batch)
@@ -89,14 +91,20 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], Contrast]:
         """N/B Σ_b data term − β KL and its parts, each []."""
-        theta, log_likelihood = self.drawn(state.q, batch, generator)
+        T = None if state.discriminator is None else held(state.discriminator)
+        noise = state.q.noise(self.draws(batch.n_rows), generator)
+        return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup))
+
+    def terms(
+        self, q: Generator, T: Callable[[Tensor], Tensor] | None, batch: Batch, noise: Tensor, beta: float
+    ) -> tuple[dict[str, Tensor], Contrast]:
+        """The same of given noise and β; T stands still."""
+        theta, log_likelihood = self.drawn(q, batch, noise)
         found = contrast(theta)
-        ratio: Tensor | float = 0.0
-        if state.discriminator is not None:
-            ratio = held(state.discriminator)(found.standardised).mean()
+        ratio = 0.0 if T is None else T(found.standardised).mean()
         fit = batch.scale * self.data_term(log_likelihood).sum()
-        divergence = kl(found, state.q.network.prior_std, ratio)
-        objective = fit - risen(state.t, self.warmup) * divergence + state.q.network.hyperprior()
+        divergence = kl(found, q.network.prior_std, ratio)
+        objective = fit - beta * divergence + q.network.hyperprior()
         return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found
 
     def step(self, state: AdversarialState, batch: Batch, rng: Rng) -> tuple[AdversarialState, Info]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from components.inference.implicit.adversarial import Adversarial
+from components.inference.implicit.side_by_side import Replicable
 from components.maths.power_mean import log_power_mean
 from components.registry import register
 
 
 @register("inference", "avb")
-class AVB(Adversarial):
+class AVB(Replicable):
     """Adversarial variational Bayes (AVB): an implicit posterior over a network's weights that minimises KL(q ‖ posterior).
 
         L(φ) = N/B Σ_b K⁻¹ Σ_k log p(y_b|x_b, θ_k) − β E_q[T(θ̃) + log r(θ) − log p(θ)],   θ_k = f_φ(ε_k)

@@ -43,9 +43,16 @@ class Generator(nn.Module):
         self.noise_log_variance = nn.Parameter(like.new_full((noise_dim,), noise_log_variance))
         self.body = leaky_perceptron([noise_dim, *widths, len(like)], initial_std, rng, like)
 
+    def noise(self, n: int, generator: torch.Generator) -> Tensor:
+        """Standard normal numbers that n draws are made of [n, D]."""
+        mean = self.noise_mean
+        return torch.randn(n, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
+
+    def of(self, noise: Tensor) -> Tensor:
+        """θ [n, P] of ``noise``."""
+        theta: Tensor = self.body(torch.addcmul(self.noise_mean, (0.5 * self.noise_log_variance).exp(), noise))
+        return theta
+
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P]."""
-        mean = self.noise_mean
-        noise = torch.randn(n, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
-        theta: Tensor = self.body(torch.addcmul(mean, (0.5 * self.noise_log_variance).exp(), noise))
-        return theta
+        return self.of(self.noise(n, generator))

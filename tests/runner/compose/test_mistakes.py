@@ -89,6 +89,12 @@ MISTAKES = [
      "models that do: bnn, cgp, cmdgp, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
      "model=mlp: aadm, adam_noise, "),
+    ([MOG, "side_by_side=true"], "side_by_side=true: is for supervised data, and dataset=mixture_of_gaussians_2d is a density "
+     "problem; leave it out"),
+    (["+experiment=aadm_uci", "inference=map", "model.biases=random", "model.prior_std=1.0", "side_by_side=true"],
+     "side_by_side=true: inference=map computes one replicate after the other; leave it out, or use one of: aadm, avb"),
+    (["+experiment=aadm_classification", "attacker=fgsm", "side_by_side=true"], "side_by_side=true: attacker=fgsm evades one "
+     "posterior at a time, there would be one of each replicate; leave one of them out"),
     # components inside components
     ([*WORST, "attacker.members=[fgsm,pdg]"], "attacker.members.1=pdg: no such attacker, did you mean pgd?"),
     ([*WORST, "attacker.members=[{name: pgd, stepz: 3}]"], "attacker.members.0.stepz: unknown key, did you mean steps?"),

@@ -32,6 +32,19 @@ def test_at_depends_on_its_index_alone():
         a.at("nise", 0)
 
 
+def test_streams_beside_a_replicate_are_its_own_and_are_restored():
+    a, b = Streams(1), Streams(1)
+    assert a.of(0) is a
+    torch.randn(3, generator=a.of(2).noise)
+    alone = Streams(1, 2)
+    torch.randn(3, generator=alone.noise)
+    assert set(a.state()) == {*STREAMS, *(f"2/{name}" for name in STREAMS)}
+    b.restore(a.state())
+    drawn = [torch.randn(3, generator=streams.noise) for streams in (a.of(2), b.of(2), alone)]
+    assert torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[0], drawn[2])
+
+
 def test_restore():
     a, b = Streams(1), Streams(2)
     torch.randn(3, generator=a.noise)

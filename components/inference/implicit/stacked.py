@@ -1,0 +1,61 @@
+"""R modules of one shape side by side."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+N = TypeVar("N", bound=nn.Module)
+F = TypeVar("F")
+
+
+class _Read(nn.Module, Generic[N]):
+    """A module that is read by a function, so that ``functional_call`` can lend it other parameters meanwhile."""
+
+    def __init__(self, one: N):
+        super().__init__()
+        self.one = one
+
+    def forward(self, f: Callable[[N], F]) -> F:
+        return f(self.one)
+
+
+class Stacked(nn.Module, Generic[N]):
+    """R modules whose parameters are those of one with a leading dimension, [R, …]; what else they hold they have in common.
+
+    No operation mixes them: each function of a module is mapped over R by ``torch.func.vmap``, and what the R results are
+    summed to has R gradients that know nothing of each other."""
+
+    def __init__(self, modules: Sequence[N]):
+        super().__init__()
+        first = modules[0]
+        self._one = [_Read(copy.deepcopy(first))]  # in a list: its parameters are no parameters of this one
+        self.names = [f"one.{name}" for name, _ in first.named_parameters()]
+        each = [list(module.parameters()) for module in modules]
+        self.values = nn.ParameterList(
+            nn.Parameter(torch.stack([p.detach() for p in same]), requires_grad=same[0].requires_grad)
+            for same in zip(*each, strict=True)
+        )
+
+    def learned(self) -> list[Tensor]:
+        """Parameters that training moves."""
+        return [value for value in self.values if value.requires_grad]
+
+    def named(self, *, still: bool = False) -> dict[str, Tensor]:
+        """All parameters [R, …] by name; ``still``: no gradient passes through them."""
+        return {name: p.detach() if still else p for name, p in zip(self.names, self.values, strict=True)}
+
+    def read(self, values: dict[str, Tensor], f: Callable[[N], F]) -> F:
+        """f of one module that has these parameters."""
+        found: F = torch.func.functional_call(self._one[0], values, (f,))
+        return found
+
+    def module(self, r: int) -> N:
+        """A copy of the module of a replicate."""
+        alone = copy.deepcopy(self._one[0])
+        alone.load_state_dict(alone.state_dict() | {name: p[r] for name, p in self.named(still=True).items()})
+        return alone.one

@@ -1,0 +1,1 @@
+"""Problems of which each replicate has data of its own, all of them at once."""

@@ -1,0 +1,100 @@
+"""Replicates of a supervised problem side by side: R of them, whose training rows are equal in number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Attacker
+from components.contracts.posteriors import Predicts
+from components.contracts.problems import Kind, Sees
+from components.contracts.streams import Rng
+from components.problems.epochs import minibatches
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A batch of each replicate, with as many rows."""
+
+    x: Tensor  # [R, B, D]
+    y: Tensor  # [R, B, T]
+    mask: Tensor  # [R, B, T] bool
+    scale: float
+
+    @property
+    def n_rows(self) -> int:
+        return self.x.shape[1]
+
+
+@dataclass
+class SupervisedReplicates:
+    """R splits of a set, each of which is shown in its own order, scored by its own test rows, and has its own streams.
+
+    Batches, and what evaluations draw, are those that the split has where it is computed alone.  A posterior of it is R
+    posteriors.  Figures are those of the first.
+
+    Raises:
+        Misfit: the splits differ in what they are learnt from: number of rows, inputs or labels."""
+
+    kind: ClassVar[Kind] = "supervised"
+    splits: list[Supervised]
+    attacker: Attacker | None = None
+    _train: Batches = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = {(*split.train.x.shape, *split.train.y.shape[1:]) for split in self.splits}
+        if len(shapes) > 1:
+            rows = " and ".join(" × ".join(map(str, shape[:2])) for shape in sorted(shapes))
+            raise Misfit(
+                f"side_by_side=true: the replicates of {self.name} differ in their training rows ({rows}), which one tensor "
+                "cannot hold; leave it out"
+            )
+        x = torch.stack([split.train.x for split in self.splits])
+        y = torch.stack([split.train.y for split in self.splits])
+        self._train = Batches(x, y, torch.stack([split.train.mask for split in self.splits]), 1.0)
+
+    @property
+    def name(self) -> str:
+        return self.splits[0].name
+
+    @property
+    def replicates(self) -> int:
+        return len(self.splits)
+
+    def length(self, sees: Sees) -> int | None:
+        return None
+
+    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batches]]:
+        """Steps start+1 … stop with the batch of every split."""
+        first, whole = self.splits[0], self._train
+        size = None if sees == "whole" else first.batch_size
+        each = torch.arange(self.replicates, device=whole.x.device)[:, None]
+        orders = [minibatches(first.n, size, rng.of(r), start, stop) for r in range(self.replicates)]
+        for shown in zip(*orders, strict=True):
+            step, rows = shown[0][0], [rows for _, rows in shown if rows is not None]
+            if not rows:
+                yield step, whole
+                continue
+            at = torch.stack(rows).to(whole.x.device)  # [R, B]
+            yield step, Batches(whole.x[each, at], whole.y[each, at], whole.mask[each, at], first.n / at.shape[1])
+
+    def score(self, posterior: Sequence[Predicts], rng: Rng) -> dict[str, Tensor | float]:
+        """Scores of every split [R] by its own posterior."""
+        each = enumerate(zip(self.splits, posterior, strict=True))
+        found = [split.score(of, rng.of(r)) for r, (split, of) in each]
+        return {name: torch.tensor([float(scores[name]) for scores in found], dtype=torch.float64) for name in found[0]}
+
+    def draw(self, posterior: Sequence[Predicts], rng: Rng) -> dict[str, Figure]:
+        return self.splits[0].draw(posterior[0], rng.of(0))
+
+    def describe(self) -> dict[str, str]:
+        return self.splits[0].describe() | {"side by side": f"{self.replicates} replicates"}

@@ -1,0 +1,120 @@
+"""Adversarial posteriors of replicates side by side: those that each replicate has by itself."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_problems import classes, component, real
+
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.trouble import Misfit
+from runner.execution import checkpoint
+from runner.execution.rng import Streams
+
+PLAIN = {"widths": [4], "activation": "leaky_relu", "noise_init": 0.5, "prior_std": 0.9}
+LEARNED = {"widths": [4, 3], "activation": "leaky_relu", "prior_std": "learned", "prior_init": 0.3, "biases": "point"}
+KEYS = {"n_samples": 6, "n_predict": 5, "noise_dim": 7, "generator_widths": [8], "discriminator_widths": [8],
+        "initial_std": 0.4, "noise_log_variance": 0.0, "lr": 1e-2, "discriminator_lr": 1e-2, "warmup": 4}  # fmt: skip
+STEPS = 12
+
+
+def splits(made=real, dtype=torch.float64, rows=20):
+    """Two sets of rows of their own, of which the second is on another scale."""
+    found = [made(n=rows, n_inputs=3, batch_size=8, seed=seed, dtype=dtype) for seed in (1, 2)]
+    found[1].train.x.mul_(3)
+    return found
+
+
+def apart(name, network, problems, **keys):
+    """State and rate of information of each replicate, one after the other."""
+    inference, ended = component("inference", name, **(KEYS | keys)), []
+    for r, problem in enumerate(problems):
+        rng = Streams(5, r)
+        state = inference.init(network.build(problem, rng), problem, rng)
+        for _, batch in problem.batches("minibatch", rng, 0, STEPS):
+            state, info = inference.step(state, batch, rng)
+        ended.append((inference, state, info, rng))
+    return ended
+
+
+def begun(name, network, problems, **keys):
+    rng, problem = Streams(5), SupervisedReplicates(problems)
+    method = component("inference", name, **(KEYS | keys)).side_by_side()
+    models = [network.build(split, rng.of(r)) for r, split in enumerate(problems)]
+    return method, method.init(models, problem, rng), problem, rng
+
+
+def together(name, network, problems, **keys):
+    method, state, problem, rng = begun(name, network, problems, **keys)
+    for _, batch in problem.batches("minibatch", rng, 0, STEPS):
+        state, info = method.step(state, batch, rng)
+    return method, state, info, problem, rng
+
+
+CASES = [
+    ("aadm", PLAIN, real, torch.float64, {"alpha": 0.5}),
+    ("aadm", LEARNED, real, torch.float32, {"alpha": 1.0, "lr": 1e-3, "discriminator_lr": 2e-3}),  # rates of aadm_uci
+    ("aadm", LEARNED, real, torch.float64, {"rows": "own"}),
+    ("aadm", PLAIN, classes, torch.float64, {"alpha": 0.5}),
+    ("avb", LEARNED, real, torch.float64, {}),
+    ("avb", PLAIN, real, torch.float64, {"discriminator": "none"}),
+]
+
+
+@pytest.mark.parametrize(("name", "net", "made", "dtype", "keys"), CASES)
+def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
+    network, problems = component("model", "mlp", **net), splits(made, dtype)
+    close = 1e-12 if dtype == torch.float64 else 1e-6
+    method, state, info, problem, rng = together(name, network, problems, **keys)
+    first = begun(name, network, problems, **keys)[1].q.learned()
+    assert all(float((a - b).detach().abs().max()) > 0.005 for a, b in zip(first, state.q.learned(), strict=True))
+    scores = problem.score(method.posterior(state), rng)
+    for r, (inference, alone, said, streams) in enumerate(apart(name, network, problems, **keys)):
+        pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
+        for stacked, module in pairs[: 1 + ("discriminator" not in keys)]:
+            mine = dict(module.named_parameters())
+            scale = max(float(p.detach().abs().max()) for p in module.parameters())
+            for at, p in stacked.module(r).named_parameters():
+                assert float((p - mine[at]).detach().abs().max()) < close * scale, at
+        for word, value in said.items():
+            assert info[word].shape == (2,)
+            assert float(info[word][r]) == pytest.approx(float(value), rel=1e4 * close)
+        own = problems[r].score(inference.posterior(alone), streams)
+        for word, value in own.items():
+            assert float(scores[word][r]) == pytest.approx(float(value), rel=1e4 * close, abs=1e-12), word
+
+
+def test_each_split_has_its_own_batches():
+    problems, rng = splits(), Streams(5)
+    shown = list(SupervisedReplicates(problems).batches("minibatch", rng, 1, 4))
+    for r, problem in enumerate(problems):
+        for (step, each), (other, batch) in zip(shown, problem.batches("minibatch", Streams(5, r), 1, 4), strict=True):
+            assert (step, each.scale, each.n_rows) == (other, batch.scale, batch.n_rows)
+            assert torch.equal(each.x[r], batch.x)
+            assert torch.equal(each.y[r].nan_to_num(), batch.y.nan_to_num())
+            assert torch.equal(each.mask[r], batch.mask)
+
+
+def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
+    network = component("model", "mlp", **LEARNED)
+    _, whole, _, _, rng = together("aadm", network, splits())
+    method, state, problem, half = begun("aadm", network, splits())
+    for _, batch in problem.batches("minibatch", half, 0, 5):
+        state, _ = method.step(state, batch, half)
+    facts = {"step": 5, "replicate": 0, "signature": "s"}
+    checkpoint.save_checkpoint(tmp_path, checkpoint.snapshot(state, half.state(), facts))
+    _, fresh, problem, again = begun("aadm", network, splits())
+    state, streams = checkpoint.restore(*checkpoint.load_newest(tmp_path, "s")[:2], fresh)
+    again.restore(streams)
+    for _, batch in problem.batches("minibatch", again, 5, STEPS):
+        state, _ = method.step(state, batch, again)
+    ends = [checkpoint.snapshot(end, of.state(), {}).tensors for end, of in ((whole, rng), (state, again))]
+    assert ends[0].keys() == ends[1].keys()
+    assert "streams.1/noise" in ends[0]
+    assert all(torch.equal(ends[0][at], ends[1][at]) for at in ends[0])
+
+
+def test_training_sets_of_other_sizes_are_refused():
+    problems = [splits(rows=20)[0], splits(rows=21)[1]]
+    with pytest.raises(Misfit, match="differ in their training rows \\(20 × 3 and 21 × 3\\)"):
+        SupervisedReplicates(problems)

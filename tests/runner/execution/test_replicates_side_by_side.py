@@ -1,0 +1,57 @@
+"""``side_by_side=true``: replicates as a leading dimension of one run, whose record says what that of a loop does."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.compose.settings import sign
+from runner.execution import execute
+from runner.execution.execute import run
+from runner.execution.signals import Pruned
+from runner.record.lines import read_lines
+
+AADM = ["+experiment=aadm_uci", "smoke=true", "steps=8", "eval_every=4", "record_every=2", "replicates=2", "dtype=float64",
+        "keep_predictions=true", "validation=0.1"]  # fmt: skip
+TOGETHER = [*AADM, "side_by_side=true", "checkpoint_every=2"]
+
+
+def _lines(folder):
+    """What was recorded, without the clock."""
+    return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
+
+
+def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(make_job, tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)  # figures take longer than all else
+    looped, one = run(make_job(*AADM))
+    going, found = run(make_job(*TOGETHER, f"output_dir={tmp_path / 'whole'}"))
+    facts = going.record.facts
+    assert facts["vectorised"] is True
+    assert facts["data_digest"] == looped.record.facts["data_digest"]
+    assert going.job.signature != looped.job.signature
+    assert found.keys() == one.keys()
+    for name, values in one.items():
+        assert found[name] == pytest.approx(values, rel=1e-8), name
+    assert one["rmse"][0] != one["rmse"][1]
+    for r in range(2):
+        kept = [(of.job.folder / "predictions" / f"{r}.csv").read_text().splitlines() for of in (looped, going)]
+        assert [len(lines) for lines in kept] == [29, 29]  # a tenth of 277 rows, and their names
+        assert [line.split(",")[:1] for line in kept[0]] == [line.split(",")[:1] for line in kept[1]]
+
+    def stop(step, _):
+        raise Pruned(f"at {step}")
+
+    job = make_job(*TOGETHER)
+    with pytest.raises(Pruned):
+        run(job, stop)
+    _, again = run(job)
+    assert again == found
+    assert _lines(job.folder) == _lines(going.job.folder)
+
+
+def test_records_from_before_the_key_keep_their_names(make_job):
+    job = make_job(*AADM)
+    before = {key: value for key, value in job.config.items() if key != "side_by_side"}
+    assert sign(before, job.data) == job.signature
+    one = make_job(*AADM, "replicates=1", "side_by_side=true")
+    assert not one.vectorised
+    assert one.method is one.inference
