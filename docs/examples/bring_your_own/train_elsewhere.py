@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 
 import torch
+from my_net import Net
 from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 from torch import nn
-
-from my_net import Net
 
 
 def split(n_test: int = 500) -> tuple[torch.Tensor, ...]:
