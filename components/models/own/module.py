@@ -77,7 +77,12 @@ class Module(Model[Supervised, ModuleNetwork]):
                 raise Misfit(f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one")
             module = module.to(like)
             if tensors is not None:
-                fill_network(module, tensors, f"model.path={self.path}")
+                fill_network(
+                    module,
+                    tensors,
+                    f"model.path={self.path}",
+                    "name the file, or model.arguments, of the module that was saved",
+                )
             return module
 
         return ModuleNetwork(

@@ -38,7 +38,7 @@ def flattened(network: FeedForward, tensors: Mapping[str, Tensor], layers: Seque
     for name, shape in zip(layers, shapes, strict=True):
         asked |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     if said := misfits(asked, tensors):
-        raise Misfit(f"{where}: {said}")
+        raise Misfit(f"{where}: {said}; set model.network to the one that was saved, or name its file")
     return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])
 
 

@@ -20,6 +20,7 @@ from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
 from components.registry import register
 
+MEND = "set model.network to the one that was saved, or name its file"
 BY_MLP = ("penalised", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs")
 
 
@@ -76,10 +77,10 @@ class StateDict(Model[Supervised, Network]):
         tensors = read_weights(Path(self.path), self.prefix)
         where = f"model.path={self.path}"
         if not isinstance(network, FeedForward):
-            fill_network(network, tensors, where)
+            fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:
-            fill_network(network, tensors, where)
+            fill_network(network, tensors, where, MEND)
         else:
             self._take(network, tensors, where)
         return BegunNetwork(network, self.spread)

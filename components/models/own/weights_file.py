@@ -87,13 +87,13 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
 
 
 @torch.no_grad()
-def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, mend: str) -> None:
     """Gives a network the tensors of its own names.
 
     Raises:
         Misfit: they are not those of the network."""
     own = network.state_dict()
     if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):
-        raise Misfit(f"{where}: {said}")
+        raise Misfit(f"{where}: {said}; {mend}")
     for name, value in own.items():
         value.copy_(tensors[name])
