@@ -47,6 +47,16 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(x[:, None])[0][:, -1])
 
 
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.kept = [self.layer.weight]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.kept[0].T + self.layer.bias
+
+
 class Broken(nn.Module):
     def __init__(self) -> None:
         super().__init__()

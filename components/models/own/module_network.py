@@ -20,6 +20,7 @@ from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 ROWS_TRIED = 2  # with which the module is compared with itself
+SHRUNK = 0.5  # so many times its own parameters it is tried with
 CLOSE = 1e-4  # relative difference of outputs that is no difference, in either precision
 
 
@@ -65,15 +66,17 @@ class ModuleNetwork(FlatNetwork):
         self.pieces = [p.numel() for p in own.values()]
         shown = problem.train.x[:ROWS_TRIED]
         module.eval()
-        with torch.no_grad(), blamed(where):
-            asked = self._shaped(module(self._as_seen(shown)))
-        self.net = _without_parameters(module)
         with torch.no_grad():
-            found = self.at(self.theta.detach(), shown)
+            self.net = _without_parameters(module)
+            for p in dict.fromkeys(named.values()):
+                p.mul_(SHRUNK)  # in place: copies that are kept of them would show
+            with blamed(where):
+                asked = self._shaped(module(self._as_seen(shown)))
+            found = self.at(SHRUNK * self.theta.detach(), shown)
         if not torch.allclose(found, asked, rtol=CLOSE, atol=CLOSE):
             raise Misfit(
-                f"{where}: another answer when it is called with its own parameters from outside; it must use them in forward "
-                "alone, and draw nothing (nn.LSTM and nn.GRU, which keep copies, cannot be used)"
+                f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
+                "keep no copies, and draw nothing but by layers of dropout"
             )
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
 

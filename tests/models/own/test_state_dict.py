@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from runner.execution.rng import Streams
 def mlp(*sizes: int, seed: int = 0) -> nn.Sequential:
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
-    for inside, out in zip(sizes[:-1], sizes[1:], strict=True):
+    for inside, out in itertools.pairwise(sizes):
         layers += [nn.Linear(inside, out), nn.ReLU()]
     return nn.Sequential(*layers[:-1]).double()
 
@@ -123,7 +124,8 @@ def test_no_code_of_a_file_is_run(tmp_path):
     for name, said in (("whole.pt", "no file of tensors alone"), ("text.safetensors", "no safetensors file")):
         with pytest.raises(DamagedFile, match=said) as error:
             built(classes(), str(tmp_path / name), {"name": "mlp", "widths": [7]})
-        assert "write it with" in str(error.value) and "\n" not in str(error.value)
+        assert "write it with" in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def test_the_weights_of_a_training_loop_lie_deeper_and_have_a_prefix(tmp_path):
