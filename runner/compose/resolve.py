@@ -138,7 +138,10 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
         ConfigError: it is of another."""
     for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
         for key in sorted(known(inner, part, where).imports):
-            module = str(part.get(key)).partition(":")[0]
+            module, colon, _ = str(part.get(key)).partition(":")
+            before, _, last = module.rpartition(".")
+            if not colon and before in plugins and module not in plugins:
+                raise ConfigError(f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}")
             if module not in (*plugins, OWN_GAMES):
                 raise ConfigError(
                     f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"

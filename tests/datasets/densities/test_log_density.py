@@ -39,7 +39,7 @@ def test_a_real_parameter_is_theta_itself():
     assert torch.equal(target.log_density(theta), -0.5 * (theta / 2).square().sum(1))
 
 
-def draws(target, chains=4, steps=120):
+def draws(target, chains=2, steps=100):
     rng = Streams(0)
     sampler = component("inference", "hmc", chains=chains, warmup=40)
     model = component("model", "target_density").build(target, rng)
@@ -58,7 +58,7 @@ def test_what_is_known_is_scored_and_what_is_not_is_left_out():
     assert fewer == {name: value for name, value in scores.items() if name in fewer}
     left_out = {name.partition("/")[0] for name in scores.keys() - fewer.keys()}
     assert left_out == {"error_mean", "error_second_moment", "error_mean_of_a_chain", "z_max", "error_sd"}
-    assert set(unknown.draw(posterior, Streams(0))) == set(known.draw(posterior, Streams(0)))
+    assert "trace" in unknown.draw(posterior, Streams(0))
 
 
 def test_other_code_is_another_target(tmp_path, monkeypatch):
