@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 
 from components.trouble import Misfit
 
 
-def _is_a_place(text: str) -> str:
+def _is_a_place(text: str, info: ValidationInfo) -> str:
     module, colon, name = text.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
         before, dot, last = text.rpartition(".")
         mend = f"{before}:{last}" if dot and not colon else "my_module:name"
-        raise ValueError(f"no module and a name in it; write it as {mend}")
+        raise ValueError(f"{info.field_name}: {text} is no module and a name in it; write it as {mend}")
     return text
 
 

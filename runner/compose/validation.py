@@ -53,9 +53,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
         message = str(context["error"])
         if not where:
             return message
-        if message.partition(":")[0] in known:
-            return f"{where}.{message}"
-        return f"{path}={value}: {message}" if error["loc"] else f"{where}: {message}"
+        return f"{where}.{message}" if message.partition(":")[0] in known else f"{where}: {message}"
     names = {"int_type": "an integer", "float_type": "a number", "bool_type": "true or false", "string_type": "a word",
              "list_type": "a list [a, b, …]", "dict_type": "a mapping {a: b}", "int_from_float": "an integer"}  # fmt: skip
     if kind in names:

@@ -70,8 +70,8 @@ def test_predictions_are_of_the_parameters_of_now():
     module = built("Sparse", problem, n_inducing=7)
     moved(module)
     module.elbo(problem.train, None)
-    with torch.no_grad():
-        moved(module)  # as a search along a line does, which ends on none of the points that it has seen
+    module.sample_predictive(problem.test.x, 1, torch.Generator())
+    moved(module)  # without a step in between, as where a state is put in place of another
     stale_free = module.sample_predictive(problem.test.x, 1, torch.Generator()).mean.detach()
     fresh = built("Sparse", problem, n_inducing=7)
     fresh.load_state_dict(module.state_dict())
