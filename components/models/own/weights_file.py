@@ -25,10 +25,10 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
         DamagedFile: it is no such file.
         Misfit: it holds something else, no such names, or numbers that are not finite."""
     found = _safetensors(path) if path.suffix == ".safetensors" else _torch_saved(path)
-    other = [name for name, value in found.items() if not isinstance(value, Tensor)]
-    if other:
+    every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    if other := [name for name in found if name not in every]:
         raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
-    tensors = {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+    tensors = {name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)}
     if not tensors:
         raise Misfit(f"model.prefix={prefix}: no name in {path} begins so; there are {_listed(sorted(found))}")
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
