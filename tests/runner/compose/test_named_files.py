@@ -72,7 +72,7 @@ def test_a_changed_table_of_ones_own_is_not_done_already(tmp_path):
           "attacker.surrogate={name: module, class_path: 'own_things:Net'}"],
          "attacker.surrogate.class_path=own_things:Net: code that is not the runner's; add 'plugins=[own_things]'"),
         ([*NET, *OWN, "model.class_path=own_things.Net"], "a module and a name in it; write it as own_things:Net"),
-        ([*NET, "plugins=[own_things]", "model.class_path=own_things"], "model.class_path: own_things is no module and a name in it"),
+        ([*NET, "plugins=[own_things]", "model.class_path=own_things"], "model.class_path: own_things is no module"),
         ([*NET, *OWN, "inference=mean_field_vi", "steps=1"], "inference.estimator=local needs affine_layers, which"),
         ([*VICTIM, "model.path={w}", "model.network=igp"], "model.network: igp is no network that takes weights; use mlp, cnn"),
         ([*VICTIM, "model.path={w}", "dataset=diabetes", "model.network=cnn"], "model.network: model=cnn has no likelihood for "
