@@ -105,6 +105,8 @@ class Component(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
     shares: ClassVar[frozenset[str]] = frozenset()  # keys whose values the components inside it take over
     threat_keys: ClassVar[frozenset[str]] = frozenset()  # keys of its YAML that are the evaluation's, not its own
+    imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"
+    reads: ClassVar[dict[str, str]] = {}  # keys that name a file of the user's -> the key that holds its SHA-256
     before: ClassVar[dict[str, Any]] = {}  # keys that came later, and what was done before: records from then have none
     name: str
 
@@ -122,7 +124,6 @@ class Dataset(Component, Generic[P]):
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
-    imports: ClassVar[frozenset[str]] = frozenset()  # keys that name code of the user's, "module:function"
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
@@ -172,6 +173,9 @@ class Model(Component, Generic[P, M]):
 class Inference(Component, Generic[M, P, B, S]):
     kinds: ClassVar[frozenset[str]]
     sees: ClassVar[Sees] = "minibatch"  # what a step is shown
+    enough: ClassVar[int | None] = (
+        None  # steps behind which a further one has nothing to add: as many as there are by default
+    )
     needs: ClassVar[frozenset[str]]  # capabilities that the model must offer, whatever the configuration
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # and those that one kind of problem asks besides
     instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}  # or, in their place, these, of a model that has them

@@ -1,4 +1,4 @@
-"""Density problems: a target log-density over flat, unconstrained parameters θ, whose exact moments are known."""
+"""Density problems: a target log-density over flat, unconstrained parameters θ, whose moments may be known."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Density:
     names: list[str]  # of the P' parameters
     log_density: Callable[[Tensor], Tensor]  # θ [K, P] -> log π(θ) [K], with any log-Jacobian, normalised or not
     sample_prior: Callable[[int, torch.Generator], Tensor]  # n, generator -> [n, P], where samplers start
-    mean: Tensor  # of the parameters [P']
-    second_moment: Tensor  # of the parameters, coordinate by coordinate [P']
+    mean: Tensor | None  # of the parameters [P']; None: not known
+    second_moment: Tensor | None  # of the parameters, coordinate by coordinate [P']; None: not known
     box: list[tuple[float, float]]  # range of each parameter in figures
     constrain: Callable[[Tensor], Tensor] | None = None  # θ [K, P] -> parameters [K, P']; None: they are θ itself
     free: int | None = None  # P, where it is not P'
@@ -64,8 +64,8 @@ class Density:
             yield step, None
 
     def score(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Tensor | float]:
-        """Errors of the two moments and convergence diagnostics, [R] where there are several replicates; no scores while there
-        are no draws.
+        """Errors of the two moments, where they are known, and convergence diagnostics, [R] where there are several
+        replicates; no scores while there are no draws.
 
         ``error_mean`` = ‖Ê[θ] − E[θ]‖₂, all chains and draws pooled: the error of the one estimate that a user would
         report.  ``error_mean_of_a_chain`` is the error of a single chain's estimate, on average over the chains.  (Gallego's
@@ -85,28 +85,12 @@ class Density:
 
     def _scores(self, posterior: HoldsDraws) -> dict[str, float]:
         """The scores of one replicate."""
-        first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
-        out = {
-            "error_mean": float(first.norm()),
-            "error_second_moment": float(second.norm()),
-        }
-        if posterior.log_weights is None:
-            out["error_mean_of_a_chain"] = float((posterior.values.mean(1) - self.mean).norm(dim=1).mean())
+        out, errors = self._errors(posterior)
         sd = (posterior.second_moment - posterior.mean.square()).clamp_min(0).sqrt()
         by_name = {"mean": posterior.mean, "sd": sd, "second_moment": posterior.second_moment}
         out |= {name: float(value.mean()) for name, value in by_name.items()}
-        by_name |= {"error_mean": first.abs(), "error_second_moment": second.abs()}
-        if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
-            errors = moment_errors(
-                posterior,
-                self.mean,
-                self.second_moment,
-                self.mean_error,
-                self.second_moment_error,
-                self.reference_draws,
-            )
-            out |= {name: float(error.max()) for name, error in errors.items()}
-            by_name |= errors
+        by_name |= errors
+        out |= {name: float(errors[name].max()) for name in ("z_max", "error_sd") if name in errors}
         worst, each = diagnostics.convergence(posterior)
         out |= worst | {"ksd": self._ksd(posterior)}
         if self.log_normaliser is not None and posterior.log_weights is None and len(posterior.flat) > NEIGHBOUR:
@@ -116,6 +100,26 @@ class Density:
         return out | {
             f"{k}/{name}": float(v) for k, vs in by_name.items() for name, v in zip(self.names, vs, strict=True)
         }
+
+    def _errors(self, posterior: HoldsDraws) -> tuple[dict[str, float], dict[str, Tensor]]:
+        """Of the moments, where they are known: over all parameters, and of each [P']."""
+        if self.mean is None or self.second_moment is None:
+            return {}, {}
+        first, second = posterior.mean - self.mean, posterior.second_moment - self.second_moment
+        out = {"error_mean": float(first.norm()), "error_second_moment": float(second.norm())}
+        if posterior.log_weights is None:
+            out["error_mean_of_a_chain"] = float((posterior.values.mean(1) - self.mean).norm(dim=1).mean())
+        each = {"error_mean": first.abs(), "error_second_moment": second.abs()}
+        if posterior.log_weights is not None or posterior.n_draws >= diagnostics.FEWEST_DRAWS:
+            each |= moment_errors(
+                posterior,
+                self.mean,
+                self.second_moment,
+                self.mean_error,
+                self.second_moment_error,
+                self.reference_draws,
+            )
+        return out, each
 
     def _ksd(self, posterior: HoldsDraws) -> float:
         """KSD of evenly spaced draws θ; NaN: the log density cannot be differentiated."""

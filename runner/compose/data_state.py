@@ -16,12 +16,15 @@ from runner.catalogue.declarations import component_class, declared
 
 def data_state(dataset: str, data_dir: Path, offline: bool) -> str | None:
     """What the name of a data set's data depends on beside its config, in one word; "" where on nothing.  None: who knows, as
-    it is a plug-in's, or as a download failed, which may succeed the next time."""
+    it is a plug-in's or reads a file of the user's own, or as a download failed, which may succeed the next time."""
     file = registry.file("dataset", dataset)
     class_name = component_class("dataset", dataset, file) if file else None
     if not file or not class_name:
         return None
-    if "identity" not in declared(class_name, file).methods:
+    own = declared(class_name, file)
+    if own.facts.get("own_file"):
+        return None
+    if "identity" not in own.methods:
         return ""
     from components.datasets import files
 

@@ -52,32 +52,8 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     Raises:
         ConfigError: naming the pair.
     """
-    kind, target = dataset.kind, dataset.labelled()
-
-    def reads_labels(m: type[Model]) -> bool:
-        return target is None or m.targets is None or target in m.targets
-
-    if kind not in model.kinds:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds))
-        raise ConfigError(
-            f"model={model.name} does not fit dataset={dataset.name} ({_a(kind)} problem); models that do: {names}"
-        )
-    if kind == "supervised" and dataset.domain not in model.domains:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
-        raise ConfigError(
-            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
-            f"are {dataset.domain}; models that fit: {names}"
-        )
-    if not reads_labels(type(model)):
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
-        raise ConfigError(
-            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
-        )
-    if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
-        raise ConfigError(
-            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
-        )
+    kind = dataset.kind
+    check_model(dataset, model)
     check_gradients(inference, "inference", model)  # first: what an estimator asks, the method that holds it asks too
     if unknown := model.assumed() - dataset.simulates:
         names = _listed(_fitting(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
@@ -135,6 +111,44 @@ def check_side_by_side(dataset: Dataset, inference: Inference, attacker: Attacke
             f"{asked}: attacker={attacker.name} evades one posterior at a time, there would be one of each replicate; leave "
             "one of them out"
         )
+
+
+def check_model(dataset: Dataset, model: Model) -> None:
+    """Refuses a model that cannot read what a dataset holds, or holds one that cannot.
+
+    Raises:
+        ConfigError: naming the models that can.
+    """
+    kind, target = dataset.kind, dataset.labelled()
+
+    def reads_labels(m: type[Model]) -> bool:
+        return target is None or m.targets is None or target in m.targets
+
+    if kind not in model.kinds:
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds))
+        raise ConfigError(
+            f"model={model.name} does not fit dataset={dataset.name} ({_a(kind)} problem); models that do: {names}"
+        )
+    if kind == "supervised" and dataset.domain not in model.domains:
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
+        raise ConfigError(
+            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
+            f"are {dataset.domain}; models that fit: {names}"
+        )
+    if not reads_labels(type(model)):
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
+        raise ConfigError(
+            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
+        )
+    if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
+        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
+        raise ConfigError(
+            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
+        )
+    for path, part in held(model, "model"):
+        if isinstance(part, Model):
+            with _naming(path):
+                check_model(dataset, part)
 
 
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:

@@ -29,7 +29,8 @@ class Known:
     keys: frozenset[str]
     holds: dict[str, str]  # of the keys, those that hold components: their role
     shares: frozenset[str]  # keys whose values components inside it take over from it
-    imports: frozenset[str]  # of a dataset: keys that name code of somebody else, "module:function"
+    imports: frozenset[str]  # keys that name code of somebody else, "module:function"
+    reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
 
 
 def known(role: str, values: Any, where: str) -> Known:
@@ -51,15 +52,14 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
-    imports = cls.imports if role == "dataset" else frozenset()
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, imports)
+    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads)
 
 
 @cache
 def _of_text(role: str, name: str, file: Path) -> Known:
     own = declarations.declared(declarations.component_class(role, name, file) or "", file)
     shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
-    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports)
+    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports, own.facts.get("reads") or {})
 
 
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:
@@ -114,11 +114,16 @@ def _defaults(role: str, name: str) -> dict[str, Any]:
 
 def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
     """Every component inside a full mapping: the key that holds it, its role and its name."""
+    yield from ((path, inner, part["name"]) for path, inner, part in parts_inside(role, values, where))
+
+
+def parts_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The same with the mapping of each."""
     for key, inner in known(role, values, where).holds.items():
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
-                yield path, inner, part["name"]
-                yield from names_inside(inner, part, path)
+                yield path, inner, part
+                yield from parts_inside(inner, part, path)
 
 
 def each(value: Any, where: str) -> list[tuple[str, Any]]:

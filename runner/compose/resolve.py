@@ -15,7 +15,8 @@ from omegaconf.errors import OmegaConfBaseException
 from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
-from runner.compose.parts import filled, known
+from runner.compose.named_files import note_checksums
+from runner.compose.parts import filled, known, parts_inside
 from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
@@ -121,22 +122,30 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
             f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
             f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
         )
-    refuse_untrusted("dataset", config["dataset"], settings.plugins)
     config = json.loads(json.dumps(config))
+    for role in CHOSEN:
+        if config.get(role) is not None:
+            refuse_untrusted(role, config[role], settings.plugins)
+            note_checksums(role, config[role])
     return Resolved(settings, config, notes, overrides=_asked_for(config, explicit or set()))
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
-    """Code that a key of a component names is of a module that the user named in ``plugins``, or makes our own games.
+    """Code that a key of a component, or of one inside it, names is of a module that the user named in ``plugins``, or makes
+    our own games.
 
     Raises:
         ConfigError: it is of another."""
-    for key in sorted(known(role, values, role).imports):
-        module = str(values.get(key)).partition(":")[0]
-        if module not in (*plugins, OWN_GAMES):
-            raise ConfigError(
-                f"{role}.{key}={values.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
-            )
+    for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
+        for key in sorted(known(inner, part, where).imports):
+            module, colon, _ = str(part.get(key)).partition(":")
+            before, _, last = module.rpartition(".")
+            if not colon and before in plugins and module not in plugins:
+                raise ConfigError(f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}")
+            if module not in (*plugins, OWN_GAMES):
+                raise ConfigError(
+                    f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
+                )
 
 
 def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:

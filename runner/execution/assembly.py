@@ -87,16 +87,16 @@ def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
 
 
 def total_steps(job: Job, problem: Problem) -> int:
-    """How many steps a replicate has: those asked for, or as many as the problem is long.
+    """How many steps a replicate has: those asked for, or as many as the problem is long, or as the method has any use for.
 
     Raises:
         ConfigError: neither is known, or more are asked for than there are.
     """
-    steps, length = job.settings.steps, problem.length(job.inference.sees)
-    if steps is None and length is None:
+    steps, length, enough = job.settings.steps, problem.length(job.inference.sees), job.inference.enough
+    if steps is None and length is None and enough is None:
         seen = " when seen whole" if job.inference.sees == "series" else ""
         raise ConfigError(f"steps: missing; dataset={job.dataset.name} has no length of its own{seen}, give steps=…")
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
-    total = steps or length or 0
+    total = steps or length or enough or 0
     return min(total, PROFILED) if job.settings.debug == "profile" else total

@@ -113,6 +113,8 @@ def identities(data_dir: Path) -> Findings:
         if "identity" not in vars(cls) or not path.exists():
             continue
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if "???" in values.values():  # it is a user's own
+            continue
         try:
             used = cls(**values).identity(data_dir, offline=True)
         except DataUnavailable as error:

@@ -66,6 +66,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "linear_simulation": ["n_train=20", "n_test=10"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
+        "log_density": ["function=own_things:log_density", "dim=2"],
         "csv_series": [
             f"path={Path(__file__).parent.parent / 'fixtures' / 'series.csv'}",
             "columns=[pm25]",
@@ -115,6 +116,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "hmm": ["states=2"],
         "gaussian_mixture": ["clusters=2"],
         "gp_classifier": ["n_inducing=4"],
+        "gpytorch": ["class_path=own_things:Sparse", "n_inducing=4"],
         "gpytorch_gp": ["n_inducing=4"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
@@ -127,7 +129,12 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "mbnn3": ["widths=[3,3]"],
         "mlp": ["widths=[3]", "dropout=0.1"],
         "mmdgp": ["n_inducing=4", "inner_dim=2"],
+        "module": ["class_path=own_things:Net", "arguments={inputs: 2, outputs: 2}"],
         "roberta": [f"folder={Path(__file__).parent.parent / 'fixtures' / 'roberta'}"],
+        "state_dict": [
+            f"path={Path(__file__).parent.parent / 'fixtures' / 'weights.safetensors'}",
+            "network={name: mlp, widths: [3]}",
+        ],
         "text_transformer": ["words=4", "hidden=3"],
         "vgg": ["depth=7", "width=2"],
         "smdgp": ["n_inducing=4", "inner_dim=2"],
@@ -275,6 +282,9 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     },
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "gpytorch", "supervised"): {"dataset": "two_moons"},
+    ("model", "module", "supervised"): {"dataset": "two_moons"},
+    ("model", "state_dict", "supervised"): {"dataset": "two_moons"},
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
 }
 
@@ -282,6 +292,11 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
 WITH: dict[tuple[str, str], dict[str, list[str]]] = {
     ("model", "dvae"): {"inference": ["gradient=disarm"]},  # nothing that needs noise to be differentiable
 }
+
+
+# Components that are made of a user's own code: what a plug-in of these tests holds.
+OF_A_PLUGIN = {("dataset", "log_density"), ("model", "gpytorch"), ("model", "module")}
+PLUGIN = "own_things"
 
 
 # Packages without which a component cannot be tried: a test with it is skipped.
@@ -301,9 +316,15 @@ class Run:
     @property
     def overrides(self) -> list[str]:
         """What a user would type."""
-        return [f"{role}={name}" for role, name in self.choice] + [
-            f"{role}.{key}" for role, name in self.choice for key in [*small(role, name), *asked_of(role, self.choice)]
-        ]
+        return (
+            [f"{role}={name}" for role, name in self.choice]
+            + [
+                f"{role}.{key}"
+                for role, name in self.choice
+                for key in [*small(role, name), *asked_of(role, self.choice)]
+            ]
+            + ([f"plugins=[{PLUGIN}]"] if OF_A_PLUGIN & set(self.choice) else [])
+        )
 
     def __str__(self) -> str:
         return "-".join(name for _, name in self.choice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import ClassVar
 
 from components.contracts.roles import Dataset, P
 from components.trouble import DataUnavailable
@@ -11,6 +12,8 @@ from components.trouble import DataUnavailable
 
 class OwnFile(Dataset[P]):
     """``path`` is looked for in the data folder and from where the runner was started; nothing takes its place."""
+
+    own_file: ClassVar[bool] = True  # of no catalogue: only the file itself says whether it is the one of before
 
     path: str | None
 

@@ -14,16 +14,16 @@ MOST = 12  # parameters in one figure
 
 
 class KnownMoments(Protocol):
-    """A problem whose parameters have names and known moments."""
+    """A problem whose parameters have names, and moments where they are known."""
 
     @property
     def names(self) -> list[str]: ...
 
     @property
-    def mean(self) -> Tensor: ...  # [P']
+    def mean(self) -> Tensor | None: ...  # [P']; None: not known
 
     @property
-    def second_moment(self) -> Tensor: ...  # [P']
+    def second_moment(self) -> Tensor | None: ...  # [P']; None: not known
 
 
 class Target(KnownMoments, Protocol):

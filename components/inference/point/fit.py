@@ -34,6 +34,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     sees: ClassVar[Sees] = "whole"
+    enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"estimator"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
 

@@ -111,9 +111,14 @@ Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels
 class LikelihoodSettings(Protocol):
     """The keys of a model that a likelihood reads."""
 
-    noise_variance: float
-    link: Literal["probit", "logit"]
-    quadrature_nodes: int
+    @property
+    def noise_variance(self) -> float: ...
+
+    @property
+    def link(self) -> Literal["probit", "logit"]: ...
+
+    @property
+    def quadrature_nodes(self) -> int: ...
 
 
 def make_likelihood(settings: LikelihoodSettings, problem: Supervised) -> Likelihood:

@@ -1,0 +1,140 @@
+"""A target of one's own: a function of a plug-in that is a log density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import FiniteFloat, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.contracts.user_code import Place, blamed, found, short_digest
+from components.figures.samples.trace import trace
+from components.maths.bijectors import POSITIVE, Interval
+from components.problems.density import Density
+from components.registry import register
+from components.trouble import Misfit
+
+Support = Literal["real", "positive", "unit"]
+TRIED = 3  # rows with which the function is tried
+
+
+@register("dataset", "log_density")
+class LogDensity(Dataset[Density]):
+    """A log density of the user's own: a function of a batch of parameters x [S, P], which gives log π(x) [S].
+
+    It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate x = θ (``support`` real), x = e^θ
+    (positive) or x = 1/(1 + e^−θ) (unit), and the log-Jacobian is added here:
+
+        log π(θ) = log π(x(θ)) + Σ_j log |∂x_j/∂θ_j|
+
+    ``mean`` and ``sd`` of x, where they are known, are what estimates are scored against.  The function is code: its module
+    must be among ``plugins`` too, and what its file holds is part of what the data are called.  θ [S, P].
+
+    Raises:
+        Misfit: there is no such function, it raises, gives another shape or mixes rows, or is finite nowhere chains start.
+
+    Source: Gallego (2021), section 2.2.1; Stan Development Team (2024), constraint transforms."""
+
+    kind: ClassVar[Kind] = "density"
+    vectorised: ClassVar[bool] = True
+    imports: ClassVar[frozenset[str]] = frozenset({"function"})
+
+    function: Place
+    arguments: dict[str, Any] | None
+    dim: PositiveInt
+    names: list[str] | None
+    support: Support | list[Support]
+    start_mean: FiniteFloat | list[FiniteFloat]
+    start_sd: PositiveFloat
+    mean: list[FiniteFloat] | None
+    sd: list[PositiveFloat] | None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LogDensity:
+        for key in ("names", "support", "start_mean", "mean", "sd"):
+            value = dict(self)[key]
+            if isinstance(value, list) and len(value) != self.dim:
+                raise ValueError(f"{key}: {len(value)} of them for dim={self.dim}; give {self.dim}")
+        if (self.mean is None) != (self.sd is None):
+            raise ValueError("mean, sd: one of the two is not given; give both or neither")
+        if self.names is not None and len(set(self.names)) < self.dim:
+            raise ValueError("names: two parameters have the same; rename one")
+        return self
+
+    def identity(self, data_dir: Path, offline: bool) -> str:
+        """The function's name and the beginning of its file's checksum: other code is another target."""
+        found("dataset.function", self.function)
+        return f"{self.name}-{self.function.replace(':', '.')}-{short_digest(self.function)}"
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
+        where = f"dataset.function={self.function}"
+        given = partial(found("dataset.function", self.function), **(self.arguments or {}))
+        support = self.support if isinstance(self.support, list) else [self.support] * self.dim
+        positive, unit = ([j for j, of in enumerate(support) if of == kind] for kind in ("positive", "unit"))
+        begin = torch.as_tensor(self.start_mean, **like).expand(self.dim)
+
+        def transformed(theta: Tensor) -> tuple[Tensor, Tensor]:
+            x, log_jacobian = theta.clone(), theta.new_zeros(len(theta))
+            for places, bijector in ((positive, POSITIVE), (unit, Interval(0.0, 1.0))):
+                if places:
+                    x[:, places], more = bijector.forward(theta[:, places])
+                    log_jacobian = log_jacobian + more
+            return x, log_jacobian
+
+        def constrain(theta: Tensor) -> Tensor:
+            return transformed(theta)[0]  # [K, P]
+
+        def log_density(theta: Tensor) -> Tensor:
+            x, log_jacobian = transformed(theta)
+            with blamed(where):
+                return given(x) + log_jacobian  # [K]
+
+        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
+            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype)
+            return begin + self.start_sd * z.to(setting.device)
+
+        theta = sample_prior(TRIED, rng.at("data", 0))
+        _try(given, constrain(theta), where)
+        if not bool(torch.isfinite(log_density(theta)).any()):
+            raise Misfit(f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support")
+        mean, sd = (None if v is None else torch.tensor(v, **like) for v in (self.mean, self.sd))
+        reach = 4 * self.start_sd
+        return Density(
+            name=self.identity(setting.data_dir, setting.offline),
+            replicates=setting.replicates,
+            names=self.names or [f"x{j + 1}" for j in range(self.dim)],
+            log_density=log_density,
+            sample_prior=sample_prior,
+            mean=mean,
+            second_moment=None if mean is None or sd is None else mean.square() + sd.square(),
+            box=[(float(b) - reach, float(b) + reach) for b in begin],
+            constrain=constrain if positive or unit else None,
+            figures=[trace],
+        )
+
+
+def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
+    """Whether the function keeps to what is asked of it, at a few rows x [S, P].
+
+    Raises Misfit."""
+    with blamed(where):
+        value, alone = given(x), given(x[:1])
+    if not isinstance(value, Tensor) or value.shape != (len(x),):
+        got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise Misfit(
+            f"{where}: gives {got} of theta {list(x.shape)}, must give a number for each row, [{len(x)}], such as .sum(1)"
+        )
+    if not value.dtype.is_floating_point or not isinstance(alone, Tensor) or alone.shape != (1,):
+        raise Misfit(f"{where}: must give floating numbers, one for each row of theta, also of a single row")
+    if not torch.allclose(value[:1], alone, equal_nan=True):
+        raise Misfit(
+            f"{where}: what it gives of a row depends on the others; sum over the last dimension alone, .sum(1)"
+        )

@@ -1,0 +1,135 @@
+"""What every network with flat weights θ shares, whatever its layers are: likelihood, prior, and a density over θ."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.models.networks.classifier import class_log_prob
+from components.problems.supervised import Supervised
+
+
+class FlatNetwork(nn.Module):
+    """f(x; θ) [B, T, C] with weights θ [P].  A subclass adds ``initial``, ``forward`` and ``outputs``.
+
+    Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights have independent priors N(0, s²); a
+    learned log σ_t² has the prior N(log noise_init, noise_spread²), or a flat one (None).  As particles, θ [K, P'] is the
+    weights followed by the log σ_t² when they are learned."""
+
+    prior_std: Tensor
+    log_noise: Tensor
+    own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
+
+    def __init__(
+        self,
+        problem: Supervised,
+        theta: Tensor,
+        dropout: float,
+        prior_std: float,
+        noise: float | Literal["learned"],
+        noise_init: float,
+        noise_spread: float | None,
+    ):
+        super().__init__()
+        x = problem.train.x
+        self.target, self.n_tasks, self.n_outputs = problem.target, problem.n_tasks, problem.n_classes
+        self.dropout = dropout
+        self.theta = nn.Parameter(theta.to(x))
+        self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
+        self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
+        self.learns_noise = problem.target == "real" and noise == "learned"
+        start = noise_init if noise == "learned" else noise
+        log_noise = x.new_full((self.n_tasks,), math.log(start))  # log σ_t² [T]
+        if self.learns_noise:
+            self.log_noise = nn.Parameter(log_noise)
+        else:
+            self.register_buffer("log_noise", log_noise)
+        self.noise_median, self.noise_spread = math.log(start), noise_spread
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""
+        raise TypeError(f"{type(self).__name__} has no outputs")
+
+    # ---- likelihood and prior --------------------------------------------------------------------------------------
+    def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
+        """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
+        if self.target == "real":
+            log_noise = self.log_noise if log_noise is None else log_noise
+            residual = torch.where(batch.mask, batch.y, 0.0) - f[..., 0]  # [..., B, T]
+            constant = -0.5 * (math.log(2 * math.pi) + log_noise)
+            log_density = constant - (0.5 * (-log_noise).exp()) * (residual * residual)
+        else:
+            log_density = class_log_prob(f, batch.y)
+        return (log_density * batch.mask).sum(-1)
+
+    def noise_log_prior(self, log_noise: Tensor) -> Tensor:
+        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""
+        if self.noise_spread is None or not self.learns_noise:
+            return log_noise.new_zeros(log_noise.shape[:-1])
+        z = (log_noise - self.noise_median) / self.noise_spread
+        return -0.5 * (z**2 + math.log(2 * math.pi * self.noise_spread**2)).sum(-1)
+
+    def hyperprior(self) -> Tensor:
+        """log p(log σ²) of the module's own noise."""
+        return self.noise_log_prior(self.log_noise)
+
+    def penalty(self) -> Tensor:
+        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a constant."""
+        return 0.5 * ((self.theta / self.prior_std) ** 2).sum() - self.hyperprior()
+
+    def output_predictive(self, f: Tensor, log_noise: Tensor | None = None) -> Predictive:
+        """Mixture over the samples of f [S, B, T, C]."""
+        if self.target != "real":
+            return Categorical(f)
+        mu = f[..., 0]
+        return GaussianMixture(mu, (self.log_noise if log_noise is None else log_noise).exp().expand_as(mu))
+
+    # ---- as a log-density over flat parameters ---------------------------------------------------------------------
+    @property
+    def dim(self) -> int:
+        """P: the weights and, when learned, one log σ² per task."""
+        return len(self.prior_std) + (self.n_tasks if self.learns_noise else 0)
+
+    @property
+    def names(self) -> list[str]:
+        return []  # a weight has no name that anybody would look for
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def _weights(self, theta: Tensor) -> Tensor:
+        n = len(self.prior_std)
+        return theta if theta.shape[1] == n else theta[:, :n]  # a slice of everything would cost its gradient a copy
+
+    def _noise_of(self, theta: Tensor) -> Tensor:
+        own = theta[:, len(self.prior_std) :]
+        return (own if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]  # [K, 1, T]
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""
+        scale = self.prior_std
+        if self.learns_noise:
+            scale = torch.cat([scale, scale.new_full((self.n_tasks,), self.noise_spread or 0.0)])
+        noise = torch.randn(n, self.dim, generator=generator, dtype=scale.dtype, device=generator.device)
+        theta = scale * noise.to(scale.device)
+        theta[:, len(self.prior_std) :] += self.noise_median
+        return theta
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+        """log p(y_b|x_b, θ_k) of every row, unscaled: [K, P] -> [K, B]."""
+        return self.log_prob(self.outputs(theta, batch.x), batch, self._noise_of(theta))
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """log p(θ_k), normalised: [K, P] -> [K]."""
+        z = self._weights(theta) / self.prior_std
+        weights = -0.5 * (z * z).sum(-1) - self.log_normaliser
+        return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
+
+    def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
+        """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B, D]."""
+        return self.output_predictive(self.outputs(theta, x), self._noise_of(theta))

@@ -1,0 +1,39 @@
+"""A network whose training, and whose chains, begin at weights that it was given."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from components.models.networks.feed_forward import FeedForward
+
+
+class BegunNetwork(FeedForward):
+    """The same network, but that it begins elsewhere: θ = θ₀ + s z, z ~ N(0, I), where others draw Glorot's weights, or draws
+    from the prior.  A learned log σ² begins where the network has it, without noise."""
+
+    start: Tensor  # θ₀ [P']
+
+    def __init__(self, network: FeedForward, spread: float):
+        nn.Module.__init__(self)
+        vars(self).update(vars(network))  # parameters and buffers are the network's own
+        start = network.theta.detach().clone()
+        begin = torch.cat([start, network.log_noise.detach()]) if self.learns_noise else start
+        self.register_buffer("start", begin, persistent=False)  # the file has it
+        self.spread = spread
+
+    def initial(self, n: int, generator: torch.Generator) -> Tensor:
+        return begun(self.start, len(self.theta), self.spread, n, generator)
+
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ [n, P'] where chains begin."""
+        return self.initial(n, generator)
+
+
+def begun(start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator) -> Tensor:
+    """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its numbers, [n, P]."""
+    theta = start.repeat(n, 1)
+    if spread:
+        z = torch.randn(n, moved, generator=generator, dtype=start.dtype, device=generator.device)
+        theta[:, :moved] += spread * z.to(start.device)
+    return theta

@@ -1,0 +1,100 @@
+"""A network of one's own: an ordinary module of PyTorch, of a plug-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from torch import nn
+
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.contracts.user_code import Place, blamed, found
+from components.models.own.module_network import ModuleNetwork
+from components.models.own.weights_file import fill_network, read_weights
+from components.problems.supervised import Supervised
+from components.registry import register
+from components.trouble import Misfit
+
+
+@register("model", "module")
+class Module(Model[Supervised, ModuleNetwork]):
+    """A class of the user's own that is an ordinary module of PyTorch, with a Gaussian prior on its parameters.
+
+    f(x) = Net(**arguments)(x), θ its parameters side by side, θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²) or softmax(f_t).
+    The module knows nothing of the runner: it reads rows [B, D], or images, and gives [B, T C] (for binary labels also [B, T],
+    log odds).  Its parameters begin as its constructor leaves them, which draws from a seed of the run, or with ``path`` as a
+    file has them.  It is attacked, trained and sampled as networks here are: Monte-Carlo weights one after the other.  The
+    class is code: its module must be among ``plugins`` too.  x [B, D] -> f [B, T, C].
+
+    Raises:
+        Misfit: there is no such class, it is no module, it raises, or what it gives has another shape.
+
+    Source: Paszke et al. (2019)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "network",
+            "penalised",
+            "weight_space",
+            "log_joint",
+            "theta_predictive",
+            "training_start",
+            "warm_start",
+            "own_inputs",
+            "dropout",
+            "batch_normalised",
+        }
+    )
+    imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
+    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+
+    class_path: Place
+    arguments: dict[str, Any] | None
+    inputs: Literal["flat", "image"]
+    path: str | None
+    prefix: str
+    spread: NonNegativeFloat
+    prior_std: PositiveFloat
+    noise: Literal["learned"] | PositiveFloat
+    noise_init: PositiveFloat
+    noise_spread: PositiveFloat | None
+    sha256: str | None
+
+    def build(self, problem: Supervised, rng: Rng) -> ModuleNetwork:
+        where, like = f"model.class_path={self.class_path}", problem.train.x
+        cls = found("model.class_path", self.class_path)
+        tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
+
+        def made(seed: int) -> nn.Module:
+            with blamed(f"{where}: being made with model.arguments"), torch.random.fork_rng([]):
+                torch.manual_seed(seed)
+                module = cls(**(self.arguments or {}))
+            if not isinstance(module, nn.Module):
+                raise Misfit(f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one")
+            module = module.to(like)
+            if tensors is not None:
+                fill_network(
+                    module,
+                    tensors,
+                    f"model.path={self.path}",
+                    "name the file, or model.arguments, of the module that was saved",
+                )
+            return module
+
+        return ModuleNetwork(
+            problem,
+            made,
+            int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device)),
+            tensors is not None,
+            where,
+            inputs=self.inputs,
+            spread=self.spread,
+            prior_std=self.prior_std,
+            noise=self.noise,
+            noise_init=self.noise_init,
+            noise_spread=self.noise_spread,
+        )

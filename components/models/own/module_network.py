@@ -1,0 +1,211 @@
+"""An ordinary module of PyTorch as a network with flat weights θ."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from components.contracts.user_code import blamed
+from components.models.networks.flat_network import FlatNetwork
+from components.models.own.begun import begun
+from components.problems.supervised import Supervised
+from components.trouble import Misfit
+
+ROWS_TRIED = 2  # with which the module is compared with itself
+SHRUNK = 0.5  # so many times its own parameters it is tried with
+CLOSE = 1e-4  # relative difference of outputs that is no difference, in either precision
+
+
+class ModuleNetwork(FlatNetwork):
+    """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are laid side by side in order.
+
+    Buffers, such as the running statistics of batch normalisation, stay with the module, and a checkpoint keeps them.  All of
+    it but batch normalisation is as it predicts; layers of dropout act where a generator is given, and what they draw is the
+    run's.  Batch normalisation learns where the network trains as one, never where θ is an argument (samplers, posteriors
+    over θ).  ``made`` gives a new module, and where its training begins."""
+
+    def __init__(
+        self,
+        problem: Supervised,
+        made: Callable[[int], nn.Module],
+        seed: int,
+        given: bool,
+        where: str,
+        *,
+        inputs: Literal["flat", "image"],
+        spread: float,
+        prior_std: float,
+        noise: float | Literal["learned"],
+        noise_init: float,
+        noise_spread: float | None,
+    ):
+        module = made(seed)
+        named = dict(module.named_parameters(remove_duplicate=False))
+        first: dict[int, str] = {}
+        self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}  # tied ones have one place in θ
+        own = {name: p.detach() for name, p in named.items() if self_names[name] == name}
+        if not own:
+            raise Misfit(f"{where}: has no parameters; register them in its __init__")
+        drops = [layer for layer in module.modules() if isinstance(layer, _DropoutNd)]
+        theta = torch.cat([p.flatten() for p in own.values()])
+        dropout = max((layer.p for layer in drops), default=0.0)
+        super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
+        self.where, self.inputs, self.spread = where, inputs, spread
+        self.made, self.given = made, given  # given: by a file, which all begin at
+        self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
+        self.places = self_names
+        self.shapes = {name: tuple(p.shape) for name, p in own.items()}
+        self.pieces = [p.numel() for p in own.values()]
+        shown = problem.train.x[:ROWS_TRIED]
+        module.eval()
+        with torch.no_grad():
+            self.net = _without_parameters(module)
+            for p in dict.fromkeys(named.values()):
+                p.mul_(SHRUNK)  # in place: copies that are kept of them would show
+            with blamed(where):
+                asked = self._shaped(module(self._as_seen(shown)))
+            found = self.at(SHRUNK * self.theta.detach(), shown)
+        if not torch.allclose(found, asked, rtol=CLOSE, atol=CLOSE):
+            raise Misfit(
+                f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
+                "keep no copies, and draw nothing but by layers of dropout"
+            )
+        self.register_buffer("start", self.theta.detach().clone(), persistent=False)
+
+    start: Tensor  # [P]
+    shares_weights = True  # noise on pre-activations knows nothing of its layers
+
+    # ---- the module ------------------------------------------------------------------------------------------------
+    def _as_seen(self, x: Tensor) -> Tensor:
+        """x [B, D] as the module reads it: rows, or images [B, colours, height, width]."""
+        if self.inputs == "flat":
+            return x
+        if self.image_shape is None:
+            raise Misfit("model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat")
+        return x.unflatten(-1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape)
+
+    def _shaped(self, out: object) -> Tensor:
+        """What it answers as f [B, T, C]; one number for a binary label is its log odds."""
+        shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        if isinstance(out, Tensor) and out.ndim == 1:
+            out = out[:, None]
+        if isinstance(out, Tensor) and out.ndim == 2:
+            if out.shape[1] == self.answers:
+                return out.unflatten(-1, (self.n_tasks, self.n_outputs))
+            if self.target == "binary" and out.shape[1] == self.n_tasks:
+                return torch.stack([torch.zeros_like(out), out], -1)
+        raise Misfit(
+            f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
+            + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
+        )
+
+    def at(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [B, T, C] with weights θ [P]."""
+        parts = theta.split(self.pieces)
+        own = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        with blamed(self.where):
+            out = functional_call(
+                self.net, {name: own[first] for name, first in self.places.items()}, (self._as_seen(x),)
+            )
+        return self._shaped(out)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None, passes: int | None = None) -> Tensor:
+        """f [B, T, C] of its own weights; with ``passes`` = S, S dropout passes [S, B, T, C]."""
+        if passes is not None:
+            return torch.stack([self.forward(x, generator) for _ in range(passes)])
+        learning = self.training
+        with _modes(self.net, learning, generator is not None), _drawing_by(generator):
+            return self.at(self.theta, x)
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
+        """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B, D]."""
+        each = x.unbind() if x.ndim == 3 else [x] * len(theta)
+        with _modes(self.net, False, False):
+            return torch.stack([self.at(row, own) for row, own in zip(self._weights(theta), each, strict=True)])
+
+    # ---- where training begins -------------------------------------------------------------------------------------
+    def initial(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ [n, P'] of n modules made anew, or about the weights of the file."""
+        if self.given:
+            theta = begun(self.start, len(self.start), self.spread, n, generator)
+        else:
+            seeds = torch.randint(2**31, (n,), generator=generator, device=generator.device).tolist()
+            theta = torch.stack([self._laid(self.made(seed)) for seed in seeds]).to(self.start)
+        log_noise = theta.new_full((n, self.dim - len(self.prior_std)), self.noise_median)
+        return torch.cat([theta, log_noise], 1)
+
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
+        """θ [n, P'] where chains begin: where training does, for few modules work at draws from N(0, s²)."""
+        return self.initial(n, generator)
+
+    def _laid(self, module: nn.Module) -> Tensor:
+        own = dict(module.named_parameters(remove_duplicate=False))
+        return torch.cat([own[name].detach().flatten() for name in self.shapes])
+
+    # ---- batch normalisation ---------------------------------------------------------------------------------------
+    def _normalisations(self) -> list[_BatchNorm]:
+        return [layer for layer in self.net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+
+    def statistics(self) -> list[Tensor]:
+        """Running means and variances, layer after layer: the buffers themselves."""
+        return [buffer for layer in self._normalisations() for buffer in (layer.running_mean, layer.running_var)
+                if buffer is not None]  # fmt: skip
+
+    @torch.no_grad()
+    def gather(self, batches: Sequence[Tensor]) -> None:
+        """Running statistics become the means, over the batches, of those of each batch."""
+        layers = self._normalisations()
+        momenta = [layer.momentum for layer in layers]
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # the mean of all that was seen
+        with _modes(self.net, True, False):
+            for x in batches if layers else ():
+                self.at(self.theta, x)
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+
+
+def _without_parameters(module: nn.Module) -> nn.Module:
+    """The module with empty places for its parameters, which are given to it when it is called."""
+    bare = copy.deepcopy(module)
+    for layer in bare.modules():
+        for name in layer._parameters:
+            layer._parameters[name] = None
+    return bare
+
+
+@contextmanager
+def _modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None]:
+    """Everything as it predicts, but for batch normalisation and dropout where they are asked for."""
+    module.eval()
+    for layer in module.modules():
+        if isinstance(layer, _BatchNorm):
+            layer.training = normalising
+        elif isinstance(layer, _DropoutNd):
+            layer.training = dropping
+    try:
+        yield
+    finally:
+        module.eval()
+
+
+@contextmanager
+def _drawing_by(generator: torch.Generator | None) -> Iterator[None]:
+    """What layers draw from PyTorch's global stream is a function of a stream of the run; the global one is not moved."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    devices = [generator.device] if generator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,76 @@
+"""Weights as PyTorch's own layers name them, ``fc1.weight`` and ``fc1.bias``, as the flat θ of a network here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from components.models.networks.feed_forward import FeedForward
+from components.models.own.weights_file import misfits
+from components.trouble import Misfit
+
+Shape = tuple[int, ...]
+
+
+def flattened(network: FeedForward, tensors: Mapping[str, Tensor], layers: Sequence[str] | None, where: str) -> Tensor:
+    """θ [P] of ``network`` from weights [out, in] or [out, in, k, k] and biases [out] of as many layers.
+
+    ``layers`` are what their names begin with, in order; None: layers are told apart by their shapes, and those of one shape
+    by the numbers in their names.
+
+    Raises:
+        Misfit: tensors are missing, of no use or of another shape, or names do not tell which layer comes first."""
+    shapes = _asked(network)
+    there = [name.removesuffix(".weight") for name, value in tensors.items()
+             if name.endswith(".weight") and value.ndim > 1]  # fmt: skip
+    if layers is None:
+        layers = _in_order(shapes, {name: tuple(tensors[f"{name}.weight"].shape) for name in there}, where)
+    if len(layers) != len(shapes):
+        found = " → ".join(str(list(tensors[f"{name}.weight"].shape)) for name in sorted(there, key=_natural))
+        raise Misfit(
+            f"{where}: {len(layers)} layers of weights ({found}), the network has {len(shapes)} "
+            f"({' → '.join(str(list(shape)) for shape in shapes)}); set model.network's widths or channels"
+        )
+    asked: dict[str, Shape] = {}
+    for name, shape in zip(layers, shapes, strict=True):
+        asked |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    if said := misfits(asked, tensors):
+        raise Misfit(f"{where}: {said}; set model.network to the one that was saved, or name its file")
+    return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])
+
+
+def _asked(network: FeedForward) -> list[Shape]:
+    """Shapes of the weights as PyTorch has them, layer after layer."""
+    if network.front is None:
+        return list(network.shapes)
+    k = network.front.kernel
+    convolutions: list[Shape] = [(out, inside // k**2, k, k) for out, inside in network.shapes[: network.first]]
+    return [*convolutions, *network.shapes[network.first :]]
+
+
+def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[str]:
+    """Layers in the order of the network's; those whose shape it has not come last, and the caller complains about them."""
+    left = sorted(there, key=_natural)
+    numbered = {re.sub(r"\d+", "#", name) for name in left}
+    if len(numbered) == 1:  # fc1, fc2, fc3: the numbers say it, and what does not fit can be named by its place
+        return left
+    order: list[str] = []
+    for shape in shapes:
+        same = [name for name in left if there[name] == shape]
+        if len({re.sub(r"\d+", "#", name) for name in same}) > 1 and shapes.count(shape) > 1:
+            raise Misfit(
+                f"{where}: {' and '.join(same[:2])} have one shape, and their names do not say which comes first; name the "
+                "layers in order, model.layers=[…]"
+            )
+        if same:
+            order.append(same[0])
+            left.remove(same[0])
+    return [*order, *left]
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """The order of names in which 10 comes behind 9."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,94 @@
+"""A network of this project with weights from a file of the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import Network
+from components.contracts.problems import Domain
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.networks.feed_forward import FeedForward
+from components.models.own.begun import BegunNetwork
+from components.models.own.ordinary_layers import flattened
+from components.models.own.weights_file import fill_network, read_weights
+from components.problems.supervised import Supervised
+from components.registry import register
+
+MEND = "set model.network to the one that was saved, or name its file"
+BY_MLP = ("penalised", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs")
+
+
+@register("model", "state_dict")
+class StateDict(Model[Supervised, Network]):
+    """A network of this project with the weights of a file: a victim as it is, or where training begins.
+
+    The file is of safetensors, or one that ``torch.save`` wrote of tensors alone; nothing in it is run.  Its tensors have the
+    names that the network's own have (a file of one that was trained here), or those that PyTorch's layers give them, weights
+    [out, in] or [out, in, k, k] and biases [out] of every layer of an mlp or a cnn:
+
+        θ = (W_1, b_1, …, W_L, b_L),  f(x) = W_L a(… a(W_1 x + b_1) …) + b_L
+
+    inference=fixed leaves θ as it is.  Methods that train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).  The
+    file's SHA-256 is part of what a run is: another file is another run.  x [B, D] -> f [B, T, C].
+
+    Raises:
+        DamagedFile: the file is none of the two.
+        Misfit: tensors are missing, of no use, of another shape or not finite.
+
+    Source: Paszke et al. (2019)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})  # its network says which
+    offers: ClassVar[frozenset[str]] = frozenset({"network"})
+    offers_where: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(BY_MLP, "network=mlp"),
+        "warm_start": "network=mlp",
+        "dropout": "network={name: mlp, dropout: 0.1}",
+        "batch_normalised": "network=vgg",
+    }
+    reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+
+    path: str
+    network: Model
+    layers: list[str] | None
+    prefix: str
+    pixels: Literal["raw", "standardised"]
+    spread: NonNegativeFloat
+    sha256: str | None
+
+    @model_validator(mode="after")
+    def _holds_a_network(self) -> StateDict:
+        if "network" not in self.network.offered() or self.network.reads:
+            raise ValueError(f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg")
+        return self
+
+    def offered(self) -> frozenset[str]:
+        own = self.network.offered()
+        return own | {"warm_start"} if "log_joint" in own else own
+
+    def build(self, problem: Supervised, rng: Rng) -> Network:
+        network: Any = self.network.build(problem, rng)
+        tensors = read_weights(Path(self.path), self.prefix)
+        where = f"model.path={self.path}"
+        if not isinstance(network, FeedForward):
+            fill_network(network, tensors, where, MEND)
+            return network
+        if "theta" in tensors:
+            fill_network(network, tensors, where, MEND)
+        else:
+            self._take(network, tensors, where)
+        return BegunNetwork(network, self.spread)
+
+    @torch.no_grad()
+    def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str) -> None:
+        """The weights of PyTorch's own layers, and what the pixels are standardised by."""
+        network.theta.copy_(flattened(network, tensors, self.layers, where))
+        if network.front is not None and self.pixels == "raw":
+            network.front.mean.zero_()
+            network.front.std.fill_(1.0)

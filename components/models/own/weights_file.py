@@ -1,0 +1,99 @@
+"""Tensors from a file of the user's own, and their places in a network: whatever does not fit is named."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from components.trouble import DamagedFile, Misfit
+
+MOST_NAMED = 3  # tensors of each sort in a complaint
+NESTED = "state_dict"  # where training loops put the weights beside other things
+
+
+def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of one that ``torch.save`` wrote, whose names begin with ``prefix``, by the rest of
+    their names.  Tensors and containers of them alone are unpickled.
+
+    Raises:
+        DamagedFile: it is no such file.
+        Misfit: it holds something else, no such names, or numbers that are not finite."""
+    found = _safetensors(path) if path.suffix == ".safetensors" else _torch_saved(path)
+    every = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    if other := [name for name in found if name not in every]:
+        raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
+    tensors = {name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)}
+    if not tensors:
+        raise Misfit(f"model.prefix={prefix}: no name in {path} begins so; there are {_listed(sorted(found))}")
+    wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
+    if wrong:
+        raise Misfit(f"model.path={path}: {_listed(wrong)} hold numbers that are not finite; save the weights anew")
+    return tensors
+
+
+def _safetensors(path: Path) -> Mapping[str, object]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise _damaged(path, "safetensors file", error, "safetensors.torch.save_file(net.state_dict(), …)") from None
+
+
+def _torch_saved(path: Path) -> Mapping[str, object]:
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise _damaged(path, "file of tensors alone", error, "torch.save(net.state_dict(), …)") from None
+    if isinstance(found, Mapping) and isinstance(found.get(NESTED), Mapping):
+        found = found[NESTED]
+    if not isinstance(found, Mapping) or not found:
+        raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
+    return found
+
+
+def _damaged(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
+    said = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
+    return DamagedFile(f"model.path={path}: no {kind} ({said}); write it with {mend}")
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> str:
+    """What does not fit, in words: tensors that are missing, that are of no use, and that have another shape; "": nothing."""
+    missing = [name for name in asked if name not in found]
+    extra = [name for name in found if name not in asked]
+    shapes = [
+        f"{name} is {list(found[name].shape)} and not {list(shape)}"
+        for name, shape in asked.items()
+        if name in found and tuple(found[name].shape) != shape
+    ]
+    said = [
+        f"lacks {_listed(missing)}" if missing else "",
+        f"has {_listed(extra)}, which the network has not" if extra else "",
+        _listed(shapes),
+    ]
+    return "; ".join(part for part in said if part)
+
+
+@torch.no_grad()
+def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, mend: str) -> None:
+    """Gives a network the tensors of its own names.
+
+    Raises:
+        Misfit: they are not those of the network."""
+    own = network.state_dict()
+    if said := misfits({name: tuple(value.shape) for name, value in own.items()}, tensors):
+        raise Misfit(f"{where}: {said}; {mend}")
+    for name, value in own.items():
+        value.copy_(tensors[name])

@@ -1,0 +1,160 @@
+"""Gaussian processes that users have written for GPyTorch, seen as bounds with predictives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import gpytorch
+import torch
+from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from gpytorch.utils.memoize import clear_cache_hook
+from linear_operator.utils.errors import NanError, NotPSDError
+from torch import Tensor, nn
+
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.contracts.user_code import blamed
+from components.models.deep_gp.likelihoods import Likelihood
+from components.trouble import Misfit, NumericalTrouble
+
+
+@contextmanager
+def exactly(where: str) -> Iterator[None]:
+    """By Cholesky factors, never by conjugate gradients, which draw probes from PyTorch's global stream and are not exact.
+
+    Raises:
+        NumericalTrouble: a covariance has no Cholesky factor.
+        Misfit: the user's own code raised."""
+    with ExitStack() as stack:
+        stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
+        try:
+            with blamed(where):
+                yield
+        except Misfit as error:
+            if isinstance(error.__cause__, NotPSDError | NanError):
+                raise NumericalTrouble(
+                    f"{where}: a covariance has no Cholesky factor", "raise the noise, or lower inference.lr"
+                ) from error
+            raise
+
+
+def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
+    """Σ log p of the hyper-parameters that the user gave priors to, []."""
+    found = [prior.log_prob(closure(owner)).sum() for _, owner, prior, closure, _ in module.named_priors()]
+    return torch.stack(found).sum() if found else like.new_zeros(())
+
+
+class UserExactGP(nn.Module):
+    """y = f(x) + N(0, σ²) of one task, f an ``ExactGP`` of the user's: the bound is the log marginal likelihood itself."""
+
+    def __init__(self, gp: gpytorch.models.ExactGP, where: str):
+        super().__init__()
+        self.gp, self.where = gp, where
+        self._seen: Tensor | None = None  # hyper-parameters that GPyTorch's caches are of
+
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
+        """None: nothing is sampled."""
+
+    def elbo(self, batch: Batch, noise: None) -> dict[str, Tensor]:
+        """log p(y) of all training labels, whatever the batch, and the log priors that there are; in nats."""
+        self.gp.train()
+        with exactly(self.where):
+            (x,), y = self.gp.train_inputs, self.gp.train_targets
+            marginal = self.gp.likelihood(self.gp(x)).log_prob(y)
+            priors = log_priors(self.gp, marginal)
+        terms = {"elbo": marginal + priors, "log_likelihood": marginal, "kl": torch.zeros_like(marginal)}
+        return terms | ({"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {})
+
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*, y) at x [B, D] in closed form: S = 1; differentiable in x."""
+        now = torch.cat([p.detach().flatten() for p in self.parameters()])
+        if self._seen is None or not torch.equal(self._seen, now):
+            self.gp.train()  # drops what was kept for other hyper-parameters
+            self._seen = now
+        self.gp.eval()
+        with exactly(self.where):
+            f = self.gp(x)
+            noise = self.gp.likelihood.noise
+        return GaussianMixture(f.mean[None, :, None], (f.variance + noise)[None, :, None])
+
+    def hyperparameters(self) -> list[nn.Parameter]:
+        """Parameters that a restart draws anew."""
+        return list(self.parameters())
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise."""
+        return list(self.gp.likelihood.parameters())
+
+
+class UserSparseGP(nn.Module):
+    """q(f) of an ``ApproximateGP`` of the user's, of T tasks with C latent functions each: N/B Σ_b E_q[log p(y_b|f_b)] − KL.
+
+    What it gives of B inputs has a batch of T · C functions, or of none where that is 1, or is a
+    ``MultitaskMultivariateNormal``.
+
+    Source: Hensman, Matthews and Ghahramani (2015)."""
+
+    def __init__(self, gp: gpytorch.models.ApproximateGP, likelihood: Likelihood, n_tasks: int, where: str):
+        super().__init__()
+        self.gp, self.likelihood, self.n_tasks, self.where = gp, likelihood, n_tasks, where
+
+    def marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of q(f) at x [B, D], [1, T, B, C] each."""
+        q = self.gp(x)
+        if not isinstance(q, MultivariateNormal):
+            raise Misfit(f"{self.where}: gives {type(q).__name__}, must give a MultivariateNormal")
+        several = isinstance(q, MultitaskMultivariateNormal)
+        T, C, B = self.n_tasks, self.likelihood.outputs, len(x)
+        out = []
+        for value in (q.mean, q.variance):
+            value = value.mT if several else value
+            if value.numel() != T * C * B:
+                raise Misfit(
+                    f"{self.where}: gives {list(value.shape[:-1])} functions, {T * C} are needed (tasks times classes); give "
+                    f"its variational distribution, mean and kernel batch_shape=torch.Size([{T * C}])"
+                )
+            out.append(value.reshape(T, C, B).mT[None])
+        return out[0], out[1]
+
+    def _normal(self, B: int, n_samples: int, generator: torch.Generator, like: Tensor) -> Tensor | None:
+        if not self.likelihood.samples_f:
+            return None
+        shape = (n_samples, self.n_tasks, B, self.likelihood.outputs)
+        return torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+
+    def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
+        """Standard normals [S, T, B, C] where the likelihood has neither a closed form nor a quadrature, else None."""
+        return self._normal(len(batch.x), n_samples, generator, batch.x)
+
+    def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
+        """The bound on the log marginal likelihood and its terms; in nats."""
+        self.gp.train()
+        with exactly(self.where):
+            mean, variance = self.marginals(batch.x)
+            kl = self.gp.variational_strategy.kl_divergence().sum()
+            priors = log_priors(self.gp, kl)
+        y = torch.where(batch.mask, batch.y, 0).mT  # [T, B]
+        expected = self.likelihood.expected_log_prob(y, mean, variance, noise)  # [S, T, B]
+        log_likelihood = torch.where(batch.mask.mT, expected, 0.0).sum() * (batch.scale / expected.shape[0])
+        terms = {"elbo": log_likelihood - kl + priors, "log_likelihood": log_likelihood, "kl": kl}
+        return terms | ({"log_hyperprior": priors} if next(iter(self.gp.named_priors()), None) else {})
+
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
+        self.gp.eval()
+        for part in self.gp.modules():
+            clear_cache_hook(part)  # factors of parameters of before
+        with exactly(self.where):
+            mean, variance = self.marginals(x)
+        variance = variance.clamp_min(math.sqrt(torch.finfo(variance.dtype).tiny))
+        return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
+
+    def hyperparameters(self) -> list[nn.Parameter]:
+        """Parameters that a restart draws anew."""
+        return [*self.gp.hyperparameters(), *self.likelihood.parameters()]
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise."""
+        return self.likelihood.noise_parameters()

@@ -1,0 +1,45 @@
+"""Files that keys of components name: what they hold is part of what a run is, so its config keeps their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from runner.compose.parts import known, parts_inside
+from runner.mistakes import ConfigError
+
+
+def note_checksums(role: str, values: dict[str, Any]) -> None:
+    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key names, in the key that is for
+    it.  A config that has one already, as a record's has, asks for that very file.
+
+    Raises:
+        ConfigError: there is no such file, or it is another.
+    """
+    for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
+        for key, checksum in known(inner, part, where).reads.items():
+            asked, name = part.get(checksum), part.get(key)
+            if name is None:
+                if asked is not None:
+                    raise ConfigError(
+                        f"{where}.{checksum}: there is no file that it could be of; name one, {where}.{key}=…"
+                    )
+                continue
+            found = _sha256(name, f"{where}.{key}")
+            if asked is not None and not (len(str(asked)) >= 8 and found.startswith(str(asked))):
+                raise ConfigError(
+                    f"{where}.{key}={name}: has the SHA-256 {found[:12]}…, {where}.{checksum} asks for {str(asked)[:12]}…; put "
+                    f"that file back, or set {where}.{checksum}=null to use this one"
+                )
+            part[checksum] = found
+
+
+def _sha256(name: object, where: str) -> str:
+    path = Path(str(name))
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        why = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        raise ConfigError(f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}") from None

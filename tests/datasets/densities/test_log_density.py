@@ -1,0 +1,121 @@
+"""A function as a target: its Jacobians, its name, its scores with and without a reference, and what it may not be."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load, made_job
+from pydantic import ValidationError
+
+from components.trouble import Misfit
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
+
+
+def problem(function: str = "log_density", dim: int = 2, **keys):
+    return load("log_density", function=f"own_things:{function}", dim=dim, **keys)[0]
+
+
+def test_with_its_jacobians_it_is_a_density_of_theta():
+    """∫∫ π(p(θ₁), s(θ₂)) |J| dθ = 1: of the product, by the trapezium rule on a grid."""
+    target = problem("beta_and_exponential", support=["unit", "positive"])
+    grid = torch.linspace(-18, 8, 1200, dtype=torch.float64)
+    theta = torch.cartesian_prod(grid, grid)
+    mass = target.log_density(theta).exp().sum() * (grid[1] - grid[0]) ** 2
+    assert float(mass) == pytest.approx(1, abs=1e-6)
+    x = target.constrain(theta)
+    w = target.log_density(theta).exp() * (grid[1] - grid[0]) ** 2
+    assert torch.allclose(w @ x, torch.tensor([0.75, 1.0], dtype=torch.float64), atol=1e-5)
+
+
+def test_a_real_parameter_is_theta_itself():
+    target = problem(arguments={"sd": 2.0})
+    assert target.constrain is None
+    theta = torch.randn(5, 2, dtype=torch.float64)
+    assert torch.equal(target.log_density(theta), -0.5 * (theta / 2).square().sum(1))
+
+
+def draws(target, chains=2, steps=100):
+    rng = Streams(0)
+    sampler = component("inference", "hmc", chains=chains, warmup=40)
+    model = component("model", "target_density").build(target, rng)
+    state = sampler.init(model, target, rng)
+    for _ in range(steps):
+        state, _ = sampler.step(state, None, rng)
+    return sampler.posterior(state)
+
+
+def test_what_is_known_is_scored_and_what_is_not_is_left_out():
+    known, unknown = problem(mean=[0.0, 0.0], sd=[1.0, 1.0]), problem()
+    posterior = draws(known)
+    scores, fewer = known.score(posterior, Streams(0)), unknown.score(posterior, Streams(0))
+    assert scores["z_max"] < 4
+    assert {"error_mean", "error_mean/x1", "z_max"} <= scores.keys()
+    assert fewer == {name: value for name, value in scores.items() if name in fewer}
+    left_out = {name.partition("/")[0] for name in scores.keys() - fewer.keys()}
+    assert left_out == {"error_mean", "error_second_moment", "error_mean_of_a_chain", "z_max", "error_sd"}
+    assert "trace" in unknown.draw(posterior, Streams(0))
+
+
+def test_other_code_is_another_target(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "a_target_of_a_test.py"
+    names = []
+    for sign in ("-", "-0.5 * "):
+        file.write_text(f"def f(theta):\n    return {sign}theta.square().sum(1)\n")
+        sys.modules.pop(file.stem, None)
+        importlib.invalidate_caches()
+        names.append(component("dataset", "log_density", function=f"{file.stem}:f", dim=1).identity(Path(), True))
+    assert names[0] != names[1]
+    assert all(name.startswith("log_density-a_target_of_a_test.f-") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (
+            "of_each_coordinate",
+            r"gives \[3, 2\] of theta \[3, 2\], must give a number for each row, \[3\], such as .sum\(1\)",
+        ),
+        ("of_all_rows", r"what it gives of a row depends on the others"),
+        ("fails", r"RuntimeError: .*own_things.py, line \d+\); mend it there"),
+        ("nowhere", r"finite at none of 3 starts; set dataset.start_mean"),
+        ("nothing", r"own_things has no nothing; there are "),
+        ("log_densit", r"own_things has no log_densit"),
+    ],
+)
+def test_what_it_may_not_be(function, said):
+    with pytest.raises(Misfit, match=said) as error:
+        problem(function)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"names": ["a"]}, "names: 1 of them for dim=2"),
+        ({"support": ["real"] * 3}, "support: 3 of them for dim=2"),
+        ({"mean": [0.0, 0.0]}, "one of the two is not given"),
+        ({"names": ["a", "a"]}, "two parameters have the same"),
+        ({"function": "own_things.log_density"}, "write it as own_things:log_density"),
+    ],
+)
+def test_keys_that_do_not_fit(keys, said):
+    given = {"function": "own_things:log_density", "dim": 2} | keys
+    with pytest.raises(ValidationError, match=said):
+        component("dataset", "log_density", **given)
+
+
+@pytest.mark.parametrize("inference", ["nuts", "sgld", "svgd", "full_rank_vi", "vis", "random_walk_mh"])
+def test_samplers_and_fits_take_it(inference, tmp_path):
+    job = made_job(tmp_path, "dataset=log_density", "dataset.function=own_things:log_density", "dataset.dim=2",
+                   "plugins=[own_things]", "model=target_density", f"inference={inference}", "steps=9000")  # fmt: skip
+    target, rng = load_problem(job, Streams(0)), Streams(0)
+    state = job.inference.init(job.model.build(target, rng), target, rng)
+    for _ in range(2):
+        state, info = job.inference.step(state, None, rng)
+    assert info

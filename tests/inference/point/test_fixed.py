@@ -1,0 +1,28 @@
+"""A network as it is: no step moves it, and one is enough."""
+
+from __future__ import annotations
+
+import torch
+from configured import component, made_job
+from small_problems import classes
+
+from runner.execution.assembly import load_problem, total_steps
+from runner.execution.rng import Streams
+
+
+def test_the_network_predicts_as_it_was_built():
+    problem, rng = classes(), Streams(0)
+    network = component("model", "mlp", widths=[5]).build(problem, rng)
+    before = network(problem.test.x).detach()
+    fixed = component("inference", "fixed")
+    state = fixed.init(network, problem, rng)
+    for _, batch in problem.batches(fixed.sees, rng, 0, 3):
+        state, _ = fixed.step(state, batch, rng)
+    posterior = fixed.posterior(state)
+    assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], before)
+
+
+def test_a_step_is_made_where_none_is_asked_for(tmp_path):
+    for given, steps in (((), 1), (("steps=3",), 3)):
+        job = made_job(tmp_path, "dataset=digits", "model=mlp", "inference=fixed", *given)
+        assert total_steps(job, load_problem(job, Streams(0))) == steps

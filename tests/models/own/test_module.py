@@ -1,0 +1,207 @@
+"""An ordinary module: the same function and gradient as by itself, with θ from outside, its randomness a stream of the run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from own_things import Net, Recurrent
+from safetensors.torch import save_file
+from small_problems import classes, real, train
+from torch import nn
+
+from components.trouble import Misfit
+from runner.execution.rng import Streams
+
+PLACE = "own_things:Net"
+
+
+def model(place: str = PLACE, **keys):
+    return component("model", "module", class_path=place, **keys)
+
+
+def sizes(problem) -> dict[str, int]:
+    return {"inputs": problem.n_inputs, "outputs": problem.n_tasks * problem.n_classes}
+
+
+def with_file(folder, problem, **keys):
+    """A network whose weights a file has, and the plain module that they are of."""
+    torch.manual_seed(5)
+    net = Net(**sizes(problem)).double()
+    net(torch.randn(50, problem.n_inputs, dtype=torch.float64))  # statistics of its normalisation
+    weights = {name: value for name, value in net.state_dict().items() if name != "third.weight"}
+    path = folder / "net.pt"
+    torch.save(net.state_dict(), path)
+    assert len(weights) < len(net.state_dict())
+    return model(path=str(path), arguments=sizes(problem), **keys).build(problem, Streams(0)), net
+
+
+@pytest.mark.parametrize("kind", [classes, real])
+def test_it_is_the_module(tmp_path, kind):
+    problem = kind()
+    network, net = with_file(tmp_path, problem)
+    x = problem.test.x
+    f = network.train(False)(x).detach()
+    assert torch.equal(f.flatten(1), net.eval()(x))
+    K = torch.stack([network.theta.detach(), 0.5 * network.theta.detach()])
+    several = network.outputs(K, x)
+    assert torch.equal(several[0], f)
+    apart = network.outputs(K, torch.stack([x, x.flip(0)]))
+    assert torch.equal(apart[1].flip(0), several[1])
+
+
+def test_parameters_that_are_shared_are_there_once(tmp_path):
+    network, net = with_file(tmp_path, classes())
+    assert len(network.theta) == sum(p.numel() for p in net.parameters())
+    network, _ = with_file(tmp_path, real())
+    assert network.dim == len(network.theta) + 2  # and a noise for each task
+
+
+def test_its_gradient_is_the_module_s_own(tmp_path):
+    problem = classes()
+    network, net = with_file(tmp_path, problem)
+    batch = problem.train
+    network.train(False)
+    network.log_prob(network(batch.x), batch).sum().backward()
+    (-nn.functional.cross_entropy(net.eval()(batch.x), batch.y[:, 0], reduction="sum")).backward()
+    own = torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None])
+    assert torch.allclose(network.theta.grad, own, rtol=1e-9, atol=1e-12)
+
+
+def test_dropout_draws_on_the_run_s_stream_alone(tmp_path):
+    problem = classes()
+    network, _ = with_file(tmp_path, problem)
+    network.train(False)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    a, b, c = (network(problem.test.x, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+    assert not torch.equal(a, network(problem.test.x))
+    assert network.dropout == 0.3
+    passes = network(problem.test.x, torch.Generator().manual_seed(0), 4)
+    assert passes.shape[0] == 4
+
+
+def test_two_modules_of_a_seed_are_the_same_and_the_global_stream_stays():
+    problem = classes()
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    one, same, other = (model(arguments=sizes(problem)).build(problem, Streams(seed)).theta for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_batch_normalisation_learns_where_the_network_trains_and_not_as_a_density(tmp_path):
+    problem = classes()
+    network, net = with_file(tmp_path, problem)
+    mean = network.statistics()[0].clone()
+    network.log_likelihood(network.theta.detach()[None], problem.train)
+    assert torch.equal(network.statistics()[0], mean)
+    network.train(True)
+    network(problem.train.x)
+    net.train()(problem.train.x)
+    assert torch.allclose(network.statistics()[0], net.norm.running_mean)
+    assert not torch.equal(network.statistics()[0], mean)
+    batches = list(problem.train.x.split(20))
+    network.gather(batches)
+    seen = torch.stack([net.first(x) for x in batches]).detach()  # what is normalised, by batch
+    assert torch.allclose(network.statistics()[0], seen.mean((0, 1)))
+    assert torch.allclose(network.statistics()[1], seen.var(1).mean(0))
+
+
+def test_it_learns_as_the_plain_module_does(tmp_path):
+    """Twenty steps of gradient descent on all rows, beside the plain loop."""
+    problem = classes()
+    _, net = with_file(tmp_path, problem)
+    path = str(tmp_path / "net.pt")
+    descent = component("inference", "map", optimizer="sgd", momentum=0.0, lr=0.5)
+    state, _ = train(descent, model(path=path, arguments=sizes(problem), prior_std=1e6), problem, 20)
+    net.train().drop.p = 0.0
+    for _ in range(20):
+        net.zero_grad()
+        nn.functional.cross_entropy(net(problem.train.x), problem.train.y[:, 0]).backward()
+        with torch.no_grad():
+            for p in net.parameters():
+                p -= 0.5 * p.grad
+    found = state.network.train(False)(problem.test.x)[:, 0]
+    assert torch.allclose(found, net.eval()(problem.test.x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("mean_field_vi", {"estimator": "weights", "n_predict": 2}), ("sgld", {"chains": 2, "burn_in": 0}), ("swag", {"every": 1}),
+     ("mc_dropout", {"n_predict": 2}), ("deep_ensemble", {"members": 2}), ("laplace", {"n_predict": 2})],
+)  # fmt: skip
+def test_methods_for_networks_train_it(name, keys):
+    problem = classes(batch_size=20)
+    inference = component("inference", name, **keys)
+    state, rng = train(inference, model(arguments=sizes(problem)), problem, 3)
+    probs = inference.posterior(state).predict(problem.test.x, rng.noise).probs
+    assert torch.isfinite(probs).all()
+
+
+def test_members_of_an_ensemble_are_made_apart():
+    problem = classes()
+    network = model(arguments=sizes(problem)).build(problem, Streams(0))
+    theta = network.initial(3, torch.Generator().manual_seed(0))
+    assert theta.shape == (3, network.dim)
+    assert not torch.equal(theta[0], theta[1])
+    assert int((theta == float(torch.tensor(0.7))).sum()) == 9  # a parameter that is not drawn is the same in all
+
+
+def test_images_are_images():
+    problem, _ = load("digits", n_train=20, n_test=5)
+    network = model("own_things:Images", inputs="image").build(problem, Streams(0))
+    assert network(problem.test.x).shape == (5, 1, 10)
+    with pytest.raises(Misfit, match=r"no images; use model\.inputs=flat"):
+        model("own_things:Images", inputs="image").build(classes(), Streams(0))
+
+
+def test_one_number_for_a_binary_label_is_its_log_odds():
+    problem = classes(n_classes=2)
+    one = model(arguments={"inputs": 4, "outputs": 1}).build(problem, Streams(0)).train(False)
+    f = one(problem.test.x)
+    assert f.shape == (60, 1, 2)
+    assert torch.equal(f[..., 0], torch.zeros_like(f[..., 0]))
+
+
+@pytest.mark.parametrize(
+    ("place", "keys", "said"),
+    [
+        ("own_things:Nett", {}, r"own_things has no Nett; there are "),
+        ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
+        ("own_things:log_density", {"arguments": {"theta": torch.zeros(1, 1)}}, r"makes a Tensor, no torch.nn.Module"),
+        (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*mend it there"),
+        (PLACE, {"arguments": {"inputs": 4, "outputs": 7}}, r"gives \[2, 7\] of a batch, must give \[rows, 3\]"),
+        ("own_things:Broken", {}, r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); mend it there"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_in_a_line(place, keys, said):
+    with pytest.raises(Misfit, match=said) as error:
+        model(place, **keys).build(classes(), Streams(0))
+    assert "\n" not in str(error.value)
+
+
+def test_a_recurrent_module_reads_what_it_is_given():
+    """What nn.LSTM keeps beside its parameters must not stand in for them."""
+    torch.manual_seed(0)
+    problem = classes(n_inputs=2, n_classes=2)
+    network, net = model("own_things:Recurrent").build(problem, Streams(0)), Recurrent().double()
+    theta = torch.cat([p.detach().flatten() for p in net.parameters()])
+    found = network.outputs(theta[None], problem.test.x)[0, :, 0]
+    assert torch.allclose(found, net(problem.test.x), rtol=1e-12, atol=1e-12)
+
+
+def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
+    with pytest.raises(Misfit, match="must read them in forward, keep no copies") as error:
+        model("own_things:Keeping").build(classes(n_inputs=2, n_classes=2), Streams(0))
+    assert "\n" not in str(error.value)
+
+
+def test_weights_that_are_not_its_own(tmp_path):
+    save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
+    with pytest.raises(Misfit, match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]"):
+        model(path=str(tmp_path / "w.safetensors"), arguments={"inputs": 4, "outputs": 3}).build(classes(), Streams(0))

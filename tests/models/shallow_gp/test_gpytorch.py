@@ -1,0 +1,126 @@
+"""Users' Gaussian processes: bounds and predictives are GPyTorch's own, with no factor of parameters of before."""
+
+from __future__ import annotations
+
+import gpytorch
+import pytest
+import torch
+from configured import component
+from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
+from small_problems import classes, real, train
+
+from components.trouble import Misfit
+from runner.execution.rng import Streams
+
+
+def model(cls: str, **keys):
+    return component("model", "gpytorch", class_path=f"own_things:{cls}", **keys)
+
+
+def built(cls: str, problem, **keys):
+    return model(cls, **keys).build(problem, Streams(0))
+
+
+def one_task(**keys):
+    return real(n_tasks=1, missing=0.0, **keys)
+
+
+def moved(module: torch.nn.Module) -> None:
+    with torch.no_grad():
+        for i, p in enumerate(module.parameters()):
+            p.add_(0.1 * torch.randn(p.shape, dtype=p.dtype, generator=torch.Generator().manual_seed(i)))
+
+
+def test_the_exact_bound_and_predictive_are_gpytorch_s():
+    problem = one_task()
+    module = built("Exact", problem)
+    for _ in range(2):  # also after its hyper-parameters have moved
+        terms = module.elbo(problem.train, None)
+        gp, n = module.gp, problem.n
+        asked = n * ExactMarginalLogLikelihood(gp.likelihood, gp)(gp(*gp.train_inputs), gp.train_targets)
+        assert float(terms["elbo"]) == pytest.approx(float(asked), rel=1e-8)
+        assert float(terms["log_hyperprior"]) == pytest.approx(float(terms["elbo"] - terms["log_likelihood"]))
+        found = module.sample_predictive(problem.test.x, 1, torch.Generator())
+        gp.train()
+        gp.eval()
+        gp.likelihood.eval()
+        own = gp.likelihood(gp(problem.test.x))
+        assert torch.allclose(found.mean[:, 0], own.mean, atol=1e-6)
+        assert torch.allclose(found.variance[:, 0], own.variance, atol=1e-6)
+        gp.likelihood.train()
+        moved(module)
+
+
+def test_the_sparse_bound_is_gpytorch_s():
+    problem = one_task()
+    module = built("Sparse", problem, n_inducing=7)
+    moved(module)
+    batch = problem.train.part(slice(10), problem.n / 10)
+    likelihood = gpytorch.likelihoods.GaussianLikelihood(
+        noise_constraint=gpytorch.constraints.GreaterThan(1e-8)
+    ).double()
+    likelihood.noise = module.likelihood.noise_variance.detach()
+    module.gp.train()
+    asked = problem.n * VariationalELBO(likelihood, module.gp, problem.n)(module.gp(batch.x), batch.y[:, 0])
+    assert float(module.elbo(batch, None)["elbo"]) == pytest.approx(float(asked), rel=1e-8)
+
+
+def test_predictions_are_of_the_parameters_of_now():
+    problem = one_task()
+    module = built("Sparse", problem, n_inducing=7)
+    moved(module)
+    module.elbo(problem.train, None)
+    module.sample_predictive(problem.test.x, 1, torch.Generator())
+    moved(module)  # without a step in between, as where a state is put in place of another
+    stale_free = module.sample_predictive(problem.test.x, 1, torch.Generator()).mean.detach()
+    fresh = built("Sparse", problem, n_inducing=7)
+    fresh.load_state_dict(module.state_dict())
+    assert torch.allclose(fresh.sample_predictive(problem.test.x, 1, torch.Generator()).mean, stale_free, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_are_learnt_and_attacked_by_gradients(n_classes):
+    problem = classes(n_classes=n_classes)
+    dsvi = component("inference", "dsvi", lr=0.05, n_predict=10)
+    arguments = {} if n_classes == 2 else {"functions": 3}
+    state, rng = train(dsvi, model("Sparse", arguments=arguments, n_inducing=10), problem, 60)
+    posterior = dsvi.posterior(state)
+    x = problem.test.x.clone().requires_grad_()
+    predictive = posterior.predict(x, rng.noise)
+    accuracy = (predictive.guess == problem.test.y).double().mean()
+    assert float(accuracy) > 0.7
+    (slope,) = torch.autograd.grad(predictive.log_prob(problem.test.y).sum(), x)
+    assert torch.isfinite(slope).all()
+    assert float(slope.abs().max()) > 0
+
+
+def test_the_global_stream_stays_where_it_is():
+    problem = classes()
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    dsvi = component("inference", "dsvi", n_predict=2)
+    one, same = (train(dsvi, model("Sparse", arguments={"functions": 3}, n_inducing=5), problem, 2) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    for a, b in zip(one[0].module.parameters(), same[0].module.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("cls", "keys", "problem", "said"),
+    [
+        ("Net", {}, classes(), "derives from neither gpytorch.models.ExactGP nor ApproximateGP"),
+        (
+            "Exact",
+            {},
+            classes(),
+            "an ExactGP has real labels of one task, small has classes labels; use an ApproximateGP",
+        ),
+        ("Exact", {}, real(), "small has 2 tasks; use an ApproximateGP"),
+        ("Sparse", {}, classes(), r"3 are needed \(tasks times classes\); .*batch_shape=torch.Size\(\[3\]\)"),
+        ("Sparse", {"arguments": {"width": 3}}, classes(), "TypeError: .*width.*mend it there"),
+    ],
+)
+def test_what_does_not_fit(cls, keys, problem, said):
+    with pytest.raises(Misfit, match=said) as error:
+        built(cls, problem, **keys)
+    assert "\n" not in str(error.value)

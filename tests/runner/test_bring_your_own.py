@@ -1,0 +1,95 @@
+"""Every command of docs/bring_your_own.md runs as it is printed, made short, in a folder that holds its examples."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples" / "bring_your_own"
+PAGE = (ROOT / "docs" / "bring_your_own.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^    PYTHONPATH=\. (.*)$", PAGE, re.M)
+TRAINED = [command for command in COMMANDS if command.startswith("python")]
+RUNS = [command for command in COMMANDS if command.startswith("runner")]
+# What makes the rest short: later words win.
+SHORT = {
+    "inference=swag": ["steps=6", "inference.burn_in=2", "inference.every=1", "inference.norm_rows=64"],
+    "inference=sgld": ["steps=8", "inference.burn_in=2", "inference.thinning=1", "inference.chains=2"],
+    "inference=map": ["steps=5"],
+    "inference=mean_field_vi": ["steps=3", "inference.n_predict=2"],
+    "inference=lbfgs": ["steps=2"],
+    "inference=dsvi": ["steps=2", "inference.n_predict=2", "model.n_inducing=5"],
+    "inference=nuts": ["steps=12", "inference.warmup=6", "inference.chains=2"],
+    "inference=full_rank_vi": ["steps=5"],
+    "attacker=pgd": ["attacker.steps=2", "attacker.eps=[0.1]", "dataset.n_test=20"],
+    "attacker=fgsm": ["attacker.eps=[0.1]", "dataset.n_test=20"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The examples, and the files of weights that the page has trained, after two steps each."""
+    place = tmp_path_factory.mktemp("own") / "examples"
+    shutil.copytree(EXAMPLES, place, ignore=shutil.ignore_patterns("__pycache__"))
+    trained = f"""
+import sys
+sys.path.insert(0, {str(place)!r})
+import train_elsewhere
+for words in {[shlex.split(command)[2:] for command in TRAINED]!r}:
+    train_elsewhere.main(*words, steps=2)
+"""
+    done = call([sys.executable, "-c", trained], place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("accuracy") == len(TRAINED)
+    return place
+
+
+def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": f".:{ROOT}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+
+
+def shortened(command: str) -> list[str]:
+    words = shlex.split(command)[1:]
+    more = [word for start, short in SHORT.items() if start in words for word in short]
+    changed = {word.split("=")[0] for word in more}
+    return [word for word in words if word.split("=")[0] not in changed] + more
+
+
+def test_the_page_shows_what_it_says():
+    assert len(TRAINED) == 3
+    assert len(RUNS) == 11
+    files = "\n".join(path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py")))
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    assert len(blocks) == 3
+    assert all(block.strip() in files for block in blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUNS)
+def test_every_command_runs(command, folder):
+    words = [*shortened(command), "tracking=false", "output_dir=out"]
+    done = call([sys.executable, "-m", "runner.cli", *words], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "record" in done.stdout
+
+
+def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
+    """One process: trained in plain PyTorch, then evaluated and attacked through the runner."""
+    plain = call([sys.executable, "-c", "import train_elsewhere as t; t.main('mlp', 'plain.safetensors', 60)"], folder)
+    accuracy = float(plain.stdout.split()[-1])
+    first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
+    words = [word for word in shortened(first) if not word.startswith("dataset.n_test")]
+    done = call([sys.executable, "-m", "runner.cli", *words, "tracking=false", "output_dir=plain"], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.search(r"│ accuracy +│ +([\d.]+)", done.stdout)
+    assert shown
+    assert float(shown.group(1)) == pytest.approx(accuracy, abs=1e-9)
+    assert accuracy > 0.3
+    assert "robust_accuracy" in done.stdout
