@@ -30,6 +30,7 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
+from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
 from runner.record.record import Record, disk_failure, now
 from runner.tracking.handover import handed_over
@@ -229,6 +230,9 @@ class Run:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
             console.complain(str(disk_failure(error, self.record.folder)))
+        except LeaseLost as error:  # what is written there is another process's
+            if ending.get("error") != str(error):
+                raise
         finally:
             self.record.close()
 
