@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,13 +26,14 @@ from runner.execution.loop import S, steps, train
 from runner.execution.memory import out_of_memory
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, plain
-from runner.execution.signals import Interrupted, Pruned, Received, noted_signals
+from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted_signals
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
 from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
+from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
 from runner.tracking.handover import handed_over
 
@@ -46,6 +48,9 @@ class Run:
             console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
             console.out.print(taken, markup=False)
+        if found := replicates.gather(self.record, job):
+            console.out.print(found, markup=False)
+        self.alone = alone()
         self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
         self.vectorised: bool = self.record.facts.get("vectorised", job.vectorised)
@@ -178,16 +183,19 @@ class Run:
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
-                if str(replicate) not in record.facts["finished"]:
+                if str(replicate) not in record.facts["finished"] and self.alone in (None, replicate):
                     scores, checks = self.replicate(replicate, received, live)
                     record.facts["finished"][str(replicate)] = scores
                     record.facts.setdefault("checks", {})[str(replicate)] = checks
                     record.save(seconds=before + time.monotonic() - began)
                 if received and replicate < self.loops - 1:  # it came while the replicate was written down
                     raise Interrupted(received[0], 0)
+            if self.alone is not None:
+                raise Alone(self.alone, self.loops)
             record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference)
             ending = {"state": "done"}
+            shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here
         except Interrupted as error:
             ending = {"state": "interrupted", "error": str(error)}
             raise

@@ -26,6 +26,7 @@ from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
 from runner.record.inside import refuse_links
 from runner.record.lines import Lines
+from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
 from runner.tracking.store import masked
 
@@ -157,7 +158,8 @@ class Record:
             return
         if job.settings.fresh or (found is not None and whole):
             self.save(clearing=True)  # whoever is stopped in here does not leave half of what was before to be believed
-            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            for name in ("checkpoints", PARTS):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
             for name in ("metrics.jsonl", "mlflow.json"):
                 (self.folder / name).unlink(missing_ok=True)
             del self.facts["clearing"]

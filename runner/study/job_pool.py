@@ -18,6 +18,8 @@ from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL = 0.2  # seconds between looks at the processes
 GRACE = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
+# Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
+STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
