@@ -62,19 +62,18 @@ class ClusterJob:
         command = [sys.executable, "-P", "-m", "runner.study.one_run", self.snapshot_file, self.name, *one, "--watched"]
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
-            while lease.held(
-                path
-            ):  # by a job of before that has not noticed yet, or by somebody who started it by hand
+            # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
+            while lease.held(path):
                 time.sleep(LOOK)
             with open(self.log, "ab") as log:
-                self.process = subprocess.Popen(
+                self.process = process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **self.environment}
                 )
             try:
-                while (code := self.process.poll()) is None:
+                while (code := process.poll()) is None:
                     time.sleep(LOOK)
             finally:
-                self.process.stdin.close()  # stops it, if it goes on
+                process.stdin.close()  # stops it, if it goes on
             if code == 2 and lease.held(path):
                 continue  # somebody was a little faster
             if code in STOPPED and not self.told and _facts(folder).get("state") != "done":
