@@ -83,14 +83,21 @@ class Run:
             self._rewind(rng.replicate, -1)
             return state, 0, 0.0, RowBlocks()
         try:
-            state, streams = checkpoint.restore(facts, tensors, state)
-            rng.restore(streams)
+            state, streams = checkpoint.restore(facts, tensors, state, rng.device)
+            moved = rng.restore(streams, step)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise RunFailure(
                 f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
                 f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
             ) from error
         self._rewind(rng.replicate, step)
+        if moved:
+            here = {"replicate": rng.replicate, "step": step, "device": self.settings.device}
+            self.record.save(moved=[*self.record.facts.get("moved", []), here])
+            console.out.print(
+                f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
+                markup=False,
+            )
         console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
         return state, step, facts["seconds"], facts["blocks"]
 

@@ -49,7 +49,15 @@ class Streams:
         """Generator states, for a checkpoint."""
         return {name: getattr(self, name).get_state() for name in STREAMS}
 
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:
+        """The inverse of ``state``.  A generator of another kind of device cannot be gone on with: its stream begins anew,
+        from the seed and the step.  Returns whether one did."""
+        moved = False
         for name in STREAMS:
-            getattr(self, name).set_state(state[name])
+            generator: torch.Generator = getattr(self, name)
+            if state[name].shape == generator.get_state().shape:
+                generator.set_state(state[name])
+            else:
+                generator.manual_seed(derive(self.seed, self.replicate, name, "moved", step))
+                moved = True
+        return moved

@@ -74,12 +74,12 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
     return found
 
 
-def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE) -> int:
+def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE, per_gpu: int = 1) -> int:
     """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
     display = Display(snapshot, len(runs))
     going: JobPool | JobQueue
     if launcher.engine is None:
-        going = JobPool(snapshot, jobs, display.ended, display.poll)
+        going = JobPool(snapshot, jobs, display.ended, display.poll, per_gpu=per_gpu)
     else:
         going = JobQueue(snapshot, launcher, display.ended, display.poll)
     if display.live:
@@ -173,6 +173,9 @@ def main(argv: list[str]) -> int:
         help="overrides of every run, and hydra/launcher=slurm, ray or joblib, split=replicates",
     )
     parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument(
+        "--jobs-per-gpu", type=int, default=1, help="runs with device=cuda at once on each GPU (default: 1)"
+    )
     parser.add_argument("--failed", action="store_true", help="only runs that failed, diverged or crashed")
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help="only these runs, e.g. model=igp"
@@ -192,6 +195,8 @@ def main(argv: list[str]) -> int:
         given.jobs = launcher.jobs or os.cpu_count() or 1
     if given.jobs < 1:
         raise ConfigError(f"--jobs {given.jobs}: must be ≥ 1")
+    if given.jobs_per_gpu < 1:
+        raise ConfigError(f"--jobs-per-gpu {given.jobs_per_gpu}: must be ≥ 1")
     output_dir = Path(given.output_dir).resolve()
     if again and snapshots.load(given.name or Path(given.study).stem, output_dir) is None:
         raise ConfigError(
@@ -219,7 +224,7 @@ def main(argv: list[str]) -> int:
         out.print(
             f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
         )
-    code = launch(snapshot, [*before, *left], given.jobs, launcher) if before or left else 0
+    code = launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu) if before or left else 0
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}", markup=False)
     return code

@@ -222,11 +222,13 @@ def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
     other = cluster.add_node(num_cpus=1)
     try:
         cluster.wait_for_nodes()
-        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=6000"]}
+        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=20000"]}
         going = launched(
             tmp_path, "hydra/launcher=ray", f"+hydra.launcher.ray.init.address={cluster.address}", definition=long
         )
-        eventually(lambda: len(list((tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors"))) >= 2)
+        eventually(
+            lambda: len({p.parent for p in (tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")}) == 2
+        )
         cluster.remove_node(other, allow_graceful=False)
         assert going.wait(500) == 0, going.stdout.read()
         found = facts(tmp_path)
