@@ -27,6 +27,16 @@ class CpuStreams(Streams):
         return Streams(self.seed, self.replicate, CPU).at(stream, index)
 
 
+class CpuGenerator(torch.Generator):
+    """In the place of ``torch.Generator``, for components that make one of their own where their tensors are."""
+
+    def __new__(cls, device: str | torch.device = "cpu") -> CpuGenerator:
+        return super().__new__(cls, "cpu")
+
+    def __init__(self, device: str | torch.device = "cpu") -> None:
+        super().__init__()
+
+
 class CpuNoise(TorchFunctionMode):
     """What draws from a generator of the CPU draws there, and puts it where it was asked to."""
 

@@ -10,7 +10,7 @@ import math
 import pytest
 import torch
 from contract.partners import runs_of
-from gpu.cpu_noise import CpuNoise, CpuStreams
+from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 from matplotlib.figure import Figure
 
 from components import registry
@@ -40,6 +40,7 @@ def test_draws_are_those_of_the_cpu_on_any_device():
             torch.bernoulli(x.sigmoid(), generator=rng.noise),
             torch.randperm(5, generator=rng.batches, device=device),
             torch.rand(2, generator=rng.at("attack", 3), device=device),
+            torch.rand(2, generator=CpuGenerator(x.device).manual_seed(0), device=device),
         ]
 
     with CpuNoise():
@@ -57,6 +58,7 @@ def test_draws_are_those_of_the_cpu_on_any_device():
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype):
     monkeypatch.setattr(execute, "Streams", CpuStreams)
+    monkeypatch.setattr(torch, "Generator", CpuGenerator)
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     found = {}
     for device in ("cpu", "cuda"):

@@ -191,6 +191,55 @@ def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
     assert facts(tmp_path, "whole")[0]["result"] == found["result"]
 
 
+SLURM = {
+    # An array of jobs as processes of this machine, each with the variables that Slurm sets.
+    "sbatch": """#!/bin/bash
+state=$(dirname "$0"); cp "$1" "$state/script"; last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$1")
+export SLURM_ARRAY_JOB_ID=77 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0
+for i in $(seq 0 "$last"); do
+  echo PENDING > "$state/77_$i"
+  (export SLURM_JOB_ID=$((77 + i)) SLURM_ARRAY_TASK_ID=$i; echo RUNNING > "$state/77_$i"
+   bash "$state/script" > /dev/null 2>&1; echo COMPLETED > "$state/77_$i") > /dev/null 2>&1 &
+done
+echo Submitted batch job 77
+""",
+    "srun": """#!/bin/bash
+while [[ "$1" == -* ]]; do [[ "$1" == --*=* || "$1" == --unbuffered ]] && shift || shift 2; done
+exec "$@"
+""",
+    "sacct": """#!/bin/bash
+echo "JobID|State|NodeList"; for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)|here"; done
+""",
+}
+
+
+@pytest.mark.slow
+def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
+    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states ``--status`` asks for."""
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    for name, text in SLURM.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    going = launched(
+        tmp_path, "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "hydra.launcher.array_parallelism=1"
+    )
+    eventually(lambda: list(folder.glob("77_*")) and (tmp_path / "outputs/studies/two/jobs.json").exists())
+    asked = launched(tmp_path, "--status")
+    assert asked.wait(120) == 0
+    shown = asked.stdout.read()
+    assert "slurm 77_0" in " ".join(shown.split())
+    assert going.wait(400) == 0, going.stdout.read()
+    assert [f["state"] for f in facts(tmp_path)] == ["done", "done"]
+    script = (folder / "script").read_text()
+    assert "#SBATCH --array=0-1%1" in script
+    assert "#SBATCH --partition=gpu" in script
+    assert "#SBATCH --signal=USR2@120" in script
+    jobs = json.loads((tmp_path / "outputs/studies/two/jobs.json").read_text())
+    assert sorted(entry["job"] for entry in jobs.values()) == ["77_0", "77_1"]
+
+
 def child(process: int) -> int:
     """The first process that a process has started."""
     found = eventually(lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split())
