@@ -73,7 +73,8 @@ class ClusterJob:
                 while (code := process.poll()) is None:
                     time.sleep(LOOK)
             finally:
-                process.stdin.close()  # stops it, if it goes on
+                if process.stdin is not None:
+                    process.stdin.close()  # stops it, if it goes on
             if code == 2 and lease.held(path):
                 continue  # somebody was a little faster
             if code in STOPPED and not self.told and _facts(folder).get("state") != "done":

@@ -39,6 +39,8 @@ class Waited(Protocol):
 
     def poll(self) -> int | None: ...
 
+    def stop(self) -> None: ...
+
 
 @dataclass
 class Submitted:
@@ -174,8 +176,7 @@ class JobQueue:
             return
         for one in going:
             for _, job in one.jobs:
-                if not isinstance(job, LeftGoing):
-                    job.stop()  # type: ignore[attr-defined]
+                job.stop()
         deadline = time.monotonic() + GRACE
         while any(LeftGoing(self.snapshot, one.run).going() for one in going) and time.monotonic() < deadline:
             time.sleep(POLL)

@@ -62,6 +62,9 @@ class LeftGoing:
             with suppress(ProcessLookupError):
                 os.kill(number, signum)
 
+    def stop(self) -> None:
+        """A cluster's: whoever submitted it stops it."""
+
     def terminate(self) -> None:
         """Lets it finish its step and write a checkpoint."""
         self._signal(signal.SIGTERM)

@@ -271,7 +271,7 @@ def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
     other = cluster.add_node(num_cpus=1)
     try:
         cluster.wait_for_nodes()
-        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=20000"]}
+        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=8000"]}
         going = launched(
             tmp_path, "hydra/launcher=ray", f"+hydra.launcher.ray.init.address={cluster.address}", definition=long
         )
