@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import socket
 from typing import Any
 
 from runner.mistakes import ConfigError
 from runner.study.cluster_job import ClusterJob
+
+PATIENCE = 10.0  # seconds to reach a cluster
 
 
 class Ticket:
@@ -56,10 +59,11 @@ class RayEngine:
         import ray
 
         if not ray.is_initialized():
+            where = str(self.init.get("address") or "")
             try:
+                _answers(where)
                 ray.init(**{"logging_level": logging.ERROR, "log_to_driver": False} | self.init)
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-                where = self.init.get("address")
+            except (OSError, ValueError, RuntimeError) as error:  # TimeoutError and ConnectionError are OSErrors
                 raise ConfigError(f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}") from None
         # As often as nodes die: a run goes on from its checkpoint.
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_called)
@@ -67,6 +71,17 @@ class RayEngine:
 
     def found(self, number: str) -> None:
         """Tasks end with the command that submitted them."""
+
+
+def _answers(address: str) -> None:
+    """Ray itself would try for ten minutes.
+
+    Raises:
+        OSError: nobody listens at host:port.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
 def _called(job: ClusterJob) -> int:

@@ -46,7 +46,12 @@ def postgresql(tmp_path_factory) -> Iterator[str]:
         os.chown(folder, who.pw_uid, who.pw_gid)
     data = folder / "data"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
-    subprocess.run([initdb, "-D", data, "-U", "runner", "-A", "trust", "-N", "--locale=C"], check=True, **quiet, **how)
+    subprocess.run(
+        [initdb, "-D", data, "-U", "runner", "-A", "trust", "-N", "--locale=C", "--encoding=UTF8"],
+        check=True,
+        **quiet,
+        **how,
+    )
     words = [server, "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
     going = subprocess.Popen(words, start_new_session=True, **quiet, **how)
     try:
