@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import optuna
@@ -131,18 +132,24 @@ def test_a_sweep_keeps_its_trials_in_postgresql(tmp_path, postgresql):
 
 @pytest.mark.slow
 def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgresql):
+    import psycopg2
+
+    own = psycopg2.connect(postgresql)
+    own.autocommit = True
+    own.cursor().execute("create database tracking")  # Optuna and MLflow each keep a table alembic_version
+    own.close()
+    postgresql = postgresql.removesuffix("postgres") + "tracking"
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     words = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     words += ["--backend-store-uri", postgresql, "--artifacts-destination", str(tmp_path / "files")]
     environment = {**os.environ, "NO_PROXY": "*", "MLFLOW_TRACKING_URI": address}
-    server = subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, start_new_session=True
-    )
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
     try:
         deadline = time.monotonic() + 300
         while not answers(address):
-            assert server.poll() is None
+            assert server.poll() is None, (tmp_path / "server.log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.5)
         for command in (
@@ -154,13 +161,12 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
             )
             assert done.returncode == 0, done.stdout + done.stderr
         assert f"1 run is in {address}" in done.stdout
-        import psycopg2
-
         with psycopg2.connect(postgresql) as connection, connection.cursor() as cursor:
             cursor.execute("select status from runs")
             assert cursor.fetchall() == [("FINISHED",)]
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
 
 
