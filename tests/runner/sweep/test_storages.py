@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -29,21 +30,19 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """The address of an empty database of a server of our own."""
     if importlib.util.find_spec("psycopg2") is None:
         pytest.skip("psycopg2 is an extra: pip install 'bayes-runner[postgresql]'")
     initdb, server = shutil.which("initdb"), shutil.which("postgres")
     if initdb is None or server is None:
         pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
-    folder, port = tmp_path_factory.mktemp("postgresql"), free_port()
+    # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees to that.
+    folder, port = Path(tempfile.mkdtemp(prefix="postgresql-")), free_port()
     how = {}
     if os.getuid() == 0:  # it refuses to be run by root
         who = pwd.getpwnam("nobody")
         how = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-        for path in (folder, *list(folder.parents)[:3]):
-            if path.is_relative_to("/tmp") and path != Path("/tmp"):
-                path.chmod(path.stat().st_mode | 0o011)
         os.chown(folder, who.pw_uid, who.pw_gid)
     data = folder / "data"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
@@ -71,6 +70,7 @@ def postgresql(tmp_path_factory) -> Iterator[str]:
     finally:
         going.send_signal(signal.SIGINT)
         going.wait(30)
+        shutil.rmtree(folder)
 
 
 def test_a_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
