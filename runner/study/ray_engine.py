@@ -12,7 +12,7 @@ from runner.study.cluster_job import ClusterJob
 PATIENCE = 10.0  # seconds to reach a cluster
 
 
-class Ticket:
+class RayTask:
     """A task, as one waits for a process."""
 
     def __init__(self, ref: Any):
@@ -50,7 +50,7 @@ class RayEngine:
     def __init__(self, keys: dict[str, Any]):
         self.init, self.remote = (keys.get("ray") or {}).get("init") or {}, (keys.get("ray") or {}).get("remote") or {}
 
-    def submit(self, jobs: list[ClusterJob]) -> list[Ticket]:
+    def submit(self, jobs: list[ClusterJob]) -> list[RayTask]:
         """A task of each.
 
         Raises:
@@ -67,7 +67,7 @@ class RayEngine:
                 raise ConfigError(f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}") from None
         # As often as nodes die: a run goes on from its checkpoint.
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_called)
-        return [Ticket(task.options(name=job.name).remote(job)) for job in jobs]
+        return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
 
     def found(self, number: str) -> None:
         """Tasks end with the command that submitted them."""

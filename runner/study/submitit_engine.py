@@ -14,7 +14,7 @@ ENDED = {"COMPLETED", "FINISHED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMO
 # A node that failed, or was wanted by others: Slurm puts the job back into its queue itself.
 
 
-class Ticket:
+class QueuedJob:
     """A job that was submitted, as one waits for a process."""
 
     def __init__(self, job: Any, local: bool):
@@ -55,7 +55,7 @@ class SubmititEngine:
         self.kind, self.keys, self.folder = kind, keys, folder
         self.name = {"slurm": "slurm", "local": "slurm_local"}[kind]
 
-    def submit(self, jobs: list[ClusterJob]) -> list[Ticket]:
+    def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
         """One array of them all.
 
         Raises:
@@ -76,11 +76,11 @@ class SubmititEngine:
                 found = [executor.submit(job) for job in jobs]
         except (RuntimeError, ValueError, NameError, TypeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise ConfigError(f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}") from None
-        return [Ticket(job, self.kind == "local") for job in found]
+        return [QueuedJob(job, self.kind == "local") for job in found]
 
-    def found(self, number: str) -> Ticket:
+    def found(self, number: str) -> QueuedJob:
         """A job that was submitted by a command of before."""
         import submitit
 
         of = submitit.SlurmJob if self.kind == "slurm" else submitit.LocalJob
-        return Ticket(of(folder=self.folder / "%j", job_id=number), self.kind == "local")
+        return QueuedJob(of(folder=self.folder / "%j", job_id=number), self.kind == "local")
