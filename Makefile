@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow smoke mutants bench lint contracts lock format types clean
+.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts lock format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -27,6 +27,9 @@ test: setup ## the fast tests (minutes)
 
 test-slow: setup ## the statistical and end-to-end tests too (an hour)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-gpu: setup ## small runs of every family on a GPU, beside the CPU; without a GPU it says so
+	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 smoke: setup ## every experiment in seconds, on built-in data
 	$(BIN)/python -m pytest -n 2 tests/experiments

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +61,13 @@ class Attempt:
     folder: Path | None = None  # where its record is, if it came so far
 
 
-def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None) -> Attempt:
-    """Does one job; ``explicit`` as in ``resolve``."""
+def attempt(cfg: DictConfig, experiment: str | None, explicit: set[str] | None, device: str | None = None) -> Attempt:
+    """Does one job; ``explicit`` as in ``resolve``.  ``device``: where to go on with it, whatever it was begun on."""
     try:
         resolved = resolve(cfg, experiment, explicit)
+        if device is not None:  # its config, and with it its identity, stay those that it began with
+            settings = type(resolved.settings)(**{**resolved.settings.model_dump(), "device": device})
+            resolved = replace(resolved, settings=settings)
         found = find_done(resolved) if VARIABLE not in os.environ else None
         if found is not None:
             console.show_composition(found[0])

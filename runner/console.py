@@ -270,7 +270,8 @@ def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequenc
     if trouble := handover.trouble:
         announce(
             "MLflow was not reached",
-            f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
+            f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later, "
+            "to what MLFLOW_TRACKING_URI then names.",
         )
     elif handover.complete:
         out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)

@@ -8,6 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from runner import conf_folders
 from runner.arguments import Parser
+from runner.compose.settings import a_device
 from runner.mistakes import ConfigError, reading
 from runner.plugins import ask_whether_known
 from runner.record.record import find
@@ -37,9 +38,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--trust", action="store_true", help="import the plug-ins that its record names, without asking"
     )
+    parser.add_argument("--device", help="cpu, cuda or cuda:1: go on there (default: the device that it was begun on)")
     conf_folders.add_option(parser)
     given = parser.parse_args(argv[1:])
     conf_folders.use(given.config_dir)
+    if given.device is not None:
+        try:
+            a_device(given.device)
+        except ValueError as error:
+            raise ConfigError(f"--{error}") from None
     folder = find(given.run, Path(given.output_dir))
     cfg, experiment, modules = _config(folder / "config.yaml")
     if not given.trust:
@@ -49,7 +56,7 @@ def main(argv: list[str]) -> int:
     from runner.app import attempt
     from runner.console import complain
 
-    done = attempt(cfg, experiment, None)
+    done = attempt(cfg, experiment, None, given.device)
     if done.message:
         complain(done.message)
     return done.code

@@ -18,7 +18,12 @@ NOT_SIGNED = {
 }  # fmt: skip
 
 
-def _a_device(device: str) -> str:
+def a_device(device: str) -> str:
+    """A device by its name.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise ValueError(f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)")
     return device
@@ -36,7 +41,7 @@ class Settings(BaseModel):
     eval_every: PositiveInt | None
     record_every: PositiveInt
     checkpoint_every: PositiveInt
-    device: Annotated[str, AfterValidator(_a_device)]
+    device: Annotated[str, AfterValidator(a_device)]
     dtype: Literal["float64", "float32"]
     threads: PositiveInt
     smoke: bool

@@ -26,6 +26,7 @@ from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
+CPU = torch.device("cpu")
 OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}  # all that one without a checksum has
 
 
@@ -41,7 +42,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
     """
     if isinstance(value, Tensor):
         tensors[path] = value.detach().to("cpu").contiguous().clone()
-        return {"t": path}
+        return {"t" if value.device.type == "cpu" else "g": path}
     if isinstance(value, Trace):
         tensors[path] = value
         return {"r": path}
@@ -62,36 +63,40 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
     raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
 
 
-def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any) -> Any:
-    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place."""
+def unpack(skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU) -> Any:
+    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place.
+
+    A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an accelerator, to ``device``."""
     ((kind, content),) = skeleton.items()
     if kind == "r":
         return Trace(tensors.get(content))  # not there: it had no row
     if isinstance(template, Trace):
         return _trace(kind, content, tensors)
-    if kind == "t":
-        device = template.device if isinstance(template, Tensor) else None
-        return tensors[content].to(device) if device else tensors[content]
+    if kind in "tg":
+        where = template.device if isinstance(template, Tensor) else device if kind == "g" else CPU
+        return tensors[content].to(where)
     if kind == "v":
         return content
     if kind == "f":
         return float.fromhex(content)
     if kind == "d" and dataclasses.is_dataclass(template) and not isinstance(template, type):
-        return _typed({key["v"]: part for key, part in content}, tensors, template)
+        return _typed({key["v"]: part for key, part in content}, tensors, template, device)
     if kind == "d":
         of = template if isinstance(template, dict) else {}
         pairs = [(unpack(k, tensors, None), v) for k, v in content]
         if not isinstance(of, defaultdict) or of.default_factory is None:
-            return {k: unpack(v, tensors, of.get(k)) for k, v in pairs}
-        return defaultdict(of.default_factory, {k: unpack(v, tensors, of.default_factory()) for k, v in pairs})
+            return {k: unpack(v, tensors, of.get(k), device) for k, v in pairs}
+        return defaultdict(of.default_factory, {k: unpack(v, tensors, of.default_factory(), device) for k, v in pairs})
     if kind in "lu":
         like = template if isinstance(template, list | tuple) else []
         # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
-        items = [unpack(v, tensors, like[min(i, len(like) - 1)] if like else None) for i, v in enumerate(content)]
+        items = [
+            unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device) for i, v in enumerate(content)
+        ]
         return items if kind == "l" else tuple(items)
     if kind == "c":
-        return _typed(dict(content), tensors, template)
-    template.load_state_dict(unpack(content, tensors, None))
+        return _typed(dict(content), tensors, template, device)
+    template.load_state_dict(unpack(content, tensors, None, device))
     return template
 
 
@@ -102,7 +107,7 @@ def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
     return Trace(torch.stack([unpack(row, tensors, None) for row in content]) if content else None)
 
 
-def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> Any:
+def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device) -> Any:
     """A dataclass from the parts kept of it, or from the flat mapping that states were in the records of before.
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
@@ -110,9 +115,9 @@ def _typed(parts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> 
     for name in (f.name for f in dataclasses.fields(template) if f.init and REBUILT not in f.metadata):
         fresh = vars(template)[name]
         if name in parts:
-            values[name] = unpack(parts[name], tensors, fresh)
+            values[name] = unpack(parts[name], tensors, fresh, device)
         elif dataclasses.is_dataclass(fresh):  # what is a part of its own now lay among the others
-            values[name] = _typed(parts, tensors, fresh)
+            values[name] = _typed(parts, tensors, fresh, device)
     return dataclasses.replace(template, **values)
 
 
@@ -235,7 +240,9 @@ def load_newest(folder: Path, signature: str) -> tuple[dict[str, Any], dict[str,
     return ({}, {}, complaints) if complaints else None
 
 
-def restore(facts: dict[str, Any], tensors: dict[str, Tensor], template: Any) -> tuple[Any, dict[str, Tensor]]:
-    """(state, streams) of a checkpoint, given a fresh state to pour it into."""
+def restore(
+    facts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
+) -> tuple[Any, dict[str, Tensor]]:
+    """(state, streams) of a checkpoint, given a fresh state to pour it into, on whatever device that is."""
     skeleton = facts["skeleton"]
-    return unpack(skeleton["state"], tensors, template), unpack(skeleton["streams"], tensors, None)
+    return unpack(skeleton["state"], tensors, template, device), unpack(skeleton["streams"], tensors, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,12 +26,14 @@ from runner.execution.loop import S, steps, train
 from runner.execution.memory import out_of_memory
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, plain
-from runner.execution.signals import Interrupted, Pruned, Received, noted_signals
+from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted_signals
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
+from runner.record.lease import LeaseLost
 from runner.record.lines import read_lines
+from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
 from runner.tracking.handover import handed_over
 
@@ -45,6 +48,9 @@ class Run:
             console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
             console.out.print(taken, markup=False)
+        if found := replicates.gather(self.record, job):
+            console.out.print(found, markup=False)
+        self.alone = alone()
         self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
         self.vectorised: bool = self.record.facts.get("vectorised", job.vectorised)
@@ -77,14 +83,21 @@ class Run:
             self._rewind(rng.replicate, -1)
             return state, 0, 0.0, RowBlocks()
         try:
-            state, streams = checkpoint.restore(facts, tensors, state)
-            rng.restore(streams)
+            state, streams = checkpoint.restore(facts, tensors, state, rng.device)
+            moved = rng.restore(streams, step)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise RunFailure(
                 f"checkpoint of step {step} does not fit the state that the code of today has ({error!r:.200}); "
                 f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
             ) from error
         self._rewind(rng.replicate, step)
+        if moved:
+            here = {"replicate": rng.replicate, "step": step, "device": self.settings.device}
+            self.record.save(moved=[*self.record.facts.get("moved", []), here])
+            console.out.print(
+                f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
+                markup=False,
+            )
         console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
         return state, step, facts["seconds"], facts["blocks"]
 
@@ -177,16 +190,19 @@ class Run:
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
-                if str(replicate) not in record.facts["finished"]:
+                if str(replicate) not in record.facts["finished"] and self.alone in (None, replicate):
                     scores, checks = self.replicate(replicate, received, live)
                     record.facts["finished"][str(replicate)] = scores
                     record.facts.setdefault("checks", {})[str(replicate)] = checks
                     record.save(seconds=before + time.monotonic() - began)
                 if received and replicate < self.loops - 1:  # it came while the replicate was written down
                     raise Interrupted(received[0], 0)
+            if self.alone is not None:
+                raise Alone(self.alone, self.loops)
             record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference)
             ending = {"state": "done"}
+            shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here
         except Interrupted as error:
             ending = {"state": "interrupted", "error": str(error)}
             raise
@@ -229,6 +245,9 @@ class Run:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
             console.complain(str(disk_failure(error, self.record.folder)))
+        except LeaseLost as error:  # what is written there is another process's
+            if ending.get("error") != str(error):
+                raise
         finally:
             self.record.close()
 

@@ -16,10 +16,10 @@ from runner.execution.artefacts import predictions_of
 from runner.record.facts import read
 from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
+from runner.record.parts import alone, record_of
 from runner.record.record import Record
 
 MOST = 100  # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
-
 Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
 
 
@@ -55,23 +55,48 @@ def take_over(record: Record, job: Job) -> str | None:
     if found is None:
         return None
     folder, facts, recorded = found
-    write_lines(record.folder, [line for lines in recorded.values() for line in lines])
-    kept = facts.get("artefacts", []) if "0" in recorded else []
+    _fill(record, folder, facts, recorded)
+    taken = {"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")}
+    record.save(taken_over=taken)
+    asked = job.settings.replicates
+    number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
+    return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
+
+
+def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) -> None:
+    """Adds replicates of another record: scores, checks, lines, predictions, and of the first figures, tables and files."""
+    added = [line for lines in recorded.values() for line in lines]
+    others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
+    write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
+    kept = facts.get("artefacts", []) if "0" in recorded else record.facts.get("artefacts", [])
     if "0" in recorded:  # figures and tables are those of the first replicate
         for name in ("figures", "tables", "references.bib", *kept):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:
         _copy(predictions_of(folder, int(r)), predictions_of(record.folder, int(r)))
     record.save(
-        finished={r: facts["finished"][r] for r in recorded},
-        checks={r: of for r, of in facts.get("checks", {}).items() if r in recorded},
-        seconds=sum(lines[-1]["time"] for lines in recorded.values()),
+        finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
+        checks=record.facts.get("checks", {}) | {r: of for r, of in facts.get("checks", {}).items() if r in recorded},
+        seconds=record.facts["seconds"] + sum(lines[-1]["time"] for lines in recorded.values()),
         artefacts=kept,
-        taken_over={"run": folder.name, "replicates": [int(r) for r in recorded], "git": facts["git"].get("sha")},
     )
-    asked = job.settings.replicates
-    number = f"{len(recorded)} of {asked} replicates" if asked > 1 else "its replicate"
-    return f"{number} taken over from run {folder.name} (fresh=true computes everything again)"
+
+
+def gather(record: Record, job: Job) -> str | None:
+    """Fills a record with what jobs of single replicates have finished; says so, or None where there is nothing new."""
+    if record.state == "done" or job.vectorised or alone() is not None:
+        return None
+    new = []
+    for r in range(job.settings.replicates):
+        folder = record_of(record.folder, r)
+        facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
+        recorded = {k: of for k, of in _recorded(folder, facts, r + 1).items() if k == str(r)} if facts else {}
+        if facts and recorded:
+            _fill(record, folder, facts, recorded)
+            if r == 0 and "data_digest" in facts:
+                record.save(data_digest=facts["data_digest"])
+            new.append(r)
+    return f"{len(new)} of {job.settings.replicates} replicates gathered from jobs of their own" if new else None
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -60,9 +60,17 @@ class Streams:
         others = {f"{r}/{name}": at for r, streams in self.beside.items() for name, at in streams.state().items()}
         return own | others
 
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
-        """The inverse of ``state``."""
+    def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:
+        """The inverse of ``state``.  A generator of another kind of device cannot be gone on with: its stream begins anew,
+        from the seed and the step.  Returns whether one did."""
+        moved = False
         for name in STREAMS:
-            getattr(self, name).set_state(state[name])
+            generator: torch.Generator = getattr(self, name)
+            if state[name].shape == generator.get_state().shape:
+                generator.set_state(state[name])
+            else:
+                generator.manual_seed(derive(self.seed, self.replicate, name, "moved", step))
+                moved = True
         for r in {int(key.partition("/")[0]) for key in state if "/" in key}:
-            self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS})
+            moved |= self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS}, step)
+        return moved

@@ -18,6 +18,14 @@ class Interrupted(Exception):
         self.code = 128 + signum
 
 
+class Alone(Interrupted):
+    """The one replicate that this process was asked for is done; others do the others."""
+
+    def __init__(self, replicate: int, replicates: int):
+        Exception.__init__(self, f"replicate {replicate + 1} of {replicates} is done, in a job of its own")
+        self.code = 0
+
+
 class Pruned(Exception):
     """A sweep gave this run up after an evaluation."""
 

@@ -79,6 +79,13 @@ class Lines:
             self._file.flush()
             os.fsync(self._file.fileno())
 
+    def drop(self) -> None:
+        """What was added and is not yet written never will be: the file is somebody else's now."""
+        if self._file is not None:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self._file.fileno())
+            self.close()
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

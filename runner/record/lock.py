@@ -1,14 +1,13 @@
-"""Locks that a process holds as long as it lives, whatever ends it."""
+"""Locks that a process of this machine holds as long as it lives, whatever ends it: a study's processes, the pusher's requests.
+
+That of a run, which other machines must see too, is a lease: ``lease.py``."""
 
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from pathlib import Path
 from typing import IO
-
-from runner.mistakes import ConfigError
 
 TRIES, PAUSE = 6, 0.05  # and the seconds between them
 
@@ -44,20 +43,3 @@ def grabbed_soon(path: Path) -> IO[str] | None:
         if left:
             time.sleep(PAUSE)
     return None
-
-
-def taken(folder: Path, signature: str) -> IO[str]:
-    """The lock of a run's folder, open and held, with the number of this process in it.
-
-    Raises:
-        ConfigError: another process holds it.
-    """
-    path = folder / ".lock"
-    lock = grabbed_soon(path)
-    if lock is None:
-        process = path.read_text(errors="replace").strip() or "unknown"
-        raise ConfigError(f"run {signature} is already going (process {process}); wait for it, or change seed=")
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 
 from runner.mistakes import ConfigError, RunFailure
-from runner.record import code, facts, lock
+from runner.record import code, facts, lease
 from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import RunState, complete, read
 from runner.record.inside import refuse_links
 from runner.record.lines import Lines
+from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
 from runner.tracking.store import masked
 
@@ -111,7 +112,7 @@ class Record:
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder, self.facts = folder, facts
-        self._lock: Any = None
+        self._lease: lease.Lease | None = None
         self._lines = Lines(folder)
 
     @classmethod
@@ -125,7 +126,7 @@ class Record:
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
             refuse_links(job.folder)
-            record._lock = lock.taken(job.folder, job.signature)
+            record._lease = lease.taken(job.folder, job.signature)
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":
@@ -157,7 +158,8 @@ class Record:
             return
         if job.settings.fresh or (found is not None and whole):
             self.save(clearing=True)  # whoever is stopped in here does not leave half of what was before to be believed
-            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            for name in ("checkpoints", PARTS):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
             for name in ("metrics.jsonl", "mlflow.json"):
                 (self.folder / name).unlink(missing_ok=True)
             del self.facts["clearing"]
@@ -195,21 +197,48 @@ class Record:
         return self.facts["state"]
 
     def save(self, **changes: Any) -> None:
-        """Updates run.json, whole or not at all."""
+        """Updates run.json, whole or not at all.
+
+        Raises:
+            LeaseLost: another process has taken the run over; so do ``flush`` and ``sync``.
+        """
+        self.check()
         self.facts |= changes
         write_text(self.folder / "run.json", json.dumps(self.facts, indent=1))
 
     def line(self, step: int, replicate: int, seconds: float, phase: str, metrics: dict[str, Any]) -> None:
-        """Appends one line to metrics.jsonl."""
+        """Appends one line to metrics.jsonl.
+
+        Raises:
+            LeaseLost: this process had been stopped for a while, and the run is no longer ours.
+        """
+        if self._lease is not None and self._lease.unsure:
+            self.check()
         entry = {"step": step, "replicate": replicate, "time": round(seconds, 3), "phase": phase, "metrics": metrics}
         self._lines.add(entry)
 
+    def check(self) -> None:
+        """Before anything is written.
+
+        Raises:
+            LeaseLost: the run is no longer ours.
+        """
+        if self._lease is None:
+            return
+        try:
+            self._lease.check()
+        except lease.LeaseLost:
+            self._lines.drop()
+            raise
+
     def flush(self) -> None:
         """Lets others read the lines."""
+        self.check()
         self._lines.flush()
 
     def sync(self) -> None:
         """Puts the lines on the disk itself, where a power cut leaves them."""
+        self.check()
         self._lines.sync()
 
     def rewind(self, replicate: int, step: int) -> str | None:
@@ -217,9 +246,11 @@ class Record:
         return self._lines.rewind(replicate, step, {int(r) for r in self.facts["finished"]})
 
     def close(self) -> None:
-        self._lines.close()
-        if self._lock is not None:
-            self._lock.close()
+        try:
+            self._lines.close()
+        finally:
+            if self._lease is not None:
+                self._lease.close()
 
 
 def runs(output_dir: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Group
@@ -14,13 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.console import out
-from runner.study.job_pool import Going
+from runner.study.job_pool import STOPPED, Going
 from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot
 
 FAILED = ("failed", "diverged", "crashed")
-# Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
-STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
@@ -40,8 +39,10 @@ def _column(run: FrozenRun) -> str:
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
 
 
-def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
-    """States of a study's runs: one line per row, one column per cell."""
+def status(
+    snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str] = lambda _, state: state
+) -> Table:
+    """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state where a queue has the run."""
     in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
     cells = list(dict.fromkeys(_column(run) for run in in_order))
     table = Table(title=f"study {snapshot.name}, {snapshot.taken}", title_justify="left")
@@ -50,7 +51,7 @@ def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
         table.add_column(cell)
     by = {(run.row, _column(run)): run for run in runs}
     for row in dict.fromkeys(run.row for run in runs):
-        shown = (state(snapshot, by[row, cell]) if (row, cell) in by else "" for cell in cells)
+        shown = (words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else "" for cell in cells)
         table.add_row(row, *(f"[green]{s}" if s == "done" else f"[red]{s}" if s in FAILED else s for s in shown))
     return table
 

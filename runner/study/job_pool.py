@@ -8,16 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runner.record.inside import inside
+from runner.study.gpus import Gpus
 from runner.study.left_going import LeftGoing, taken
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL = 0.2  # seconds between looks at the processes
 GRACE = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
+# Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
+STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -29,6 +32,7 @@ class Going:
     process: subprocess.Popen[bytes] | LeftGoing
     started: float
     log: Path
+    gpu: dict[str, str] = field(default_factory=dict)  # the variable that shows it its GPU
 
 
 def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
@@ -52,7 +56,9 @@ class JobPool:
         on_end: Callable[[FrozenRun, int, float, Path, bool], None],
         on_poll: Callable[[list[Going]], None] = lambda going: None,
         command: Callable[[Snapshot, FrozenRun], list[str]] = command,
+        per_gpu: int = 1,
     ):
+        self.gpus = Gpus(per_gpu)
         self.snapshot, self.jobs, self.on_end, self.on_poll, self.command = snapshot, jobs, on_end, on_poll, command
         self.going: list[Going] = []
         self.waiting: list[FrozenRun] = []
@@ -75,8 +81,8 @@ class JobPool:
             self.going.append(Going(run, left, time.monotonic(), log))
             return
         log.parent.mkdir(parents=True, exist_ok=True)
-        threads = str(run.config.get("threads", 1))
-        environment = {**os.environ, **dict.fromkeys(THREADS, threads), "RUNNER_STUDY": self.snapshot.name}
+        threads, gpu = str(run.config.get("threads", 1)), self.gpus.take(run.config)
+        environment = {**os.environ, **dict.fromkeys(THREADS, threads), "RUNNER_STUDY": self.snapshot.name, **gpu}
         with lock, log.open("ab") as file:
             # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
             process = subprocess.Popen(
@@ -84,11 +90,20 @@ class JobPool:
                 env=environment, start_new_session=True, pass_fds=[lock.fileno()],
             )  # fmt: skip
             lock.write(str(process.pid))
-        self.going.append(Going(run, process, time.monotonic(), log))
+        self.going.append(Going(run, process, time.monotonic(), log, gpu))
+
+    def _next(self) -> FrozenRun | None:
+        """The first that waits and for whom there is a place, on a GPU where it wants one."""
+        for run in self.waiting if len(self.going) < self.jobs else []:
+            if self.gpus.free(run.config):
+                self.waiting.remove(run)
+                return run
+        return None
 
     def _reap(self) -> None:
         for job in [g for g in self.going if g.process.poll() is not None]:
             self.going.remove(job)
+            self.gpus.give(job.gpu)
             if self.stopped_by is None and isinstance(job.process, LeftGoing) and not job.process.ended():
                 self.waiting.append(job.run)  # it was stopped on its way: now it is ours to go on with
             else:
@@ -114,8 +129,8 @@ class JobPool:
         self.waiting = list(runs)
         try:
             while (self.waiting or self.going) and self.stopped_by is None:
-                while self.waiting and len(self.going) < self.jobs:
-                    self._start(self.waiting.pop(0))
+                while (run := self._next()) is not None:
+                    self._start(run)
                 self.on_poll(self.going)
                 time.sleep(POLL)
                 self._reap()

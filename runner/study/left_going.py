@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from runner.record import lease
 from runner.record.inside import inside
 from runner.record.lock import grabbed, held
 from runner.study.snapshot import FrozenRun, Snapshot, location
@@ -38,7 +39,7 @@ class LeftGoing:
         self.snapshot, self.run, self.lock = snapshot, run, lock_file(snapshot, run)
 
     def going(self) -> bool:
-        return held(self.lock) or held(self.snapshot.folder(self.run) / ".lock")
+        return held(self.lock) or lease.held(self.snapshot.folder(self.run) / lease.NAME)
 
     def ended(self) -> bool:
         """Whether it came to an end, good or bad, and was not stopped on its way."""
@@ -60,6 +61,9 @@ class LeftGoing:
         if number is not None:
             with suppress(ProcessLookupError):
                 os.kill(number, signum)
+
+    def stop(self) -> None:
+        """A cluster's: whoever submitted it stops it."""
 
     def terminate(self) -> None:
         """Lets it finish its step and write a checkpoint."""

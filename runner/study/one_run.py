@@ -1,9 +1,20 @@
-"""``python -m runner.study.one_run <snapshot> <run>``: one run of a study, from the config that was frozen."""
+"""``python -m runner.study.one_run <snapshot> <run> [--replicate R] [--watched]``: one run of a study, or one replicate of it,
+from the config that was frozen.  Watched, it stops as after SIGTERM when whoever holds its standard input is gone."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
+
+
+def _watch() -> None:
+    """Waits for the end of whoever started this."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main(argv: list[str]) -> int:
@@ -14,8 +25,12 @@ def main(argv: list[str]) -> int:
     from runner.compose.config import prepare
     from runner.console import complain
     from runner.mistakes import ConfigError
+    from runner.record.parts import ALONE, part_of
     from runner.study import snapshot
 
+    if "--watched" in argv:
+        threading.Thread(target=_watch, daemon=True).start()
+    replicate = int(argv[argv.index("--replicate") + 1]) if "--replicate" in argv else None
     path = Path(argv[0])
     study = snapshot.load(path.parent.name, path.parents[2])
     assert study is not None
@@ -35,6 +50,12 @@ def main(argv: list[str]) -> int:
     except ConfigError as error:
         complain(str(error))
         return 2
+    if replicate is not None and job.vectorised:  # all replicates are one computation, which the first job does
+        if replicate:
+            return 0
+    elif replicate is not None:
+        os.environ[ALONE] = str(replicate)
+        cfg.output_dir, cfg.tracking = str(part_of(job.folder, replicate)), False
     done = attempt(cfg, run.experiment, None)
     if done.message:
         complain(done.message)

@@ -16,9 +16,13 @@ from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
 from runner.study.job_pool import JobPool
+from runner.study.job_queue import JobQueue, kept, words
+from runner.study.launcher import Launcher
+from runner.study.launcher import chosen as chosen_launcher
 from runner.study.left_going import left_going
 from runner.study.snapshot import FrozenRun, Snapshot
 
+HERE = Launcher()  # processes of this machine
 SHOWN = 8  # refused runs that are printed
 
 
@@ -70,10 +74,14 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
     return found
 
 
-def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
-    """Runs what is given; the exit code of the command."""
+def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE, per_gpu: int = 1) -> int:
+    """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
     display = Display(snapshot, len(runs))
-    going = JobPool(snapshot, jobs, display.ended, display.poll)
+    going: JobPool | JobQueue
+    if launcher.engine is None:
+        going = JobPool(snapshot, jobs, display.ended, display.poll, per_gpu=per_gpu)
+    else:
+        going = JobQueue(snapshot, launcher, display.ended, display.poll)
     if display.live:
         display.live.start()
     try:
@@ -83,6 +91,10 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
     out.print(f"study {snapshot.name}: {counts or 'nothing was run'}", markup=False)
+    if isinstance(going, JobQueue) and going.left:
+        out.print(f"{going.left} go on in the queue of {launcher.engine}; see them with: runner study {snapshot.name} --status",
+                  markup=False)  # fmt: skip
+        return 128 + int(going.stopped_by or 0)
     if going.stopped_by is not None:
         out.print(f"stopped; go on with: runner study {snapshot.name}", markup=False)
         return 128 + going.stopped_by
@@ -155,8 +167,15 @@ def main(argv: list[str]) -> int:
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
     )
     parser.add_argument("study", help="name of a file in conf/study, or a path to one")
-    parser.add_argument("overrides", nargs="*", help="overrides of every run, e.g. dataset.split=test_file")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once (default: one per core)")
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        help="overrides of every run, and hydra/launcher=slurm, ray or joblib, split=replicates",
+    )
+    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument(
+        "--jobs-per-gpu", type=int, default=1, help="runs with device=cuda at once on each GPU (default: 1)"
+    )
     parser.add_argument("--failed", action="store_true", help="only runs that failed, diverged or crashed")
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help="only these runs, e.g. model=igp"
@@ -171,8 +190,13 @@ def main(argv: list[str]) -> int:
     conf_folders.use(given.config_dir)
     if again and not given.failed:
         raise ConfigError("rerun: say which runs with --failed")
+    launcher, given.overrides = chosen_launcher(given.overrides)
+    if given.jobs is None:
+        given.jobs = launcher.jobs or os.cpu_count() or 1
     if given.jobs < 1:
         raise ConfigError(f"--jobs {given.jobs}: must be ≥ 1")
+    if given.jobs_per_gpu < 1:
+        raise ConfigError(f"--jobs-per-gpu {given.jobs_per_gpu}: must be ≥ 1")
     output_dir = Path(given.output_dir).resolve()
     if again and snapshots.load(given.name or Path(given.study).stem, output_dir) is None:
         raise ConfigError(
@@ -181,7 +205,9 @@ def main(argv: list[str]) -> int:
     snapshot = _snapshot(given, output_dir)
     runs = chosen(snapshot, given.only)
     if given.status:
-        out.print(status(snapshot, [run for run in snapshot.runs if run.refused or run in runs]))
+        jobs = kept(snapshot)
+        shown = [run for run in snapshot.runs if run.refused or run in runs]
+        out.print(status(snapshot, shown, lambda run, state: words(snapshot, run, state, jobs)))
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
@@ -189,7 +215,8 @@ def main(argv: list[str]) -> int:
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
-    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {given.jobs} at a time", markup=False)
+    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{given.jobs} at a time"
+    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {where}", markup=False)
     if before:
         out.print(f"         {len(before)} still going from before: they count among these, and are waited for")
     diverged = sum(s == "diverged" for s in states.values())
@@ -197,7 +224,7 @@ def main(argv: list[str]) -> int:
         out.print(
             f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
         )
-    code = launch(snapshot, [*before, *left], given.jobs) if before or left else 0
+    code = launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu) if before or left else 0
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}", markup=False)
     return code

@@ -38,7 +38,7 @@ from runner.compose.guard import OWN_SWEEPER
 from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.sweep.search_space import PRUNERS, SAMPLERS, distribution, pruner, sampler, storage, written
+from runner.sweep.search_space import PRUNERS, SAMPLERS, absolute, distribution, pruner, sampler, storage, written
 from runner.sweep.trial import VARIABLE, failure, note_failure
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class OptunaSweeper(Sweeper):
         params: DictConfig | dict[str, Any] | None,
     ):
         self.study_name, self.direction, self.n_trials, self.n_jobs = study_name, direction, n_trials, n_jobs
-        head, _, path = storage.partition("sqlite:///")
-        self.storage_url = storage if head else f"sqlite:///{Path(path).resolve()}"
+        self.storage_url = absolute(storage)
         self.folder = Path(folder)
         self.sampler, self.seed, self.startup_trials = sampler, seed, startup_trials
         self.pruner, self.warmup_steps = pruner, warmup_steps

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.mistakes import ConfigError
+from runner.tracking.store import masked
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
+JOURNAL = "journal:///"
+FILES = ("sqlite:///", JOURNAL)  # storages that are a file
 SAMPLERS, PRUNERS = ("tpe", "random"), ("none", "median", "hyperband")
 
 
@@ -73,18 +76,38 @@ def pruner(name: str, startup_trials: int, warmup_steps: int) -> Any:
     return HyperbandPruner(min_resource=max(1, warmup_steps)) if name == "hyperband" else NopPruner()
 
 
+def absolute(url: str) -> str:
+    """The address of a storage as it reads from any folder: jobs of a sweep may be started in another."""
+    for kind in FILES:
+        head, found, path = url.partition(kind)
+        if found and not head:
+            return f"{kind}{Path(path).resolve()}"
+    return url
+
+
 def storage(url: str) -> Any:
-    """The trials' database; parallel jobs wait for each other's writes.
+    """Where trials are kept: sqlite on one machine, a journal file or PostgreSQL where several share them.  Parallel jobs wait
+    for each other's writes.
 
     Raises:
         ConfigError: it cannot be opened or created.
     """
-    from optuna.storages import RDBStorage
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        if url.startswith("sqlite:///"):
-            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+        for kind in FILES:
+            if url.startswith(kind):
+                Path(url.removeprefix(kind)).parent.mkdir(parents=True, exist_ok=True)
+        if url.startswith(JOURNAL):  # its lock is a symbolic link, which NFS makes in one step
+            return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
         return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {})
-    except (OSError, SQLAlchemyError) as error:
-        raise ConfigError(f"hydra.sweeper.storage={url}: cannot be opened ({str(error).splitlines()[0]})") from None
+    except ImportError as error:
+        mend = "pip install 'bayes-runner[postgresql]'" if url.startswith("postgresql") else "install its driver"
+        raise ConfigError(
+            f"hydra.sweeper.storage={masked(url)}: {error.name or 'the driver'} is not installed; {mend}"
+        ) from None
+    except (OSError, SQLAlchemyError, ValueError) as error:
+        said = masked(str(error).strip().splitlines()[0])
+        raise ConfigError(f"hydra.sweeper.storage={masked(url)}: cannot be opened ({said})") from None

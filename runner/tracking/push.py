@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.mistakes import ConfigError
+from runner.record import lease
 from runner.record.inside import real_file
-from runner.record.lock import held
 from runner.tracking.content import BadRecord, Content, Line, Point, digest
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 
@@ -192,9 +192,9 @@ class Push:
     def _state(self, content: Content) -> str:
         """The record's state; one that says it is running, and that no process holds, was killed."""
         state: str = content.facts["state"]
-        if state not in ("running", "pending") or not (self.folder / ".lock").exists():
+        if state not in ("running", "pending") or not (self.folder / lease.NAME).exists():
             return state
-        return "running" if held(self.folder / ".lock") else "crashed"
+        return "running" if lease.held(self.folder / lease.NAME) else "crashed"
 
     def _set(self, marks: RunMarks, state: str, end: str, stamp: int) -> None:
         """Running, or ended at a time."""

@@ -4,7 +4,6 @@ Free of MLflow, whose import costs more than a small run, until a client is aske
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
@@ -54,9 +53,10 @@ def is_remote(uri: str) -> bool:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Whoever comes second waits."""
+    from filelock import FileLock  # a tenth of a second, and the pusher alone needs it
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(path):
         yield
 
 

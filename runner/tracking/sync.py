@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
             pushed += 1
         elif mirror.unreachable:
             left = len(folders) - pushed - len(bad)
-            complain(f"{shown}: {mirror.trouble}; {_runs(left)} left for the next runner sync")
+            complain(f"MLFLOW_TRACKING_URI={shown}: {mirror.trouble}; {_runs(left)} left for the next runner sync")
             return 1
         else:
             bad.append(f"{folder}: {mirror.trouble}")

@@ -103,8 +103,6 @@ def _without_clock(value: Any) -> Any:
 
 def _content(path: Path) -> Any:
     """What a file says, but for times."""
-    if path.name == ".lock":
-        return None
     if path.suffix == ".json":
         facts = _without_clock(json.loads(path.read_text()))
         facts.pop("sidecar_sha256", None)  # of the time in it
@@ -130,8 +128,9 @@ def _groups(path: Path) -> dict[str, Any]:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every file of a record, hidden ones too, but for the clock."""
-    return {str(p.relative_to(folder)): _content(p) for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Every file of a record, hidden ones too, but for the clock, and for what only ever belongs to a lease."""
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith(".lock")]
+    return {str(p.relative_to(folder)): _content(p) for p in files}
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

@@ -1,0 +1,253 @@
+"""The lease of a run: who works in its folder, on whatever machine, ``<run>/.lock``.
+
+It names host, process and the process's start, and is touched every ``BEAT`` seconds.  On the same machine the process itself
+is looked for, and one that was killed is known at once; of another machine the lease counts until it has not been touched for
+``STALE`` seconds.  Both times are read off the file system (the lease's, and that of a file touched now): clocks of machines
+may be apart.  Only operations that are atomic on NFS too are used: ``link`` to make it, ``rename`` to replace it, and the file
+is opened to learn its time, because its attributes alone may be a minute old there.
+
+filelock's SoftFileLease is alike, but takes nothing over on NFS and SMB, which cannot exchange two names, and has no way of
+asking without taking.  ``flock`` is not seen by other machines on every shared disk, and does not exist on Windows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import threading
+import time
+import uuid
+import weakref
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from runner.mistakes import ConfigError, RunFailure
+from runner.record.atomic import alive
+
+NAME = ".lock"
+BEAT, STALE = 10.0, 60.0  # seconds: between touches, and without one after which a lease of another machine is void
+LOOK = 0.5  # seconds between looks at a lease of another machine that may be void soon
+PAUSE = 0.01  # seconds before another try where somebody else was first
+_live: set[str] = set()  # tokens of the leases that this process holds
+
+
+class LeaseLost(RunFailure):
+    """Another process has taken the run over: this one must not write any more."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lease."""
+
+    host: str
+    place: str  # the machine since it was started, and the processes that are seen there
+    process: int
+    start: str  # when the process began: numbers are used again
+    token: str  # of this lease alone
+
+    @property
+    def words(self) -> str:
+        """As users are told of it."""
+        return f"process {self.process}" + ("" if self.host == platform.node() else f" on {self.host}")
+
+
+def _read(*parts: str) -> str:
+    with suppress(OSError):
+        return Path(*parts).read_text().strip()
+    return ""
+
+
+def place() -> str:
+    """Where a process number means the same process; empty: nowhere for sure."""
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    boot = _read("/proc/sys/kernel/random/boot_id")
+    return f"{platform.node()} {boot} {space}" if boot else ""
+
+
+def started(process: int) -> str:
+    """When a process began, in ticks since the machine did; empty: unknown, or it is no more."""
+    after_name = _read("/proc", str(process), "stat").rpartition(")")[2].split()
+    return after_name[19] if len(after_name) > 19 else ""
+
+
+def holder(path: Path) -> tuple[Holder, float] | None:
+    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or nothing that reads as one."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = Holder(**json.load(file))
+            return found, os.fstat(file.fileno()).st_mtime
+    except (OSError, ValueError, TypeError):  # ValueError: JSON, and a text in no encoding
+        return None
+
+
+def clock(folder: Path) -> float:
+    """What time it is by the file system of a folder; by ours where it cannot be written."""
+    probe = folder / f"{NAME}.{uuid.uuid4().hex}.now"
+    try:
+        with probe.open("xb") as file:
+            file.write(b"0")
+            file.flush()
+            os.fsync(file.fileno())  # an NFS server sets the time when it gets the byte
+        return probe.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _void(path: Path, of: Holder, touched: float) -> bool:
+    """Whether its holder is gone for sure, or has been silent for too long."""
+    if of.place and of.place == place():
+        if of.process == os.getpid():
+            return of.token not in _live
+        return not alive(of.process) or started(of.process) not in ("", of.start)
+    return clock(path.parent) - touched > STALE
+
+
+def held(path: Path) -> bool:
+    """Whether some process works in a run's folder, as far as can be told now."""
+    found = holder(path)
+    return found is not None and not _void(path, *found)
+
+
+class Lease:
+    """A lease that this process holds and keeps alive until ``close``, or until it is dropped.
+
+    Source: Gray & Cheriton (1989), leases; the touching process is the lease's own thread, which a long step does not stop."""
+
+    def __init__(self, path: Path, mine: Holder):
+        self.path, self.mine = path, mine
+        _live.add(mine.token)
+        self._seen = time.time()
+        self._done = threading.Event()
+        self._end = weakref.finalize(self, _give_back, path, mine, self._done, os.getpid())
+        threading.Thread(target=_beat, args=(path, mine, self._done), name="lease", daemon=True).start()
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it has not been looked at for long enough to be lost: also where the machine slept meanwhile."""
+        return abs(time.time() - self._seen) > BEAT
+
+    def check(self) -> None:
+        """Called before anything is written.
+
+        Raises:
+            LeaseLost: the lease is no longer ours.
+        """
+        self._seen = time.time()
+        found = holder(self.path)
+        if self._done.is_set() or (found is not None and found[0].token == self.mine.token):
+            return
+        who = f"{found[0].words} has taken the run over" if found else f"{self.path} is gone"
+        raise LeaseLost(
+            f"lease lost: {who}, after this process had been silent for {STALE:.0f} s; it writes nothing more"
+        )
+
+    def close(self) -> None:
+        """Gives it back."""
+        self._end()
+
+
+def _beat(path: Path, mine: Holder, done: threading.Event) -> None:
+    while not done.wait(BEAT):
+        found = holder(path)
+        if found is not None and found[0].token != mine.token:
+            return
+        with suppress(OSError):  # a server that is away for a moment
+            os.utime(path)  # no time given: the server's own
+
+
+def _give_back(path: Path, mine: Holder, done: threading.Event, owner: int) -> None:
+    if os.getpid() != owner:  # a fork has only inherited it
+        return
+    done.set()
+    _live.discard(mine.token)
+    found = holder(path)
+    if found is not None and found[0].token == mine.token:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _made(path: Path, mine: Holder) -> bool:
+    """Makes a lease where there is none; False: somebody was first."""
+    own = path.with_name(f"{path.name}.{mine.token}")
+    try:
+        own.write_text(json.dumps(asdict(mine)), encoding="utf-8")
+        try:
+            os.link(own, path)
+        except FileExistsError:
+            return own.stat().st_nlink == 2  # NFS: made, and the server's answer was lost
+        except OSError:  # a file system without links: its first writer is the one who made it
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(mine)))
+            except FileExistsError:
+                return False
+        return True
+    finally:
+        own.unlink(missing_ok=True)
+
+
+def _replaced(path: Path, old: str, mine: Holder) -> bool:
+    """Takes the place of a void lease of token ``old``; False: another waiter was first.
+
+    Whoever makes ``.lock.<old>.claim`` may replace it, if it is still there then."""
+    claim = path.with_name(f"{path.name}.{old}.claim")
+    if not _made(claim, mine):
+        left = holder(claim)
+        if left is None or _void(claim, *left):  # its maker was killed between two operations
+            claim.unlink(missing_ok=True)
+        return False
+    try:
+        found = holder(path)
+        if (found[0].token if found else "") != old:
+            return False
+        own = path.with_name(f"{path.name}.{mine.token}")
+        own.write_text(json.dumps(asdict(mine)), encoding="utf-8")
+        own.replace(path)
+        return True
+    finally:
+        claim.unlink(missing_ok=True)
+
+
+def taken(folder: Path, signature: str) -> Lease:
+    """The lease of a run's folder, in the name of this process.
+
+    One of another machine that has not been touched lately is watched until it is touched, or void.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    from runner import console  # rich, only where a run is about to start
+
+    path, process = folder / NAME, os.getpid()
+    mine = Holder(platform.node(), place(), process, started(process), uuid.uuid4().hex)
+    first: dict[str, float] = {}  # token -> when it had been touched, as we saw it first
+    while True:
+        found = holder(path)
+        if found is None:
+            if _made(path, mine) or (path.exists() and holder(path) is None and _replaced(path, "", mine)):
+                break
+        elif _void(path, *found):
+            if _replaced(path, found[0].token, mine):
+                break
+        else:
+            of, touched = found
+            if (of.place and of.place == place()) or first.get(of.token, touched) != touched:
+                raise ConfigError(f"run {signature} is already going ({of.words}); wait for it, or change seed=")
+            if of.token not in first:
+                console.out.print(f"note     {of.words} may still run it: looking whether it does", markup=False)
+            first[of.token] = touched
+            time.sleep(LOOK)
+            continue
+        time.sleep(PAUSE)
+    for left in folder.glob(f"{NAME}.*"):  # of processes that were killed between two operations
+        with suppress(OSError):
+            if clock(folder) - left.stat().st_mtime > STALE:
+                left.unlink()
+    return Lease(path, mine)

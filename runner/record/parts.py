@@ -1,0 +1,25 @@
+"""Replicates of a run that are jobs of their own: each has a record inside the run's folder, ``<run>/parts/<r>/…``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PARTS = "parts"
+ALONE = "RUNNER_REPLICATE"  # the variable of the environment that makes a process one of them
+
+
+def part_of(folder: Path, replicate: int) -> Path:
+    """The output folder of one replicate of a run."""
+    return folder / PARTS / str(replicate)
+
+
+def record_of(folder: Path, replicate: int) -> Path:
+    """Where that replicate is recorded."""
+    return part_of(folder, replicate) / folder.parent.name / folder.name
+
+
+def alone() -> int | None:
+    """The only replicate that this process is to compute; None: all of them."""
+    number = os.environ.get(ALONE)
+    return int(number) if number else None

@@ -1,0 +1,125 @@
+"""A run of a study, or one replicate of it, as a job of a cluster's engine: a process that is stopped when the job is.
+
+A job that is told to go (its time is up, its node is needed) stops its process, which finishes a step and writes a
+checkpoint, and is submitted again; a job whose node died is started elsewhere.  Either goes on from the checkpoint."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.record import lease
+from runner.record.facts import read
+from runner.record.parts import record_of
+from runner.study.job_pool import GRACE, STOPPED, THREADS
+from runner.study.snapshot import FrozenRun, Snapshot, location
+
+LOOK = 0.2  # seconds between looks at the process
+TOLD = 30.0  # seconds that a job which was killed from outside waits for the engine to say what is to become of it
+PASSED_ON = (
+    "RUNNER_",
+    "MLFLOW_",
+    "OPTUNA_",
+)  # variables of the study's process that a job gets, whatever the engine does
+
+
+def _facts(folder: str) -> dict[str, Any]:
+    return read(Path(folder)) or {}
+
+
+@dataclass
+class ClusterJob:
+    """What is submitted; calling it runs it, and returns the exit code."""
+
+    snapshot_file: str
+    name: str
+    key: str  # signature, or signature-replicate
+    run_folder: str  # of the run's record
+    folder: str  # of this job's: the same, or that of the replicate
+    replicate: int | None
+    parts: list[str]  # folders of the records of all replicates, where each is a job
+    log: str
+    environment: dict[str, str] = field(default_factory=dict)
+    process: Any = None
+    told: bool = False  # to stop
+
+    def __call__(self) -> int:
+        if _facts(self.run_folder).get("state") == "done":  # while this job was in the queue
+            return 0
+        code = self._run(self.replicate, self.folder)
+        if code == 0 and self.parts and all(_facts(part).get("finished") for part in self.parts):
+            return self._run(None, self.run_folder)  # whoever is last gathers
+        return code
+
+    def _run(self, replicate: int | None, folder: str) -> int:
+        path = Path(folder) / lease.NAME
+        one = [] if replicate is None else ["--replicate", str(replicate)]
+        command = [sys.executable, "-P", "-m", "runner.study.one_run", self.snapshot_file, self.name, *one, "--watched"]
+        Path(self.log).parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
+            while lease.held(path):
+                time.sleep(LOOK)
+            with open(self.log, "ab") as log:
+                self.process = process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **self.environment}
+                )
+            try:
+                while (code := process.poll()) is None:
+                    time.sleep(LOOK)
+            finally:
+                if process.stdin is not None:
+                    process.stdin.close()  # stops it, if it goes on
+            if code == 2 and lease.held(path):
+                continue  # somebody was a little faster
+            if code in STOPPED and not self.told and _facts(folder).get("state") != "done":
+                time.sleep(TOLD)  # a cluster that wants its node kills the process too: the job is about to be requeued
+            return int(code)
+
+    def stop(self) -> None:
+        """Lets the process finish its step and write a checkpoint; called inside a signal handler, where ``poll`` and
+        ``wait`` may be under way below."""
+        self.told = True
+        if self.process is None:
+            return
+        self.process.terminate()
+        deadline = time.monotonic() + GRACE
+        try:
+            while time.monotonic() < deadline:
+                if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                    return
+                time.sleep(LOOK)
+        except ChildProcessError:
+            return
+
+    def checkpoint(self) -> Any:
+        """What submitit submits again after it has told the job to go."""
+        from submitit.helpers import DelayedSubmission
+
+        self.stop()
+        self.process, self.told = None, False
+        return DelayedSubmission(self)
+
+
+def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[ClusterJob]:
+    """The jobs of a run: one, or one for each replicate where these come one after the other."""
+    folder = snapshot.folder(run)
+    replicates = int(run.config["replicates"])
+    own = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    own |= {**dict.fromkeys(THREADS, str(run.config.get("threads", 1))), "RUNNER_STUDY": snapshot.name}
+    logs = location(snapshot.name, snapshot.output_dir).parent / "logs"
+    file = str(location(snapshot.name, snapshot.output_dir))
+    if not by_replicate or replicates == 1:
+        log = str(logs / f"{run.signature}.log")
+        return [ClusterJob(file, run.name, run.signature, str(folder), str(folder), None, [], log, own)]
+    parts = [str(record_of(folder, r)) for r in range(replicates)]
+    names = [f"{run.signature}-{r}" for r in range(replicates)]
+    return [
+        ClusterJob(file, run.name, name, str(folder), part, r, parts, str(logs / f"{name}.log"), own)
+        for r, (name, part) in enumerate(zip(names, parts, strict=True))
+    ]

@@ -1,0 +1,184 @@
+"""Runs of a study as jobs of an engine (submitit, Ray): submitted at once, kept in ``jobs.json``, waited for.
+
+A job that is still in the queue of a command of before is waited for, and not submitted again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.record.atomic import write_text
+from runner.study.cluster_job import ClusterJob, jobs_of
+from runner.study.job_pool import GRACE, Going
+from runner.study.launcher import Launcher, engine
+from runner.study.left_going import LeftGoing
+from runner.study.snapshot import FrozenRun, Snapshot, location
+
+POLL = 0.5  # seconds between looks at the jobs
+GONE = {
+    "FINISHED",
+    "COMPLETED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "DEADLINE",
+    "INTERRUPTED",
+    "UNKNOWN",
+}
+
+
+class Waited(Protocol):
+    """A job that was submitted, or a run that goes on elsewhere."""
+
+    def poll(self) -> int | None: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass
+class Submitted:
+    """A run, its jobs, and how those that have ended did."""
+
+    run: FrozenRun
+    jobs: list[tuple[str, Waited]]
+    started: float
+    log: Path
+    code: int = 0
+
+    @property
+    def process(self) -> Any:
+        return self.jobs[0][1]
+
+
+def _file(snapshot: Snapshot) -> Path:
+    return location(snapshot.name, snapshot.output_dir).parent / "jobs.json"
+
+
+def kept(snapshot: Snapshot) -> dict[str, dict[str, str]]:
+    """Engine and number of every job that was submitted last, by signature (and replicate)."""
+    with suppress(OSError, ValueError):
+        found = json.loads(_file(snapshot).read_text())
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _folder(snapshot: Snapshot) -> Path:
+    return location(snapshot.name, snapshot.output_dir).parent / "submitit"
+
+
+def in_queue(snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
+    """(engine, number, state) of a run's jobs that have not ended, as the engine says."""
+    found = []
+    for key, entry in jobs.items():
+        if key.partition("-")[0] == run.signature and entry.get("engine") in ("slurm", "slurm_local"):
+            ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).found(entry["job"])
+            if (state := ticket.state()) not in GONE:
+                found.append((entry["engine"], entry["job"], state))
+    return found
+
+
+def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[str, str]]) -> str:
+    """What ``--status`` says of a run: its state, and where its jobs stand in a queue."""
+    waiting = [] if run.refused or state == "done" else in_queue(snapshot, run, jobs)
+    if not waiting:
+        return state
+    if len(waiting) > 1:
+        going = sum(of == "RUNNING" for _, _, of in waiting)
+        return (
+            f"{going} jobs running, {len(waiting) - going} queued ({waiting[0][0]} {waiting[0][1].partition('_')[0]})"
+        )
+    name, number, of = waiting[0]
+    return f"{'running' if of == 'RUNNING' or state == 'running' else 'queued'} ({name} {number})"
+
+
+class JobQueue:
+    """Submits runs and waits for them; as ``JobPool`` for processes of this machine.
+
+    Ctrl-C and SIGTERM end the waiting: jobs of a queue go on, and tasks of Ray are stopped after a checkpoint."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        launcher: Launcher,
+        on_end: Callable[[FrozenRun, int, float, Path, bool], None],
+        on_poll: Callable[[list[Going]], None] = lambda going: None,
+    ):
+        self.snapshot, self.launcher, self.on_end, self.on_poll = snapshot, launcher, on_end, on_poll
+        self.engine = engine(launcher, _folder(snapshot))
+        self.stopped_by: int | None = None
+        self.left = 0  # jobs that go on without us
+
+    def _note(self, signum: int, _frame: Any) -> None:
+        self.stopped_by = self.stopped_by or signum
+
+    def _submitted(self, runs: list[FrozenRun]) -> list[Submitted]:
+        """All of them: found in the queue, going elsewhere, or submitted now."""
+        before = kept(self.snapshot)
+        all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
+        found: dict[str, list[tuple[str, Waited]]] = {}
+        for run in runs:
+            queued = [number for name, number, _ in in_queue(self.snapshot, run, before) if name == self.engine.name]
+            if queued:
+                found[run.signature] = [(number, self.engine.found(number)) for number in queued]
+            elif (left := LeftGoing(self.snapshot, run)).going():
+                found[run.signature] = [("", left)]
+            all_jobs.append((run, jobs_of(self.snapshot, run, self.launcher.by_replicate)))
+        new = [job for run, jobs in all_jobs if run.signature not in found for job in jobs]
+        tickets = dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
+        entries = {key: {"engine": self.engine.name, "job": ticket.id} for key, ticket in tickets.items()}
+        write_text(_file(self.snapshot), json.dumps(before | entries, indent=1))
+        now = time.monotonic()
+        return [
+            Submitted(run, found.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs], now, Path(jobs[-1].log))
+            for run, jobs in all_jobs
+        ]  # fmt: skip
+
+    def go(self, runs: list[FrozenRun]) -> None:
+        """Runs them all, unless a signal stops the waiting."""
+        before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        going: list[Submitted] = []
+        try:
+            going = self._submitted(runs)
+            while going and self.stopped_by is None:
+                self._look(going)
+                if not going:
+                    break
+                self.on_poll([Going(g.run, g.process, g.started, g.log) for g in going])
+                time.sleep(POLL)
+            self._stop(going)
+        finally:
+            for s, handler in before.items():
+                signal.signal(s, handler)
+
+    def _look(self, going: list[Submitted]) -> None:
+        for one in list(going):
+            left = []
+            for key, job in one.jobs:
+                code = job.poll()
+                if code is None:
+                    left.append((key, job))
+                one.code = one.code or code or 0
+            one.jobs = left or one.jobs[:1]
+            if not left:
+                going.remove(one)
+                self.on_end(one.run, one.code, time.monotonic() - one.started, one.log, self.stopped_by is not None)
+
+    def _stop(self, going: list[Submitted]) -> None:
+        if self.engine.outlives:
+            self.left = len(going)
+            return
+        for one in going:
+            for _, job in one.jobs:
+                job.stop()
+        deadline = time.monotonic() + GRACE
+        while any(LeftGoing(self.snapshot, one.run).going() for one in going) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        for one in going:
+            self.on_end(one.run, 128 + int(self.stopped_by or 0), time.monotonic() - one.started, one.log, True)

@@ -1,0 +1,92 @@
+"""Where the runs of a study are computed: ``runner study NAME hydra/launcher=slurm hydra.launcher.partition=gpu``.
+
+The presets and their keys are those of sweeps (conf/hydra/launcher, and what the plug-ins of Hydra bring).  A run of a study
+is a process of its own from a frozen config, so it is the engine that is asked, submitit or Ray, and not Hydra's launcher,
+which would compose each job anew and says nothing before the last has ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from runner.mistakes import ConfigError, nearest
+
+KEY, BELOW, SPLIT = "hydra/launcher", "hydra.launcher.", "split"
+ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}  # by class of the preset
+HERE = ("BasicLauncher", "JoblibLauncher")  # processes of this machine: the study's own pool
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What was chosen on the command line; ``engine`` None: processes of this machine."""
+
+    engine: str | None = None
+    jobs: int | None = None  # at once, where the preset says so
+    by_replicate: bool = False
+    keys: dict[str, Any] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)  # as given
+
+
+def chosen(words: list[str]) -> tuple[Launcher, list[str]]:
+    """The launcher that the overrides of a study name, and the overrides that are left for its runs.
+
+    Raises:
+        ConfigError: no such launcher or key, one that is not installed, or a split that it cannot do.
+    """
+    own = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", BELOW))]
+    splits = [w for w in words if w.startswith(f"{SPLIT}=")]
+    left = [w for w in words if w not in own and w not in splits]
+    for word in splits:
+        if word != f"{SPLIT}=replicates":
+            raise ConfigError(f"{word}: the one value is replicates{nearest(word.partition('=')[2], ['replicates'])}")
+    if own and not any(word.startswith(f"{KEY}=") for word in own):
+        raise ConfigError(f"{own[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")
+    found = _preset(own) if own else Launcher()
+    if splits and found.engine is None:
+        raise ConfigError(f"{splits[0]}: a job for each replicate needs {KEY}=slurm, slurm_local or ray")
+    return Launcher(found.engine, found.jobs, bool(splits), found.keys, [*own, *splits]), left
+
+
+def _preset(words: list[str]) -> Launcher:
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from runner.compose.errors import explain
+    from runner.compose.overrides import compose_in_full
+
+    try:
+        node = compose_in_full(words).hydra.launcher
+        keys: Any = {k: _plain(node, k) for k in node if k not in ("_target_", "submitit_folder", "name")}
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error, words).splitlines()[0]) from None
+    kind = str(node.get("_target_")).rpartition(".")[2]
+    if kind in HERE:
+        jobs = keys.get("n_jobs") or 1
+        return Launcher(jobs=jobs if jobs > 0 else (os.cpu_count() or 1))
+    if kind not in ENGINES:
+        name = words[0].partition("=")[2]
+        raise ConfigError(f"{KEY}={name}: a study's runs go to {', '.join(['joblib', *ENGINES.values()])}")
+    return Launcher(ENGINES[kind], keys=keys)
+
+
+def _plain(node: Any, key: str) -> Any:
+    value = node[key]
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def engine(launcher: Launcher, folder: Path) -> Any:
+    """The engine of that name, whose files lie in a folder that all nodes see."""
+    from runner.study.ray_engine import RayEngine
+    from runner.study.submitit_engine import SubmititEngine
+
+    made: dict[str, Callable[[], Any]] = {
+        "slurm": lambda: SubmititEngine("slurm", launcher.keys, folder),
+        "slurm_local": lambda: SubmititEngine("local", launcher.keys, folder),
+        "ray": lambda: RayEngine(launcher.keys),
+    }
+    return made[str(launcher.engine)]()

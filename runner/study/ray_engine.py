@@ -1,0 +1,91 @@
+"""Jobs of a study as tasks of a Ray cluster, which starts those of a node that died again on another."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import Any
+
+from runner.mistakes import ConfigError
+from runner.study.cluster_job import ClusterJob
+
+PATIENCE = 10.0  # seconds to reach a cluster
+
+
+class RayTask:
+    """A task, as one waits for a process."""
+
+    def __init__(self, ref: Any):
+        self.ref, self.id = ref, ref.hex()[:12]
+
+    def state(self) -> str:
+        import ray
+
+        return "FINISHED" if ray.wait([self.ref], timeout=0)[0] else "PENDING"
+
+    def poll(self) -> int | None:
+        """None until it has ended, then an exit code."""
+        import ray
+
+        if not ray.wait([self.ref], timeout=0)[0]:
+            return None
+        try:
+            return int(ray.get(self.ref))
+        except ray.exceptions.RayError:
+            return 1
+
+    def stop(self) -> None:
+        """Its process notices that nobody holds its input any more, writes a checkpoint and ends."""
+        import ray
+
+        ray.cancel(self.ref)
+
+
+class RayEngine:
+    """``keys`` are those of the preset: ``ray.init`` (address) and ``ray.remote`` (num_cpus, num_gpus) of each job."""
+
+    name = "ray"
+    outlives = False
+
+    def __init__(self, keys: dict[str, Any]):
+        self.init, self.remote = (keys.get("ray") or {}).get("init") or {}, (keys.get("ray") or {}).get("remote") or {}
+
+    def submit(self, jobs: list[ClusterJob]) -> list[RayTask]:
+        """A task of each.
+
+        Raises:
+            ConfigError: the cluster cannot be reached.
+        """
+        import ray
+
+        if not ray.is_initialized():
+            where = str(self.init.get("address") or "")
+            try:
+                _answers(where)
+                ray.init(**{"logging_level": logging.ERROR, "log_to_driver": False} | self.init)
+            except (OSError, ValueError, RuntimeError) as error:  # TimeoutError and ConnectionError are OSErrors
+                raise ConfigError(f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}") from None
+        # As often as nodes die: a run goes on from its checkpoint.
+        task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_called)
+        return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
+
+    def found(self, number: str) -> None:
+        """Tasks end with the command that submitted them."""
+
+
+def _answers(address: str) -> None:
+    """Ray itself would try for ten minutes.
+
+    Raises:
+        OSError: nobody listens at host:port.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+
+
+def _called(job: ClusterJob) -> int:
+    try:
+        return job()
+    finally:
+        job.stop()

@@ -1,0 +1,65 @@
+"""Random numbers of the CPU on any device: a run on a GPU then draws what a run on the CPU draws, and the two can be compared.
+
+A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here generators are those of the CPU, and
+whatever function of torch is given one and makes a tensor elsewhere draws on the CPU and moves what it drew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from runner.execution.rng import Streams
+
+CPU = torch.device("cpu")
+
+
+class CpuStreams(Streams):
+    """The streams of a run on a device, whose generators are those of the CPU."""
+
+    def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
+        super().__init__(seed, replicate, CPU)
+        self.device = torch.device(device)
+
+    def at(self, stream: str, index: int) -> torch.Generator:
+        return Streams(self.seed, self.replicate, CPU).at(stream, index)
+
+
+class CpuGenerator(torch.Generator):
+    """In the place of ``torch.Generator``, for components that make one of their own where their tensors are."""
+
+    def __new__(cls, device: str | torch.device = "cpu") -> CpuGenerator:
+        return super().__new__(cls, "cpu")
+
+    def __init__(self, device: str | torch.device = "cpu") -> None:
+        super().__init__()
+
+
+class CpuNoise(TorchFunctionMode):
+    """What draws from a generator of the CPU draws there, and puts it where it was asked to."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        drawn_from = [v for v in (*args, *kwargs.values()) if isinstance(v, torch.Generator)]
+        tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
+        asked = kwargs.get("device")
+        where = torch.device(asked) if asked is not None else tensors[0].device if tensors else CPU
+        if not drawn_from or drawn_from[0].device != CPU or where == CPU or func is torch.Generator.manual_seed:
+            return func(*args, **kwargs)
+        if asked is not None:
+            kwargs["device"] = CPU
+        name = func.__name__
+        if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):  # in place: normal_, uniform_
+            found = func(_here(args[0]), *args[1:], **kwargs)
+            return args[0].copy_(found)
+        found = func(*(_here(v) for v in args), **{k: _here(v) for k, v in kwargs.items()})
+        return found.to(where)
+
+
+def _here(value: Any) -> Any:
+    """A tensor on the CPU; one without numbers (meta) as zeros of its shape."""
+    if not isinstance(value, Tensor):
+        return value
+    return torch.zeros(value.shape, dtype=value.dtype) if value.is_meta else value.to(CPU)

@@ -1,0 +1,73 @@
+"""Checkpoints that move between devices, without one that has another: what of it can be seen on a CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from runner import resume
+from runner.execution import checkpoint
+from runner.execution.execute import run
+from runner.execution.rng import Streams
+from runner.execution.signals import Interrupted
+from runner.mistakes import ConfigError
+from runner.record.facts import read
+
+GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_every=20")
+META = torch.device("meta")  # stands for an accelerator: tensors go there, and nothing comes back
+
+
+def test_a_tensor_goes_to_where_the_fresh_state_has_it():
+    tensors = {"a": torch.ones(2), "b": torch.ones(2), "c": torch.ones(2)}
+    packed = {"d": [[{"v": "known"}, {"t": "a"}], [{"v": "new"}, {"g": "b"}], [{"v": "of the cpu"}, {"t": "c"}]]}
+    found = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2, device=META)}, META)
+    assert [found[name].device.type for name in ("known", "new", "of the cpu")] == ["meta", "meta", "cpu"]
+    back = checkpoint.unpack(packed, tensors, {"known": torch.zeros(2)})
+    assert {tensor.device.type for tensor in back.values()} == {"cpu"}
+
+
+def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
+    """Their states as CUDA has them, seed and offset: 16 bytes, but for the two that live on the CPU everywhere."""
+    return {n: s if n in ("data", "init") else torch.zeros(16, dtype=torch.uint8) for n, s in streams.state().items()}
+
+
+def test_a_stream_of_another_device_begins_anew_from_seed_and_step():
+    before = Streams(1)
+    before.data.seed()
+    one, two, later, fresh = Streams(1), Streams(1), Streams(1), Streams(1)
+    assert one.restore(of_a_gpu(before), 7)
+    two.restore(of_a_gpu(before), 7)
+    later.restore(of_a_gpu(before), 8)
+    assert not fresh.restore(Streams(1).state(), 7)
+    numbers = [torch.rand(3, generator=streams.noise).tolist() for streams in (one, two, later, fresh)]
+    assert numbers[0] == numbers[1]
+    assert len({tuple(found) for found in numbers}) == 3
+    assert torch.equal(one.data.get_state(), before.data.get_state())  # it lives on the CPU everywhere
+
+
+def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, capsys):
+    job = make_job(*GAME)
+
+    def stop(step, _):
+        raise Interrupted(15, step)
+
+    with pytest.raises(Interrupted):
+        run(job, stop)  # at the evaluation of step 20: the newest checkpoint is that of step 10
+    with pytest.raises(ConfigError, match="--device=gpu: must be cpu, cuda"):
+        resume.main(["resume", str(job.folder), "--device", "gpu"])
+    if not torch.cuda.is_available():
+        assert resume.main(["resume", str(job.folder), "--device", "cuda"]) == 2
+        assert "device=cuda: no GPU was found" in capsys.readouterr().err
+    real = checkpoint.restore
+
+    def restore(*given):
+        state, _ = real(*given)
+        return state, of_a_gpu(Streams(0))
+
+    monkeypatch.setattr(checkpoint, "restore", restore)
+    assert resume.main(["resume", str(job.folder), "--device", "cpu"]) == 0
+    facts = read(job.folder)
+    assert facts is not None
+    assert facts["state"] == "done"
+    assert facts["moved"] == [{"replicate": 0, "step": 10, "device": "cpu"}]
+    assert "random numbers from step 10 on are of cpu" in capsys.readouterr().out

@@ -1,0 +1,190 @@
+"""The lease of a run: one machine at a time, whatever their clocks say, taken over when its holder is gone, by one alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.record import lease
+from runner.record.record import Record
+
+GAME = ("+experiment=friend_or_foe", "smoke=true")
+AWAY = lease.Holder("other", "other boot space", 1, "1", "t" * 32)  # process 1 is there here too
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A run's folder, with times small enough for a test."""
+    for name, seconds in (("BEAT", 0.2), ("STALE", 1.0), ("LOOK", 0.05)):
+        monkeypatch.setattr(lease, name, seconds)
+    return tmp_path
+
+
+def written(folder, of: lease.Holder, age: float = 0.0):
+    """A lease as its holder left it, so many seconds ago by the clock of the file system."""
+    path = folder / lease.NAME
+    path.write_text(json.dumps(of.__dict__))
+    at = lease.clock(folder) - age
+    os.utime(path, (at, at))
+    return path
+
+
+def held_by_process(folder):
+    """A process of its own that takes the lease."""
+    code = "import sys; from pathlib import Path; from runner.record import lease; it = lease.taken(Path(sys.argv[1]), 's'); "
+    code += "import time; print(1, flush=True); time.sleep(60)"
+    return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
+
+
+def test_one_of_this_machine_is_known_at_once(folder):
+    process = held_by_process(folder)
+    assert process.stdout.readline()
+    path = folder / lease.NAME
+    assert lease.held(path)
+    with pytest.raises(ConfigError, match=rf"run s is already going \(process {process.pid}\)"):
+        lease.taken(folder, "s")
+    process.kill()
+    process.wait()
+    began = time.monotonic()
+    assert not lease.held(path)  # though it was touched a moment ago
+    mine = lease.taken(folder, "s")
+    assert time.monotonic() - began < 0.5
+    mine.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_number_that_is_used_again_holds_nothing(folder):
+    parent = os.getppid()
+    assert not lease.held(written(folder, lease.Holder("h", lease.place(), parent, "0", "t")))
+    assert lease.held(written(folder, lease.Holder("h", lease.place(), parent, lease.started(parent), "t")))
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 7200.0])
+def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + skew)
+    assert lease.held(written(folder, AWAY, age=0.5))
+    assert not lease.held(written(folder, AWAY, age=1.5))
+    lease.taken(folder, "s").close()
+
+
+def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
+    path = written(folder, AWAY)
+    done = threading.Event()
+    thread = threading.Thread(target=lease._beat, args=(path, AWAY, done))
+    thread.start()
+    try:
+        with pytest.raises(ConfigError, match="process 1 on other"):
+            lease.taken(folder, "s")
+    finally:
+        done.set()
+        thread.join()
+    began = time.monotonic()
+    lease.taken(folder, "s").close()  # nobody touches it any more
+    assert 0.5 < time.monotonic() - began < 5
+
+
+def test_of_many_waiters_one_takes_it_over(folder):
+    written(folder, AWAY, age=2)
+    won: list[lease.Lease] = []
+    refused: Counter[str] = Counter()
+    ready = threading.Barrier(8)
+
+    def wait() -> None:
+        ready.wait()
+        try:
+            won.append(lease.taken(folder, "s"))
+        except ConfigError:
+            refused["already going"] += 1
+
+    threads = [threading.Thread(target=wait) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert refused["already going"] == 7
+    won[0].check()
+    won[0].close()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", ["", "4711", "\x00\xff"])
+def test_what_is_no_lease_is_taken(folder, left):
+    (folder / lease.NAME).write_text(left)
+    assert not lease.held(folder / lease.NAME)
+    lease.taken(folder, "s").close()
+
+
+def test_what_a_killed_waiter_left_is_in_nobodys_way(folder):
+    path = written(folder, AWAY, age=2)
+    claim = path.with_name(f"{lease.NAME}.{AWAY.token}.claim")
+    claim.write_text(json.dumps(AWAY.__dict__))
+    os.utime(claim, (1, 1))
+    lease.taken(folder, "s").close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_that_lost_its_lease_writes_nothing(make_job):
+    """A machine that slept wakes up: somebody else has gone on with its run."""
+    job = make_job(*GAME)
+    mine = Record.open(job)
+    mine.line(1, 0, 0.1, "train", {"a": 1.0})
+    mine.flush()
+    mine.line(2, 0, 0.2, "train", {"a": 2.0})
+    mine.save(state="running")
+    written(job.folder, AWAY)
+    before = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
+    for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
+        with pytest.raises(lease.LeaseLost, match="lease lost: process 1 on other has taken the run over"):
+            write()
+    mine.close()
+    assert {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()} == before
+
+
+TWO = """
+import os, sys, time
+from pathlib import Path
+from runner.mistakes import ConfigError
+from runner.record import lease
+lease.BEAT, lease.STALE, lease.LOOK = 0.2, 1.0, 0.05
+folder, name = Path(sys.argv[1]), sys.argv[2]
+until = time.monotonic() + 4
+while time.monotonic() < until:
+    try:
+        mine = lease.taken(folder, "s")
+    except ConfigError:
+        time.sleep(0.02)
+        continue
+    inside = folder / "inside"
+    os.close(os.open(inside, os.O_CREAT | os.O_EXCL))  # fails where the other one is inside
+    with (folder / "turns").open("a") as file: file.write(name)
+    time.sleep(0.05)
+    inside.unlink()
+    mine.close()
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.slow
+def test_two_machines_never_run_it_at_once(folder):
+    """Two process and host namespaces, whose processes have the same numbers, on one folder."""
+    apart = ["unshare", "--uts", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"]
+    if subprocess.run([*apart, "hostname one"], capture_output=True).returncode:
+        pytest.skip("needs the right to make namespaces (unshare)")
+    both = [
+        subprocess.Popen([*apart, f'hostname {name}; exec "$@"', "sh", sys.executable, "-c", TWO, str(folder), name])
+        for name in "ab"
+    ]
+    assert [process.wait(60) for process in both] == [0, 0]
+    turns = Counter((folder / "turns").read_text())
+    assert set(turns) == {"a", "b"}
+    assert min(turns.values()) > 1

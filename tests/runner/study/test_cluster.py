@@ -1,0 +1,298 @@
+"""Runs of a study as jobs of a cluster's engine: submitted once, waited for, requeued, gathered, seen in ``--status``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runner.mistakes import ConfigError
+from runner.study import job_queue, snapshot, study
+from runner.study.cluster_job import ClusterJob, jobs_of
+from runner.study.definition import StudyDefinition
+from runner.study.job_queue import JobQueue
+from runner.study.launcher import Launcher, chosen
+from runner.study.snapshot import FrozenRun, Snapshot
+
+DEFINITION = {
+    "name": "two",
+    "description": "One method, twice.",
+    "overrides": ["smoke=true", "tracking=false", "offline=true", "checkpoint_every=50"],
+    "grid": {"seed": [0, 1]},
+    "rows": [{"label": "one", "model": "bnn", "preset": "", "experiment": "bnn_uci"}],
+    "tables": [{"name": "error", "title": "Error", "columns": {"error": "rmse"}, "better": "lower"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["split=replicate"], "split=replicate: the one value is replicates, did you mean replicates?"),
+        (["split=replicates"], "split=replicates: a job for each replicate needs hydra/launcher=slurm, slurm_local or ray"),
+        (["hydra/launcher=joblib", "split=replicates"], "split=replicates: a job for each replicate needs"),
+        (["hydra.launcher.partition=gpu"], "hydra.launcher.partition=gpu: of which launcher? Give hydra/launcher=slurm"),
+        (["hydra/launcher=slrm"], "slrm"),
+        (["hydra/launcher=slurm", "hydra.launcher.partitoin=gpu"], "partitoin"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_launcher_are_one_line(words, message):
+    with pytest.raises(ConfigError) as error:
+        chosen(words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
+def test_a_launcher_that_is_not_installed_names_the_extra():
+    with pytest.raises(ConfigError, match=r"hydra/launcher=ray: not installed; pip install -e '.\[ray\]'"):
+        chosen(["hydra/launcher=ray"])
+
+
+def test_the_launcher_is_taken_out_of_the_overrides():
+    found, left = chosen(["steps=3", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "split=replicates"])
+    assert left == ["steps=3"]
+    assert (found.engine, found.by_replicate, found.keys["partition"]) == ("slurm", True, "gpu")
+    assert found.keys["max_num_timeout"] == 10  # of our preset: a job whose time is up goes on
+    assert chosen(["hydra/launcher=joblib", "hydra.launcher.n_jobs=3"])[0].jobs == 3
+
+
+class FakeTicket:
+    def __init__(self, engine, number):
+        self.engine, self.id = engine, str(number)
+
+    def state(self):
+        return "FINISHED" if self.id in self.engine.codes else "PENDING"
+
+    def poll(self):
+        return self.engine.codes.get(self.id)
+
+    def stop(self):
+        self.engine.codes[self.id] = 143
+
+
+class FakeEngine:
+    """A queue that does nothing until the test says how a job ended."""
+
+    name, outlives = "slurm", True
+
+    def __init__(self):
+        self.submitted: list[ClusterJob] = []
+        self.codes: dict[str, int] = {}
+
+    def submit(self, jobs):
+        first = len(self.submitted)
+        self.submitted += jobs
+        return [FakeTicket(self, first + i) for i in range(len(jobs))]
+
+    def found(self, number):
+        return FakeTicket(self, number)
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """A study of two runs of three replicates, and a queue for them."""
+    fake = FakeEngine()
+    monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
+    monkeypatch.setattr(job_queue, "POLL", 0.01)
+    config = {"seed": 0, "replicates": 3, "threads": 1}
+    runs = [FrozenRun(n, "one", {}, [], "fake", f"s{n}", "d", config) for n in "ab"]
+    frozen = Snapshot("two", StudyDefinition.model_validate(DEFINITION), "now", "", [], runs, tmp_path)
+    snapshot.save(frozen)
+    ended: list[tuple[str, int]] = []
+
+    def made(by_replicate=False):
+        launcher = Launcher("slurm", by_replicate=by_replicate)
+        return JobQueue(frozen, launcher, lambda run, code, *_: ended.append((run.name, code)))
+
+    return frozen, fake, made, ended
+
+
+def test_a_run_ends_with_the_last_of_its_replicates(queue):
+    frozen, fake, made, ended = queue
+    going = made(by_replicate=True)
+    order = iter([("0", 0), ("1", 0), ("3", 0), ("4", 1), ("5", 0), ("2", 0)])
+
+    def look(_):
+        number, code = next(order)
+        assert len(ended) == (number == "2")
+        fake.codes[number] = code
+
+    going.on_poll = look
+    going.go(frozen.runs)
+    assert [job.key for job in fake.submitted] == ["sa-0", "sa-1", "sa-2", "sb-0", "sb-1", "sb-2"]
+    assert ended == [("b", 1), ("a", 0)]  # one of b's failed
+
+
+def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(queue):
+    frozen, fake, made, ended = queue
+    going = made()
+    going.on_poll = lambda _: going._note(signal.SIGINT, None)
+    going.go(frozen.runs)
+    assert (going.left, ended, len(fake.submitted)) == (2, [], 2)  # they go on without us
+    state = job_queue.words(frozen, frozen.runs[0], "not started", job_queue.kept(frozen))
+    assert state == "queued (slurm 0)"
+    again = made()
+    again.on_poll = lambda _: fake.codes.update({"0": 0, "1": 0})
+    again.go(frozen.runs)
+    assert len(fake.submitted) == 2
+    assert ended == [("a", 0), ("b", 0)]
+    assert job_queue.words(frozen, frozen.runs[0], "not started", job_queue.kept(frozen)) == "not started"
+
+
+def launched(tmp_path: Path, *arguments: str, definition=DEFINITION, python=sys.executable) -> subprocess.Popen:
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump(definition))
+    command = [python, "-m", "runner.cli", "study", str(file), "--output-dir", str(tmp_path / "outputs"), *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+
+
+def facts(tmp_path: Path, outputs: str = "outputs") -> list[dict]:
+    found = [json.loads(path.read_text()) for path in (tmp_path / outputs).glob("*/*/run.json")]
+    return sorted(found, key=lambda f: f["seed"])
+
+
+def eventually(look, seconds: float = 240.0):
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+@pytest.mark.slow
+def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
+    one = DEFINITION | {"grid": {"seed": [0]}, "replicates": 2}
+    split = launched(tmp_path, "hydra/launcher=slurm_local", "split=replicates", definition=one)
+    assert split.wait(400) == 0, split.stdout.read()
+    (found,) = facts(tmp_path)
+    assert found["state"] == "done"
+    assert found["replicates"] == 2
+    (folder,) = (tmp_path / "outputs/bnn_uci").glob("*")
+    assert not (folder / "parts").exists()
+    assert (folder / "figures").is_dir()
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert {line["replicate"] for line in lines} == {0, 1}
+    frozen = snapshot.load("two", tmp_path / "outputs")
+    assert frozen is not None
+    job = jobs_of(Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}), frozen.runs[0], False)[0]
+    assert job.replicate is None
+    snapshot.save(Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}))
+    assert job() == 0
+    assert facts(tmp_path, "whole")[0]["result"] == found["result"]
+
+
+SLURM = {
+    # An array of jobs as processes of this machine, each with the variables that Slurm sets.
+    "sbatch": """#!/bin/bash
+state=$(dirname "$0"); cp "$1" "$state/script"; last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$1")
+export SLURM_ARRAY_JOB_ID=77 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0
+for i in $(seq 0 "$last"); do
+  echo PENDING > "$state/77_$i"
+  (export SLURM_JOB_ID=$((77 + i)) SLURM_ARRAY_TASK_ID=$i; echo RUNNING > "$state/77_$i"
+   bash "$state/script" > /dev/null 2>&1; echo COMPLETED > "$state/77_$i") > /dev/null 2>&1 &
+done
+echo Submitted batch job 77
+""",
+    "srun": """#!/bin/bash
+while [[ "$1" == -* ]]; do [[ "$1" == --*=* || "$1" == --unbuffered ]] && shift || shift 2; done
+exec "$@"
+""",
+    "sacct": """#!/bin/bash
+echo "JobID|State|NodeList"; for f in $(dirname "$0")/77_*; do echo "$(basename $f)|$(cat $f)|here"; done
+""",
+}
+
+
+@pytest.mark.slow
+def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
+    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states ``--status`` asks for."""
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    for name, text in SLURM.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    going = launched(
+        tmp_path, "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "hydra.launcher.array_parallelism=1"
+    )
+    eventually(lambda: list(folder.glob("77_*")) and (tmp_path / "outputs/studies/two/jobs.json").exists())
+    asked = launched(tmp_path, "--status")
+    assert asked.wait(120) == 0
+    shown = asked.stdout.read()
+    assert "slurm 77_0" in " ".join(shown.split())
+    assert going.wait(400) == 0, going.stdout.read()
+    assert [f["state"] for f in facts(tmp_path)] == ["done", "done"]
+    script = (folder / "script").read_text()
+    assert "#SBATCH --array=0-1%1" in script
+    assert "#SBATCH --partition=gpu" in script
+    assert "#SBATCH --signal=USR2@120" in script
+    jobs = json.loads((tmp_path / "outputs/studies/two/jobs.json").read_text())
+    assert sorted(entry["job"] for entry in jobs.values()) == ["77_0", "77_1"]
+
+
+def child(process: int) -> int:
+    """The first process that a process has started."""
+    found = eventually(lambda: Path(f"/proc/{process}/task/{process}/children").read_text().split())
+    return int(found[0])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+def test_a_preempted_job_is_requeued_and_goes_on_from_its_checkpoint(tmp_path):
+    long = DEFINITION | {"grid": {"seed": [0]}, "overrides": [*DEFINITION["overrides"], "steps=4000"]}
+    going = launched(tmp_path, "hydra/launcher=slurm_local", definition=long)
+    logs = tmp_path / "outputs/studies/two/logs"
+    jobs = tmp_path / "outputs/studies/two/jobs.json"
+    number = eventually(lambda: jobs.exists() and [e["job"] for e in json.loads(jobs.read_text()).values()])[0]
+    eventually(lambda: list((tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")))
+    os.kill(child(int(number)), signal.SIGUSR2)  # as Slurm does before it takes the node away
+    assert going.wait(400) == 0, going.stdout.read()
+    (found,) = facts(tmp_path)
+    assert found["state"] == "done"
+    assert "resumed at step" in next(logs.glob("*.log")).read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an extra: pip install 'bayes-runner[ray]'")
+def test_a_node_of_a_ray_cluster_dies_and_its_run_goes_on_elsewhere(tmp_path):
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    other = cluster.add_node(num_cpus=1)
+    try:
+        cluster.wait_for_nodes()
+        long = DEFINITION | {"overrides": [*DEFINITION["overrides"], "steps=8000"]}
+        going = launched(
+            tmp_path, "hydra/launcher=ray", f"+hydra.launcher.ray.init.address={cluster.address}", definition=long
+        )
+        eventually(
+            lambda: len({p.parent for p in (tmp_path / "outputs").glob("bnn_uci/*/checkpoints/*.safetensors")}) == 2
+        )
+        cluster.remove_node(other, allow_graceful=False)
+        assert going.wait(500) == 0, going.stdout.read()
+        found = facts(tmp_path)
+        assert [f["state"] for f in found] == ["done", "done"]
+        logs = "".join(p.read_text() for p in (tmp_path / "outputs/studies/two/logs").glob("*.log"))
+        assert "resumed at step" in logs
+    finally:
+        cluster.shutdown()
+
+
+def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
+    frozen, _fake, made, _ended = queue
+    going = made()
+    going.on_poll = lambda _: going._note(signal.SIGTERM, None)
+    going.go(frozen.runs)
+    monkeypatch.setattr(study, "_changed", lambda *_: False)
+    assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
+    assert "queued (slurm 1)" in capsys.readouterr().out

@@ -1,0 +1,178 @@
+"""Trials in a journal file and in PostgreSQL, runs on an MLflow server with PostgreSQL behind it: real ones, on loopback."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import optuna
+import pytest
+
+from runner.mistakes import ConfigError
+from runner.sweep.search_space import absolute, storage
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """The address of an empty database of a server of our own."""
+    if importlib.util.find_spec("psycopg2") is None:
+        pytest.skip("psycopg2 is an extra: pip install 'bayes-runner[postgresql]'")
+    initdb, server = shutil.which("initdb"), shutil.which("postgres")
+    if initdb is None or server is None:
+        pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
+    # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees to that.
+    folder, port = Path(tempfile.mkdtemp(prefix="postgresql-")), free_port()
+    how = {}
+    if os.getuid() == 0:  # it refuses to be run by root
+        who = pwd.getpwnam("nobody")
+        how = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+        os.chown(folder, who.pw_uid, who.pw_gid)
+    data = folder / "data"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
+    subprocess.run(
+        [initdb, "-D", data, "-U", "runner", "-A", "trust", "-N", "--locale=C", "--encoding=UTF8"],
+        check=True,
+        **quiet,
+        **how,
+    )
+    words = [server, "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
+    going = subprocess.Popen(words, start_new_session=True, **quiet, **how)
+    try:
+        import psycopg2
+
+        deadline = time.monotonic() + 60
+        while True:
+            assert going.poll() is None
+            assert time.monotonic() < deadline
+            try:
+                with psycopg2.connect(host="127.0.0.1", port=port, user="runner", dbname="postgres"):
+                    break
+            except psycopg2.OperationalError:
+                time.sleep(0.1)
+        yield f"postgresql://runner:secret@127.0.0.1:{port}/postgres"
+    finally:
+        going.send_signal(signal.SIGINT)
+        going.wait(30)
+        shutil.rmtree(folder)
+
+
+def test_a_relative_file_is_the_same_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert absolute("journal:///trials.log") == f"journal:///{tmp_path}/trials.log"
+    assert absolute("sqlite:////a/b.db") == "sqlite:////a/b.db"
+    assert absolute("postgresql://h/n") == "postgresql://h/n"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://me:secret@127.0.0.1:9/trials", "hydra.sweeper.storage=postgresql://me:***@127.0.0.1:9/trials: "),
+        ("journal:////proc/no/trials.log", "hydra.sweeper.storage=journal:////proc/no/trials.log: cannot be opened"),
+        ("redis://h", "hydra.sweeper.storage=redis://h: "),
+    ],
+)
+def test_a_storage_that_cannot_be_opened_is_one_line(url, message):
+    with pytest.raises(ConfigError) as error:
+        storage(url)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def swept(folder: Path, url: str) -> optuna.Study:
+    """A sweep of two jobs at a time, pruned, and gone on with by a second command."""
+    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=friend_or_foe", "smoke=true", "tracking=false"]
+    command += [
+        "hydra/sweeper=optuna",
+        f"hydra.sweeper.storage='{url}'",
+        "hydra.sweeper.sampler=random",
+        "eval_every=20",
+    ]
+    command += [f"output_dir={folder}", "inference.alpha=interval(0.05,0.5)", "hydra.sweeper.pruner=median"]
+    for trials in (2, 3):
+        done = subprocess.run([*command, f"hydra.sweeper.n_trials={trials}"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return optuna.load_study(study_name="friend_or_foe", storage=storage(absolute(url)))
+
+
+def assert_kept(study: optuna.Study) -> None:
+    assert [t.number for t in study.trials] == [0, 1, 2]
+    assert all(t.state.is_finished() and "run" in t.user_attrs for t in study.trials)
+
+
+@pytest.mark.slow
+def test_a_sweep_keeps_its_trials_in_a_journal(tmp_path):
+    assert_kept(swept(tmp_path, f"journal:///{tmp_path}/trials.log"))
+    assert (tmp_path / "trials.log").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_keeps_its_trials_in_postgresql(tmp_path, postgresql):
+    assert_kept(swept(tmp_path, postgresql))
+    written = "".join(p.read_text(errors="replace") for p in tmp_path.rglob("*") if p.is_file())
+    assert "secret" not in written
+
+
+@pytest.mark.slow
+def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgresql):
+    import psycopg2
+
+    own = psycopg2.connect(postgresql)
+    own.autocommit = True
+    own.cursor().execute("create database tracking")  # Optuna and MLflow each keep a table alembic_version
+    own.close()
+    postgresql = postgresql.removesuffix("postgres") + "tracking"
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    words = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    words += ["--backend-store-uri", postgresql, "--artifacts-destination", str(tmp_path / "files")]
+    environment = {**os.environ, "NO_PROXY": "*", "MLFLOW_TRACKING_URI": address}
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 300
+        while not answers(address):
+            assert server.poll() is None, (tmp_path / "server.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        for command in (
+            ["+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],
+            ["sync", "--output-dir", tmp_path],
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "runner.cli", *command], env=environment, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert f"1 run is in {address}" in done.stdout
+        with psycopg2.connect(postgresql) as connection, connection.cursor() as cursor:
+            cursor.execute("select status from runs")
+            assert cursor.fetchall() == [("FINISHED",)]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=2) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
