@@ -184,7 +184,7 @@ def main(argv: list[str]) -> int:
         out.print(status(snapshot, [run for run in snapshot.runs if run.refused or run in runs]))
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
-    wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
+    wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
     before = left_going(snapshot)
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
