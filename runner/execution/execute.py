@@ -137,8 +137,11 @@ class Run:
             from components.evaluation.run_checks import run_checks
 
             made_by = MadeBy(model, inference)
-            found = assess(problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by)
+            found = assess(
+                problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by, course.live.evaluating
+            )
             scores = plain(found.scores)
+            course.live.evaluating("checks of the run", 1, 1)
             checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
         course.evaluated(total, "final", scores)
         if self.settings.keep_predictions:

@@ -15,6 +15,7 @@ from runner.mistakes import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
+from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.left_going import left_going
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -72,7 +73,9 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
 
 def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int) -> int:
     """Runs what is given; the exit code of the command."""
-    display = Display(snapshot, len(runs))
+    forecast = Forecast(snapshot, runs, jobs)
+    out.print(f"ahead    {forecast.before()}", markup=False)
+    display = Display(snapshot, len(runs), forecast)
     going = JobPool(snapshot, jobs, display.ended, display.poll)
     if display.live:
         display.live.start()

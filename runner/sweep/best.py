@@ -57,10 +57,7 @@ def steps(study: Study) -> tuple[int, int] | None:
     if not any(t.state.name == "PRUNED" for t in ended) or not all("steps" in t.user_attrs for t in ended):
         return None
     whole = [int(t.user_attrs["steps"]) for t in ended]
-    taken = [
-        int(t.user_attrs.get("pruned at", n)) if t.state.name == "PRUNED" else n
-        for t, n in zip(ended, whole, strict=True)
-    ]
+    taken = [int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended]
     return sum(taken), sum(whole)
 
 
@@ -102,16 +99,15 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"steps    {told}", markup=False)
     out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
-    facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("facts", {}).get("fixed", [])}
+    facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("fixed", [])}
     facts |= {"trials": {"completed": len(done), **counts}}
     if several(study):
         goals = zip(metrics(study), study.directions, strict=True)
         facts["objectives"] = [{"metric": name, "direction": to.name.lower()} for name, to in goals]
-        facts["front"] = [
-            _facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))} for t in done if t.number in front
-        ]
+        best_ones = [t for t in done if t.number in front]
+        facts["front"] = [_facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))} for t in best_ones]
         out.print(
-            f"front    {len(front)} of {len(done)} trials: no other is better in every objective (★)", markup=False
+            f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★", markup=False
         )
     else:
         name = metrics(study)[0]

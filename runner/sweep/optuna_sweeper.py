@@ -190,6 +190,7 @@ class OptunaSweeper(Sweeper):
             )
         study.set_user_attr("facts", facts)
         study.set_user_attr("held by", me)
+        study.set_user_attr("fixed", fixed)
         metrics = [one.metric for one in self.objectives]
         study.set_user_attr("objectives", metrics or [self.config.get("objective") or "objective"])
         study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps, self.reduction])
