@@ -1,7 +1,8 @@
 """How long a study will take: from records of runs like its own before it starts, from the steps of those under way after.
 
-A run is like another of the same experiment, components and size of smoke; its seconds grow with steps times replicates.  What is
-going is judged by its own steps, on the machine as busy as it is now; what waits by the records, then by what is going."""
+A run is like another of the same experiment and components (smoke runs are like smoke runs); its seconds grow with steps times
+replicates.  What is going is judged by its own steps, on the machine as busy as it is now; what waits by the records, then by
+what is going."""
 
 from __future__ import annotations
 
