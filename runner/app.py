@@ -191,7 +191,9 @@ def main(cfg: DictConfig) -> float | list[float] | None:
         if sweeping:
             console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
-        if done.message:
+        if done.message and done.code == 0:  # a sweep gave it up, which is no failure
+            console.out.print(done.message, markup=False)
+        elif done.message:
             console.complain(done.message)
         sys.stdout.flush()
     if sweeping:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from runner.console import number, out
 from runner.csv_cells import table_as_words
+from runner.mistakes import shown_path
 from runner.sweep.search_space import overrides_of
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}", markup=False)
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
     written = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(f"written  {', '.join(str(path) for path in written)}", markup=False)
+    out.print(f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}", markup=False)
     return None if several(study) else best.values[0]
 
 
