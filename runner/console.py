@@ -163,7 +163,7 @@ class Live:
         now = time.monotonic()
         if self.progress is not None:
             if not self.assessed:
-                self.progress.reset(self.task, total=of)
+                self.progress.reset(self.task, total=of, description=what, rate="", live="")
             self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
         elif self.assessed and now - self.said > SAID_EVERY:
             out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)", markup=False)

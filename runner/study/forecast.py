@@ -119,11 +119,13 @@ class Forecast:
         config, whole = going.run.config, self.seconds(going.run)
         at, steps = reached(self.snapshot.folder(going.run)), config.get("steps")
         replicates = 1 if (self.snapshot.facts(going.run) or {}).get("vectorised") else config.get("replicates", 1)
-        if at is not None and steps and 0 < at.step <= steps:
-            each = at.seconds * steps / at.step
-            return each * (replicates - at.replicate) - at.seconds, each * replicates
         spent = time.monotonic() - going.started
-        return (None if whole is None else max(0.0, whole - spent)), whole
+        by_record = None if whole is None else max(0.0, whole - spent)
+        if at is not None and steps and 0 < at.step <= steps:
+            each = at.seconds * steps / at.step  # without the last evaluation, which records know of
+            left = each * (replicates - at.replicate) - at.seconds
+            return max(left, by_record or 0.0), max(each * replicates, whole or 0.0)
+        return by_record, whole
 
     def left(self, going: Iterable[Going]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""

@@ -80,3 +80,14 @@ def test_a_line_that_is_half_written_says_nothing(tmp_path):
     assert reached(tmp_path) is None
     (tmp_path / "metrics.jsonl").write_text('{"step": 4, "repl')
     assert forecast.reached(tmp_path) is None
+
+
+def test_a_record_knows_of_the_last_evaluation_and_steps_of_a_busy_machine(tmp_path):
+    run, before = frozen("a"), frozen("before")
+    record(tmp_path, before, seconds=60.0)
+    record(tmp_path, run, state="running", lines=line(1, 99, 5.0))
+    ahead = Forecast(Snapshot("s", STUDY, "now", "", [], [run], tmp_path), [run], jobs=1)
+    going = [Going(run, None, time.monotonic() - 20.0, tmp_path / "log")]
+    assert ahead.left(going) == pytest.approx(40.0, abs=1.0)
+    (tmp_path / "e" / "a" / "metrics.jsonl").write_text(line(0, 50, 50.0))
+    assert ahead.left(going) == pytest.approx(150.0)
