@@ -105,9 +105,9 @@ def assess_security(
     drawn = _figures(problem, posterior, attacker, curve, rng) if figures else {}
     failed = curve.checks[~curve.checks["passed"]]
     if len(failed):
-        told = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
+        said = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
     checks = [Check(name, bool(passed), detail) for name, passed, detail in curve.checks.itertuples(index=False)]
     return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks}, checks)

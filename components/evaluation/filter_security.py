@@ -128,9 +128,9 @@ def assess_filter(
         )
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
-        told = "; ".join(failed)
+        said = "; ".join(failed)
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
     return Assessment(
         scores,

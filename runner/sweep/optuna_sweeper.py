@@ -150,6 +150,7 @@ class OptunaSweeper(Sweeper):
 
     def _open(self, space: dict[str, BaseDistribution], fixed: list[str]) -> Study:
         import optuna
+        from optuna.study import StudyDirection
         from optuna.trial import TrialState
 
         from runner.compose.settings import that_count
@@ -164,7 +165,7 @@ class OptunaSweeper(Sweeper):
         self.store = store = storage(self.storage_url)
         study = optuna.create_study(
             study_name=self.name, storage=store, load_if_exists=True,
-            directions=[one.direction for one in self.objectives] or [self.direction],
+            directions=[StudyDirection[to.upper()] for to in [one.direction for one in self.objectives] or [self.direction]],
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
         )  # fmt: skip
         facts = {

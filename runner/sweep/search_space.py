@@ -96,7 +96,7 @@ def sampler(
     return RandomSampler(seed=own) if name == "random" else TPESampler(n_startup_trials=startup_trials, seed=own)
 
 
-def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, of: int | None = None) -> Any:
+def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, *, of: int | None = None) -> Any:
     """The rule that gives trials up, by its name; ``of``: steps of a whole trial."""
     from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 
