@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runner.sweep.best import completed, on_front
 from runner.sweep.kept import load
+from runner.sweep.trials import completed, on_front, steps_taken
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 DEFENCES = {  # as the rows of conf/study/digits_security_validation.yaml, every size with every rate
@@ -66,7 +66,7 @@ def main() -> int:
         assert study is not None
         best = next(t for t in completed(study) if t.number in on_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
-        steps = sum(int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended)
+        steps = steps_taken(ended)
         hours = sum(t.duration.total_seconds() for t in ended if t.duration) / 3600
         print(
             f"{rule:10s} {steps:8,} steps  {hours:.2f} h  {len(ended)} trials  {best.values[0]:.4f} with {best.params}"

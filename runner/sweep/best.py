@@ -13,7 +13,9 @@ from rich.table import Table
 from runner.console import number, out
 from runner.csv_cells import table_as_words
 from runner.mistakes import shown_path
+from runner.sweep.optuna_report import write_report
 from runner.sweep.search_space import overrides_of
+from runner.sweep.trials import completed, metrics, on_front, saved, several
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -25,49 +27,6 @@ SHOWN = 10  # trials in the table
 
 def _params(params: dict[str, Any]) -> str:
     return " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items())
-
-
-def metrics(study: Study) -> list[str]:
-    """The names of what is optimised."""
-    return study.user_attrs.get("objectives") or ["objective"]
-
-
-def several(study: Study) -> bool:
-    return len(study.directions) > 1
-
-
-def completed(study: Study) -> list[FrozenTrial]:
-    """Trials that were scored: the best first, of several objectives those on the Pareto front."""
-    from optuna.trial import TrialState
-
-    done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
-    signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
-    front = set(on_front(study))
-    return sorted(done, key=lambda t: (t.number not in front, [s * v for s, v in zip(signs, t.values, strict=True)]))
-
-
-def on_front(study: Study) -> list[int]:
-    """Numbers of the trials that no other beats: of one objective the best, and its equals."""
-    return [t.number for t in study.best_trials] if any(t.state.name == "COMPLETE" for t in study.trials) else []
-
-
-def steps(study: Study) -> tuple[int, int] | None:
-    """Steps that the trials took, and would have taken had none been pruned; None where nothing was pruned or they are
-    not known."""
-    ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "PRUNED")]
-    if not any(t.state.name == "PRUNED" for t in ended) or not all("steps" in t.user_attrs for t in ended):
-        return None
-    whole = [int(t.user_attrs["steps"]) for t in ended]
-    taken = [int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended]
-    return sum(taken), sum(whole)
-
-
-def saved(study: Study) -> str:
-    """What pruning has saved, in words."""
-    found = steps(study)
-    if found is None:
-        return ""
-    return f"{found[0]:,} steps of {found[1]:,}: pruning saved {1 - found[0] / found[1]:.0%}"
 
 
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
@@ -84,8 +43,6 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
 
 def show_best(study: Study, folder: Path) -> float | None:
     """Prints the best trials and writes what is left of the sweep; the best value of one objective, if any trial has one."""
-    from runner.sweep.optuna_report import write_report
-
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
     done, front = completed(study), on_front(study)

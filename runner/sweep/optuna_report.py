@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_text
-from runner.sweep.best import completed, metrics, on_front, saved, several
+from runner.sweep.trials import completed, metrics, on_front, saved, several
 
 if TYPE_CHECKING:
     import pandas as pd

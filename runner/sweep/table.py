@@ -165,8 +165,8 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
 
 def marked(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
     """The rows of the best trials: those of one objective, or of the Pareto front."""
-    from runner.sweep.best import completed, on_front
     from runner.sweep.search_space import overrides_of
+    from runner.sweep.trials import completed, on_front
 
     front = on_front(study)
     best = [set(overrides_of(t.params)) for t in completed(study) if t.number in front]

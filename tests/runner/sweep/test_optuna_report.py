@@ -11,9 +11,10 @@ from optuna.trial import TrialState, create_trial
 
 from runner.mistakes import ConfigError
 from runner.sweep import kept, table
-from runner.sweep.best import completed, on_front, saved, show_best
+from runner.sweep.best import show_best
 from runner.sweep.optuna_report import importances, write_report
 from runner.sweep.outcomes import SWEEP, JobOutcome, note
+from runner.sweep.trials import completed, on_front, saved
 
 WIDE = FloatDistribution(0, 1)
 
