@@ -72,7 +72,11 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
             leading = [key for key in mine["key"][::-1] if key in keys][:KEYS] or keys[:KEYS]
             yield f"Contour{of}", show.plot_contour(study, params=leading, target=target, target_name=name)
     if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
-        yield "Evaluations on the way", show.plot_intermediate_values(study)
+        on_the_way = show.plot_intermediate_values(study)
+        yield (
+            "Evaluations on the way",
+            on_the_way.update_layout(yaxis_title=names[0], xaxis_title="step of all replicates"),
+        )
 
 
 def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
