@@ -30,7 +30,7 @@ DEFENCES = {  # as the rows of conf/study/digits_security_validation.yaml, every
 FIRST = 4  # evaluations of a replicate: the first is where halving begins
 
 
-def sweep(defence: str, rule: str, steps: int, folder: Path) -> Path:
+def sweep(defence: str, rule: str, reduction: int, steps: int, folder: Path) -> Path:
     """Runs a sweep, or the rest of it; the folder of its report."""
     every = steps // FIRST
     words = [
@@ -43,6 +43,7 @@ def sweep(defence: str, rule: str, steps: int, folder: Path) -> Path:
         ),
         *("hydra/sweeper=optuna", "hydra.sweeper.sampler=grid", "hydra.sweeper.direction=maximize"),
         *(f"hydra.sweeper.pruner={rule}", f"hydra.sweeper.warmup_steps={every}", "hydra.sweeper.startup_trials=4"),
+        f"hydra.sweeper.reduction={reduction}",
         *(f"output_dir={folder}", "tracking=false"),
     ]
     log = folder.with_suffix(".log")
@@ -57,12 +58,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("defence", choices=sorted(DEFENCES))
     parser.add_argument("--rule", default="halving", choices=["median", "halving", "hyperband"])
+    parser.add_argument("--reduction", type=int, default=3, help="halving and hyperband go on with one in so many")
     parser.add_argument("--steps", type=int, default=2000, help="of each replicate (default: the study's)")
     parser.add_argument("--output-dir", type=Path, default=Path("outputs/pruned"))
     given = parser.parse_args()
     chosen, taken = [], []
     for rule in ("none", given.rule):
-        study = load(sweep(given.defence, rule, given.steps, given.output_dir / f"{given.defence.lower()}_{rule}"))
+        name = f"{given.defence.lower()}_{rule}{given.reduction if rule == given.rule and given.reduction != 3 else ''}"
+        study = load(sweep(given.defence, rule, given.reduction, given.steps, given.output_dir / name))
         assert study is not None
         best = next(t for t in completed(study) if t.number in on_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]

@@ -55,6 +55,12 @@ def several(given: Any, objective: str | None) -> list[Objective]:
     return [Objective(str(one["metric"]), one["direction"]) for one in held]
 
 
+def asked_for() -> list[str]:
+    """The metrics of several objectives that a sweep wants of this job."""
+    told = os.environ.get(METRICS)
+    return told.split("|") if told else []
+
+
 def values(result: Mapping[str, Sequence[float]], objective: str | None) -> float | list[float]:
     """What a job hands back to its sweep: the mean over replicates of ``objective`` (default: the first metric), or of
     each of several.
@@ -62,8 +68,8 @@ def values(result: Mapping[str, Sequence[float]], objective: str | None) -> floa
     Raises:
         ConfigError: the run has no such metric.
     """
-    told = os.environ.get(METRICS)
-    names = told.split("|") if told else [objective or next(iter(result))]
+    told = asked_for()
+    names = told or [objective or next(iter(result))]
     for name in names:
         if name not in result:
             key = f"{KEY}: {name}" if told else f"objective={name}"
