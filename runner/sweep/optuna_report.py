@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_text
+from runner.sweep.search_space import overrides_of
 from runner.sweep.trials import completed, metrics, on_front, saved, several
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
     import optuna.visualization as show
 
     names, keys = metrics(study), _varied(study)
-    if several(study) and len(names) <= 3:
+    if len(names) == 2:
+        yield "Pareto front", _front(study, names)
+    elif len(names) == 3:
         yield "Pareto front", show.plot_pareto_front(study, target_names=names)
     for k, name in enumerate(names):
         # Optuna's own reading of one objective follows its direction; a target of one's own is for several alone.
@@ -77,6 +80,22 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
             "Evaluations on the way",
             on_the_way.update_layout(yaxis_title=names[0], xaxis_title="step of all replicates"),
         )
+
+
+def _front(study: Study, names: list[str]) -> go.Figure:
+    """Two objectives against each other: those on the front joined, the others behind them."""
+    import plotly.graph_objects as go
+
+    front = set(on_front(study))
+    figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
+    for best, label, color in ((False, "other trials", "#9aa5b1"), (True, "Pareto front", "#b2182b")):
+        of = sorted((t for t in completed(study) if (t.number in front) is best), key=lambda t: t.values[0])
+        told = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in of]
+        figure.add_scatter(
+            x=[t.values[0] for t in of], y=[t.values[1] for t in of], name=label, text=told, hoverinfo="text+x+y",
+            mode="lines+markers" if best else "markers", marker={"size": 9 if best else 7, "color": color},
+        )  # fmt: skip
+    return figure
 
 
 def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
