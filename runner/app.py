@@ -24,9 +24,10 @@ from runner.compose.command_line import needs_sweep
 from runner.compose.done import find_done
 from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
 from runner.compose.resolve import Identified, Resolved, resolve
-from runner.mistakes import ConfigError, RunFailure, nearest
+from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import combined
 from runner.sweep.lines import numbered
+from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note
 from runner.sweep.trial import VARIABLE, report_to_trial
 from runner.tracking.handover import Handover, handed_over
@@ -39,24 +40,12 @@ reach_into_parts()
 guard.install()
 
 
-def objective(result: dict[str, list[float]], name: str | None) -> float:
-    """The number a sweep optimises: the mean over replicates of ``objective`` (default: the first metric).
-
-    Raises:
-        ConfigError: the run has no such metric.
-    """
-    name = name or next(iter(result))
-    if name not in result:
-        raise ConfigError(f"objective={name}: no such metric{nearest(name, result)}")
-    return sum(result[name]) / len(result[name])
-
-
 @dataclass(frozen=True)
 class Attempt:
     """How one job ended."""
 
     code: int  # what its process exits with
-    value: float | None = None  # its objective
+    value: float | list[float] | None = None  # its objective, or several
     message: str = ""  # what went wrong
     folder: Path | None = None  # where its record is, if it came so far
 
@@ -121,8 +110,8 @@ def work(resolved: Resolved) -> Attempt:
         return Attempt(130, message=said, folder=folder)
 
 
-def show_done(job: Identified, facts: dict[str, Any]) -> float:
-    """Shows the record of a run that is done; its objective."""
+def show_done(job: Identified, facts: dict[str, Any]) -> float | list[float]:
+    """Shows the record of a run that is done; its objectives."""
     console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
     handover = handed_over(job.settings, job.folder)
     if handover and not handover.complete:
@@ -131,15 +120,17 @@ def show_done(job: Identified, facts: dict[str, Any]) -> float:
     return show(job, facts["result"], facts, handover)
 
 
-def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None) -> float:
-    """Shows what a run gave and where it is; its objective."""
+def show(
+    job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None
+) -> float | list[float]:
+    """Shows what a run gave and where it is; its objectives."""
     console.show_result(job, result, *printed(job))
     if rows := combined(facts, "run"):
         console.show_checks("checks of the run[/bold]", rows)
     loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
     console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()))
-    return objective(result, job.settings.objective)
+    return values(result, job.settings.objective)
 
 
 def printed(job: Identified) -> tuple[dict[str, str], str]:
@@ -188,7 +179,7 @@ def run_once(argv: list[str]) -> int | None:
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-def main(cfg: DictConfig) -> float | None:
+def main(cfg: DictConfig) -> float | list[float] | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     hydra_config = HydraConfig.get()
     # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
@@ -203,7 +194,9 @@ def main(cfg: DictConfig) -> float | None:
         if sweeping:
             console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
-        if done.message:
+        if done.message and done.code == 0:  # a sweep gave it up, which is no failure
+            console.out.print(done.message, markup=False)
+        elif done.message:
             console.complain(done.message)
         sys.stdout.flush()
     if sweeping:
@@ -219,4 +212,5 @@ def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
         return None
     settings = job.settings
     loops = 1 if job.vectorised else settings.replicates
-    return report_to_trial(settings.objective, loops, settings.steps, f"{job.folder.parent.name}/{job.folder.name}")
+    of = loops * settings.steps if settings.steps else None
+    return report_to_trial(settings.objective, of, f"{job.folder.parent.name}/{job.folder.name}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 SHOWN = 5  # live metrics beside the bar
+SAID_EVERY = 30.0  # seconds between the lines of a long evaluation
 PARTS = 20  # tasks or parameters in the table of results
 WIDE = 8  # columns that can be read beside each other
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
@@ -105,6 +106,7 @@ class Live:
     def __init__(self, total: int, replicates: int):
         self.total, self.replicates = total, replicates
         self.started = time.monotonic()
+        self.assessed, self.said = False, 0.0  # whether the last evaluation has begun, and when a line told of it
         self.progress: Progress | None = None
         if out.is_terminal:
             from rich.progress import (
@@ -144,6 +146,7 @@ class Live:
         self.progress.update(self.task, completed=step, description=name, live=live, rate=rate)
 
     def restart(self, replicate: int) -> None:
+        self.assessed = False
         if self.progress is not None:
             self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
 
@@ -154,6 +157,19 @@ class Live:
         shown = "  ".join(f"{k} {number(v)}" for k, v in headline.items())
         seconds = time.monotonic() - self.started
         out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
+
+    def evaluating(self, what: str, done: int, of: int) -> None:
+        """What the last evaluation is at: the bar counts its parts; a line every half a minute when not on a terminal."""
+        now = time.monotonic()
+        if self.progress is not None:
+            if not self.assessed:
+                self.progress.reset(self.task, total=of, description=what, rate="", live="")
+            self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
+        elif self.assessed and now - self.said > SAID_EVERY:
+            out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)", markup=False)
+        if not self.assessed or now - self.said > SAID_EVERY:
+            self.said = now
+        self.assessed = True
 
     def stop(self) -> None:
         if self.progress is not None:

@@ -18,6 +18,7 @@ from components.contracts.roles import Problem, Tabulates
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter
+from components.evaluation.progress import Told, untold
 from components.evaluation.replayed import MadeBy
 from components.evaluation.security import SecurityCurve, security_curve, victim_of
 from components.evaluation.security_checks import telling_size
@@ -40,9 +41,11 @@ def assess(
     rng: Rng,
     figures: bool,
     made_by: MadeBy | None = None,
+    told: Told = untold,
 ) -> Assessment:
     """Scores, figures where they are asked for, and tables: of the problem, and of a security evaluation by an evasion
     attacker, or one who spoofs what a filter observes, at the sizes of the threat.  He asks what made the posterior."""
+    told("scores", 0, 1)
     scores = problem.score(posterior, rng)
     drawn = problem.draw(posterior, rng) if figures else {}
     tables = problem.tables(posterior, rng) if figures and isinstance(problem, Tabulates) else {}
@@ -50,18 +53,24 @@ def assess(
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
         assert isinstance(posterior, FilteredStates), "nor another posterior"
         assert made_by is not None
-        spoofed = assess_filter(problem, posterior, made_by, attacker, threat, rng, figures)
+        spoofed = assess_filter(problem, posterior, made_by, attacker, threat, rng, figures, told)
         return replace(spoofed, scores=scores | spoofed.scores, figures=drawn | spoofed.figures)
     if not isinstance(attacker, Evasion) or threat is None:
         return Assessment(scores, drawn, tables)
     assert isinstance(problem, Supervised), "check_pairs lets no evasion attacker meet another problem"
     assert isinstance(posterior, Predicts), "so do the problem's scores"
-    attacked = assess_security(problem, posterior, attacker, threat, rng, figures)
+    attacked = assess_security(problem, posterior, attacker, threat, rng, figures, told)
     return replace(attacked, scores=scores | attacked.scores, figures=drawn | attacked.figures)
 
 
 def assess_security(
-    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng, figures: bool = True
+    problem: Supervised,
+    posterior: Predicts,
+    attacker: Evasion,
+    threat: Threat,
+    rng: Rng,
+    figures: bool = True,
+    told: Told = untold,
 ) -> Assessment:
     """The security evaluation: scores are named "robust_accuracy/eps=0.10", those of a member of several attacks
     "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is that at the largest ε, and "mean_robust_accuracy" the mean over all
@@ -71,7 +80,7 @@ def assess_security(
         Misfit: as ``security_curve``.
     """
     attacker = attacker.informed(problem, rng)
-    curve = security_curve(problem, posterior, attacker, threat, rng)
+    curve = security_curve(problem, posterior, attacker, threat, rng, told)
     scores: dict[str, Tensor | float] = {}
     for row in curve.rows.to_dict("records"):
         if row["eps"] > 0:
@@ -96,9 +105,9 @@ def assess_security(
     drawn = _figures(problem, posterior, attacker, curve, rng) if figures else {}
     failed = curve.checks[~curve.checks["passed"]]
     if len(failed):
-        told = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
+        said = "; ".join(f"{name} ({detail})" for name, detail in zip(failed["check"], failed["detail"], strict=True))
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
     checks = [Check(name, bool(passed), detail) for name, passed, detail in curve.checks.itertuples(index=False)]
     return Assessment(scores, drawn, {"security_curve": curve.rows, "attack_checks": curve.checks}, checks)

@@ -13,6 +13,7 @@ from components.contracts.posteriors import FilteredStates
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security_checks import budget_checks, reference_checks, telling_budget
+from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
 from components.evaluation.threat import Threat
 from components.metrics import filtering
@@ -53,6 +54,7 @@ def assess_filter(
     threat: Threat,
     rng: Rng,
     figures: bool,
+    told: Told = untold,
 ) -> Assessment:
     """Errors under attack at every budget and at 0, with the checks that say whether to believe them.
 
@@ -79,11 +81,15 @@ def assess_filter(
 
     found: Tensor | None = None
     rows: list[Spoofed] = []
-    for eps in sorted({0.0, *threat.sizes}):
+    budgets = sorted({0.0, *threat.sizes})
+    progress = Progress(told, len(budgets))
+    for eps in budgets:
+        progress.begins(f"{attacker.name}, ε = {eps:g}")
         found = attacker.shift(simulated, rng, eps, found if rows and eps > 0 and rows[-1].eps > 0 else None)
         rows.append(evaluated(eps, found))
     sizes = [row.eps for row in rows]
     budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
+    told("checks of the attack", progress.of, progress.of)
     struck = attacker.struck(simulated, rng)
     checks = budget_checks(attacker, rows, struck, run, posterior)
     if (telling := telling_budget(rows)) is not None:
@@ -122,9 +128,9 @@ def assess_filter(
         )
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
-        told = "; ".join(failed)
+        said = "; ".join(failed)
         warnings.warn(
-            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {told}"), stacklevel=1
+            Shortfall(f"the security evaluation is not to be trusted, of its checks these failed: {said}"), stacklevel=1
         )
     return Assessment(
         scores,

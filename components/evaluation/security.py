@@ -21,6 +21,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
+from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.security_checks import curve_checks, telling_size, victim_checks
 from components.evaluation.threat import Threat
 from components.metrics.classification import expected_calibration_error
@@ -48,7 +49,7 @@ class SecurityCurve:
 
 
 def security_curve(
-    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng
+    problem: Supervised, posterior: Predicts, attacker: Evasion, threat: Threat, rng: Rng, told: Told = untold
 ) -> SecurityCurve:
     """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the clean evaluation.
 
@@ -86,8 +87,11 @@ def security_curve(
         standing = right = _correct(clean, y)
         rows, extremes, checks = [], [], []
         try:
-            for eps in sorted({0.0, *threat.sizes}):
-                attacked, members = _attacked(attacker, victim, problem, y, rng, eps, fresh)
+            sizes = sorted({0.0, *threat.sizes})
+            members_of = len(attacker.labelled) if isinstance(attacker, WorstCase) else 1
+            progress = Progress(told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk)))
+            for eps in sizes:
+                attacked, members = _attacked(attacker, victim, problem, y, rng, eps, fresh, progress)
                 noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
@@ -103,6 +107,7 @@ def security_curve(
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
             table = pd.DataFrame(rows)
+            told("checks of the attack", progress.of, progress.of)
             checks += curve_checks(attacker, table, _accuracy(clean, y), extremes, problem)
             eps = telling_size(table)
             if space.smooth and eps > 0:
@@ -120,7 +125,14 @@ def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> At
 
 
 def _attacked(
-    attacker: Evasion, victim: Victim, problem: Supervised, y: Tensor, rng: Rng, eps: float, fresh: Tensor
+    attacker: Evasion,
+    victim: Victim,
+    problem: Supervised,
+    y: Tensor,
+    rng: Rng,
+    eps: float,
+    fresh: Tensor,
+    progress: Progress,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """x' of the test set [B, D], and of each member of an attack that has some, as that member alone would find it.
 
@@ -129,8 +141,11 @@ def _attacked(
 
     def found(attack: Evasion, seen: Victim) -> Tensor:
         rng.attack.set_state(fresh)
-        parts = zip(x.split(size), y.split(size), strict=True)
-        return torch.cat([attack.perturb(seen, part, label, rng, eps) for part, label in parts])
+        parts = []
+        for part, label in zip(x.split(size), y.split(size), strict=True):
+            progress.begins(f"{attack.name}, ε = {eps:g}")
+            parts.append(attack.perturb(seen, part, label, rng, eps))
+        return torch.cat(parts)
 
     if not isinstance(attacker, WorstCase):
         return found(attacker, victim), {}

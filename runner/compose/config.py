@@ -25,6 +25,7 @@ from runner.compose.pairs import check_held_attackers, check_pairs, check_side_b
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.compose.settings import Settings, sign
 from runner.mistakes import ConfigError, nearest
+from runner.sweep.objectives import KEY, asked_for
 
 C = TypeVar("C", bound=Component)
 
@@ -66,14 +67,19 @@ def _component(role: str, config: dict[str, Any]) -> Component | None:
 
 
 def check_objective(settings: Settings, names: frozenset[str]) -> None:
-    """Refuses an objective that no score of such a run has the name of; plug-ins may have scores of their own.
+    """Refuses an objective, or one of several, that no score of such a run has the name of; plug-ins may have scores of
+    their own.
 
     Raises:
         ConfigError: with the nearest that exists.
     """
-    name = (settings.objective or "").partition("/")[0]
-    if name and name not in names and not settings.plugins:
-        raise ConfigError(f"objective={settings.objective}: no such score of this run{nearest(name, names)}")
+    told = {f"{KEY}: {metric}": metric for metric in asked_for()}
+    if settings.objective:
+        told[f"objective={settings.objective}"] = settings.objective
+    for said, metric in told.items():
+        name = metric.partition("/")[0]
+        if name not in names and not settings.plugins:
+            raise ConfigError(f"{said}: no such score of this run{nearest(name, names)}")
 
 
 def prepare(cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None) -> Job:

@@ -20,6 +20,7 @@ from runner.execution.loop import Duty, Step
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
 from runner.execution.signals import Interrupted, Received
+from runner.execution.watch import Watch
 from runner.record.record import Record
 from runner.tracking.handover import Handover
 
@@ -38,28 +39,28 @@ class Course:
     live: console.Live
     announcements: Announcements
     received: Received
-    on_evaluation: Callable[[int, Scores], None] | None
+    watch: Watch
+    total: int  # steps of a replicate
     before: float  # seconds that it took until it was stopped the last time
     blocks: RowBlocks  # of draws, that are on disk
     trace: list[tuple[int, Scores]] = field(default_factory=list)  # what checks will ask of the recorded steps
     began: float = field(default_factory=time.monotonic)
 
     @property
+    def stopping(self) -> bool:
+        return bool(self.received) or self.watch.given_up is not None
+
+    @property
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began
 
-    def evaluated(self, step: int, phase: str, scores: Scores) -> None:
-        """Records and shows scores, and tells a sweeper of them, who may give the run up.
-
-        Raises:
-            Pruned: he did.
-        """
+    def evaluated(self, step: int, phase: str, scores: Scores, told: Scores | None = None) -> None:
+        """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may give it up."""
         replicate = self.rng.replicate
         self.record.line(step, replicate, self.seconds, phase, scores)
         self.record.flush()
         self.live.evaluated(step, replicate, means(scores))
-        if self.on_evaluation is not None and replicate == 0:
-            self.on_evaluation(step, means(scores))
+        self.watch.tell(step, self.total, replicate, told or scores, self.record.facts["finished"])
 
 
 def record_information(course: Course) -> Duty:
@@ -94,8 +95,10 @@ def evaluate(course: Course) -> Duty:
         if not every or step.number % every or step.last:
             return
         with course.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
-            scores = plain(course.problem.score(inference.posterior(step.state), course.rng))
-        course.evaluated(step.number, "evaluation", scores)
+            posterior = inference.posterior(step.state)
+            scores = plain(course.problem.score(posterior, course.rng))
+            told = course.watch.under_attack(course.problem, posterior, course.rng, scores)
+        course.evaluated(step.number, "evaluation", scores, told)
 
     return evaluate_now
 
@@ -107,9 +110,9 @@ def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
 
 
 def kept(course: Course) -> Callable[[Step], bool]:
-    """Whether a step leaves a checkpoint in this run: also where a signal came."""
+    """Whether a step leaves a checkpoint in this run: also where a signal came, or it was given up."""
     keeps = leaves_checkpoint(course)
-    return lambda step: keeps(step) or bool(course.received)
+    return lambda step: keeps(step) or course.stopping
 
 
 @contextmanager
@@ -142,23 +145,26 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
             going.result()
         record.flush()
         going = beside.submit(write, checkpoint.snapshot(step.state, course.rng.state(), facts))
-        if step.last or course.received:
+        if step.last or course.stopping:
             going.result()
 
     with ThreadPoolExecutor(1) as beside:
         yield save
 
 
-def stop_when_asked(received: Received) -> Duty:
-    """Ends the run after a signal, whose step has been kept.
+def stop_when_asked(course: Course) -> Duty:
+    """Ends the run after a signal, or where it was given up; the step has been kept.
 
     Raises:
-        Interrupted: it came.
+        Interrupted: a signal came.
+        Pruned: a sweep gave it up.
     """
 
     def stop(step: Step) -> None:
-        if received:
-            raise Interrupted(received[0], step.number)
+        if course.received:
+            raise Interrupted(course.received[0], step.number)
+        if course.watch.given_up is not None:
+            raise course.watch.given_up
 
     return stop
 
@@ -201,7 +207,7 @@ def duties(course: Course) -> Iterator[list[Duty]]:
             record_information(course),
             evaluate(course),
             save,
-            stop_when_asked(course.received),
+            stop_when_asked(course),
             *([push(course.record, course.handover)] if course.handover else []),
             *profiling,
         ]

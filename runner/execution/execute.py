@@ -27,6 +27,7 @@ from runner.execution.memory import out_of_memory
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, plain
 from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted_signals
+from runner.execution.watch import Watch
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
@@ -42,7 +43,7 @@ class Run:
     """One job on its way: its record, its way to MLflow, its display."""
 
     def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
-        self.job, self.settings, self.on_evaluation = job, job.settings, on_evaluation
+        self.job, self.settings, self.watch = job, job.settings, Watch(job, on_evaluation)
         self.record = Record.open(job)
         if self.record.note:
             console.announce("Damaged record", self.record.note)
@@ -137,7 +138,7 @@ class Run:
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
         course = Course(job, self.record, self.handover, problem, rng, self._shown(total, replicate, live),
-                        self.announcements, received, self.on_evaluation, before, blocks)  # fmt: skip
+                        self.announcements, received, self.watch, total, before, blocks)  # fmt: skip
         if start:
             course.trace.extend(self._traced(replicate))
         with duties(course) as beside:
@@ -149,8 +150,11 @@ class Run:
             from components.evaluation.run_checks import run_checks
 
             made_by = MadeBy(model, inference)
-            found = assess(problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by)
+            found = assess(
+                problem, posterior, job.attacker, job.threat, rng, replicate == 0, made_by, course.live.evaluating
+            )
             scores = plain(found.scores)
+            course.live.evaluating("checks of the run", 1, 1)
             checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
         course.evaluated(total, "final", scores)
         if self.settings.keep_predictions:
@@ -197,6 +201,8 @@ class Run:
                     record.save(seconds=before + time.monotonic() - began)
                 if received and replicate < self.loops - 1:  # it came while the replicate was written down
                     raise Interrupted(received[0], 0)
+                if self.watch.given_up is not None and replicate < self.loops - 1:
+                    raise self.watch.given_up
             if self.alone is not None:
                 raise Alone(self.alone, self.loops)
             record.facts["result"] = gathered(record.facts["finished"], self.vectorised)
@@ -213,7 +219,7 @@ class Run:
             ending = {"state": "diverged", "error": str(error)}
             raise
         except Pruned as error:
-            ending = {"state": "interrupted", "error": f"pruned: {error}"}
+            ending = {"state": "pruned", "error": str(error)}
             raise
         except OSError as error:
             failure = disk_failure(error, record.folder)

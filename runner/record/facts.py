@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 NAME = "run.json"
-RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted"]
+RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
 NUMBER = (int, float)
 HOLDS: dict[str, type | tuple[type, ...]] = {
     "state": str,

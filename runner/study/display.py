@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.console import out
+from runner.study.forecast import Forecast, reached, words
 from runner.study.job_pool import STOPPED, Going
 from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -57,18 +58,15 @@ def status(
 
 
 def _progress(snapshot: Snapshot, going: Going) -> str:
-    """The last step that a run has written down."""
-    path = snapshot.folder(going.run) / "metrics.jsonl"
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4096))
-            lines = file.read().decode(errors="ignore").strip().splitlines()
-        last = lines[-1]
-        step = last.split('"step": ', 1)[1].split(",", 1)[0]
-        replicate = last.split('"replicate": ', 1)[1].split(",", 1)[0]
-        return f"replicate {int(replicate) + 1}, step {step}"
-    except (OSError, IndexError, ValueError):
+    """The last step that a run has written down, or what its last evaluation is at."""
+    at = reached(snapshot.folder(going.run))
+    if at is None:
         return "starting"
+    said = f"replicate {at.replicate + 1}, step {at.step}"
+    if at.step != going.run.config.get("steps"):
+        return said
+    lines = going.log.read_text(errors="replace").splitlines() if going.log.is_file() else []
+    return f"{said}, {lines[-1]}" if lines and lines[-1].startswith("evaluating") else f"{said}, evaluating"
 
 
 def _reason(code: int, log: Path) -> str:
@@ -82,23 +80,35 @@ def _reason(code: int, log: Path) -> str:
 class Display:
     """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
 
-    def __init__(self, snapshot: Snapshot, total: int):
-        self.snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, total: int, forecast: Forecast | None = None):
+        self.snapshot, self.total, self.forecast = snapshot, total, forecast
         self.counts: Counter[str] = Counter()
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=40), MofNCompleteColumn(), TimeElapsedColumn()
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=40),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
         )
-        self.task = self.progress.add_task(f"study {snapshot.name}", total=total)
+        self.task = self.progress.add_task(f"study {snapshot.name}", total=total, left="")
         self.live = Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
         self.drawn = 0.0
+        self.going: list[Going] = []  # when they were last looked at
 
     def poll(self, going: list[Going]) -> None:
         """Draws the runs under way, twice a second."""
+        self.going = list(going)
         if self.live is None or time.monotonic() - self.drawn < 0.5:
             return
         self.drawn = time.monotonic()
-        lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in list(going)]
+        self.progress.update(self.task, left=self._left())
+        lines = [f"  {g.run.name}  {_progress(self.snapshot, g)}  {self.drawn - g.started:.0f} s" for g in self.going]
         self.live.update(Group(self.progress, *(Text(line, style="dim") for line in lines)))
+
+    def _left(self) -> str:
+        """How long it still takes, where that is known."""
+        seconds = self.forecast.left(self.going) if self.forecast else None
+        return "" if seconds is None else f"{words(seconds)} left"
 
     def ended(self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool) -> None:
         """One line per run that ended, with the reason and the log of one that failed; ``stopped``: the study was."""
@@ -114,7 +124,12 @@ class Display:
         )
         self.counts[now] += 1
         self.progress.advance(self.task)
+        if self.forecast:
+            self.forecast.ended(run)
+        self.going = [job for job in self.going if job.run is not run]
         facts = self.snapshot.facts(run) or {}
         why = "" if now == "done" else facts.get("error") or _reason(code, log)
         line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
         out.print(line, style="red" if now in FAILED else None, markup=False)
+        if self.live is None and (left := self._left()) and not self.progress.finished:
+            out.print(f"             {self.counts.total()} of {self.total}, {left}", markup=False)

@@ -61,7 +61,7 @@ class Snapshot:
         return None if run.refused else read(self.folder(run))
 
     def state(self, run: FrozenRun) -> str:
-        """refused | not started | pending | running | done | failed | diverged | interrupted."""
+        """refused | not started | pending | running | done | failed | diverged | interrupted | pruned."""
         if run.refused:
             return "refused"
         facts = self.facts(run)

@@ -15,6 +15,7 @@ from runner.mistakes import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, status
+from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, kept, words
 from runner.study.launcher import Launcher
@@ -76,7 +77,10 @@ def listed(values: str, known: set[str], text: str) -> set[str]:
 
 def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE, per_gpu: int = 1) -> int:
     """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
-    display = Display(snapshot, len(runs))
+    forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
+    if forecast:
+        out.print(f"ahead    {forecast.before()}", markup=False)
+    display = Display(snapshot, len(runs), forecast)
     going: JobPool | JobQueue
     if launcher.engine is None:
         going = JobPool(snapshot, jobs, display.ended, display.poll, per_gpu=per_gpu)
@@ -210,7 +214,7 @@ def main(argv: list[str]) -> int:
         out.print(status(snapshot, shown, lambda run, state: words(snapshot, run, state, jobs)))
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
-    wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")
+    wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
     before = left_going(snapshot)
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]

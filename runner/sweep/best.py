@@ -1,7 +1,9 @@
-"""What a sweep shows and leaves behind: a line per trial, a table of the best, ``best.yaml`` and ``trials.csv``."""
+"""What a sweep by Optuna shows and leaves behind: a line per trial, a table of the best, ``best.yaml``, ``trials.csv`` and the
+figures of ``report.html``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,14 @@ from rich.table import Table
 
 from runner.console import number, out
 from runner.csv_cells import table_as_words
-from runner.sweep.search_space import written
+from runner.mistakes import shown_path
+from runner.sweep.optuna_report import write_report
+from runner.sweep.search_space import overrides_of
+from runner.sweep.trials import completed, metrics, on_front, saved, several
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.trial import FrozenTrial
 
 ENDINGS = {"PRUNED": "pruned", "FAIL": "failed"}
 SHOWN = 10  # trials in the table
@@ -26,8 +32,8 @@ def _params(params: dict[str, Any]) -> str:
 def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
     """One line as soon as a trial has ended."""
     frozen = study.get_trials(deepcopy=False)[trial]
-    if frozen.state.name == "COMPLETE" and frozen.value is not None:
-        outcome = number(frozen.value)
+    if frozen.state.name == "COMPLETE":
+        outcome = "  ".join(number(value) for value in frozen.values)
     else:
         facts = frozen.user_attrs
         why = f"at step {facts['pruned at']}" if "pruned at" in facts else facts.get("failure", "")[:120]
@@ -35,46 +41,64 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
     out.print(f"trial {trial}  {outcome}  {_params(params)}", markup=False)
 
 
-def show_best(study: Study, folder: Path, objective: str | None, fixed: list[str]) -> float | None:
-    """Prints the best trials and writes ``best.yaml`` and ``trials.csv``; the best value, if any trial has one."""
-    from optuna.trial import TrialState
-
+def show_best(study: Study, folder: Path) -> float | None:
+    """Prints the best trials and writes what is left of the sweep; the best value of one objective, if any trial has one."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
-    columns = ("number", "value", "params", "state", "user_attrs", "datetime_start", "duration")
-    table_as_words(study.trials_dataframe(attrs=columns)).to_csv(folder / "trials.csv", index=False)
-    done = [t for t in trials if t.state == TrialState.COMPLETE]
+    done, front = completed(study), on_front(study)
+    _write_trials(study, front, folder / "trials.csv")
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
     if not done:
         out.print(f"study {study.study_name}: no trial was completed{others}", markup=False)
         return None
-    upward = study.direction.name == "MAXIMIZE"
-    done.sort(key=lambda t: t.value if t.value is not None else 0.0, reverse=upward)
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}", markup=False)
-    table = Table()
-    table.add_column("trial", justify="right")
-    table.add_column(objective or "objective", justify="right")
-    for name in done[0].params:
-        table.add_column(name, justify="right")
-    for t in done[:SHOWN]:
-        shown = (f"{v:.4g}" if isinstance(v, float) else str(v) for v in t.params.values())
-        table.add_row(str(t.number), number(t.value or 0.0), *shown)
-    out.print(table)
+    if told := saved(study):
+        out.print(f"steps    {told}", markup=False)
+    out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
-    overrides = [f"{k}={written(v)}" for k, v in best.params.items()]
-    facts = {
-        "study": study.study_name,
-        "objective": objective,
-        "direction": study.direction.name.lower(),
-        "value": best.value,
-        "trial": best.number,
-        "run": best.user_attrs.get("run"),
-        "trials": {"completed": len(done), **counts},
-        "overrides": overrides,
-        "fixed": fixed,
-    }
+    facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("fixed", [])}
+    facts |= {"trials": {"completed": len(done), **counts}}
+    if several(study):
+        goals = zip(metrics(study), study.directions, strict=True)
+        facts["objectives"] = [{"metric": name, "direction": to.name.lower()} for name, to in goals]
+        best_ones = [t for t in done if t.number in front]
+        facts["front"] = [_facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))} for t in best_ones]
+        out.print(
+            f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★", markup=False
+        )
+    else:
+        name = metrics(study)[0]
+        facts |= {"objective": None if name == "objective" else name, "direction": study.direction.name.lower()}
+        facts |= {"value": best.values[0], **_facts(best)}
+        out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}", markup=False)
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
-    out.print(f"best     {number(best.value or 0.0)} with {' '.join(overrides)}", markup=False)
-    out.print(f"written  {folder / 'best.yaml'}, {folder / 'trials.csv'}", markup=False)
-    return best.value
+    written = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
+    out.print(f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}", markup=False)
+    return None if several(study) else best.values[0]
+
+
+def _facts(trial: FrozenTrial) -> dict[str, Any]:
+    return {"trial": trial.number, "run": trial.user_attrs.get("run"), "overrides": overrides_of(trial.params)}
+
+
+def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
+    """Every trial, with what it came to; the best are marked."""
+    names = metrics(study)
+    value = "values" if several(study) else "value"
+    columns = ("number", value, "params", "state", "user_attrs", "datetime_start", "duration")
+    table = study.trials_dataframe(attrs=columns)
+    table = table.rename(columns={f"values_{k}": name for k, name in enumerate(names)} if several(study) else {})
+    table["best"] = table["number"].isin(front) if "number" in table else []
+    table_as_words(table).to_csv(file, index=False)
+
+
+def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[int]) -> Table:
+    table = Table()
+    for name in ("trial", *names, *done[0].params):
+        table.add_column(name, justify="right")
+    for t in done[: max(SHOWN, len(front))]:
+        shown = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in t.params.values()]
+        star = "★ " if t.number in front else ""
+        table.add_row(f"{star}{t.number}", *(number(value) for value in t.values), *shown)
+    return table

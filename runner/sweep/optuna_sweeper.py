@@ -11,8 +11,8 @@ proposed (the sampler of trial k is seeded by (seed, k)).
 
 Pruning crosses processes, and machines that share the disk, through that database.  Each job is launched with the
 environment variable RUNNER_TRIAL = ``storage|study|trial number`` (``hydra.job.env_set``, which every launcher
-honours).  In the job, ``report_to_trial`` stores the objective of replicate 1 after every evaluation as an
-intermediate value and asks the study's pruner; if it says stop, the loop ends with ``Pruned``.
+honours).  In the job, ``report_to_trial`` stores the objective after every evaluation, of one replicate after the
+other, as an intermediate value and asks the study's pruner; if it says stop, the run is checkpointed and ends as ``pruned``.
 
 Source: Akiba et al. (2019); Bergstra et al. (2011) for TPE.
 """
@@ -38,7 +38,18 @@ from runner.compose.guard import OWN_SWEEPER
 from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.sweep.search_space import PRUNERS, SAMPLERS, absolute, distribution, pruner, sampler, storage, written
+from runner.sweep.objectives import DIRECTIONS, METRICS, several
+from runner.sweep.search_space import (
+    PRUNERS,
+    SAMPLERS,
+    absolute,
+    distribution,
+    grid,
+    overrides_of,
+    pruner,
+    sampler,
+    storage,
+)
 from runner.sweep.trial import VARIABLE, failure, note_failure
 
 if TYPE_CHECKING:
@@ -79,29 +90,37 @@ class OptunaSweeper(Sweeper):
         startup_trials: int,
         pruner: str,
         warmup_steps: int,
+        reduction: int,
+        objectives: Any,
         params: DictConfig | dict[str, Any] | None,
     ):
         self.study_name, self.direction, self.n_trials, self.n_jobs = study_name, direction, n_trials, n_jobs
         self.storage_url = absolute(storage)
         self.folder = Path(folder)
         self.sampler, self.seed, self.startup_trials = sampler, seed, startup_trials
-        self.pruner, self.warmup_steps = pruner, warmup_steps
+        self.pruner, self.warmup_steps, self.reduction = pruner, warmup_steps, reduction
+        self.objectives = several(objectives, None)
         self.params = dict(params or {})
 
     def _check(self) -> None:
-        for key, known in (("direction", ("minimize", "maximize")), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
+        for key, known in (("direction", DIRECTIONS), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
             value = getattr(self, key)
             if value not in known:
                 raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(known)}")
-        for key in ("n_trials", "n_jobs", "startup_trials"):
+        for key, least in (("n_trials", 1), ("n_jobs", 1), ("startup_trials", 1), ("reduction", 2)):
             value = getattr(self, key)
-            if not (isinstance(value, int) and value >= 1) and not (key == "n_jobs" and value is None):
-                raise ConfigError(f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ 1")
+            if not (isinstance(value, int) and value >= least) and not (key == "n_jobs" and value is None):
+                raise ConfigError(f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ {least}")
+        if self.objectives and self.pruner != "none":
+            raise ConfigError(
+                f"hydra.sweeper.pruner={self.pruner}: of several objectives none tells when to give a trial up; pruner=none"
+            )
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         from hydra.core.plugins import Plugins
 
         self._check()
+        several([vars(one) for one in self.objectives] or None, config.get("objective"))
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
@@ -131,6 +150,7 @@ class OptunaSweeper(Sweeper):
 
     def _open(self, space: dict[str, BaseDistribution], fixed: list[str]) -> Study:
         import optuna
+        from optuna.study import StudyDirection
         from optuna.trial import TrialState
 
         from runner.compose.settings import that_count
@@ -144,13 +164,14 @@ class OptunaSweeper(Sweeper):
         inside(self.folder, self.name, "hydra.sweeper.study_name")
         self.store = store = storage(self.storage_url)
         study = optuna.create_study(
-            study_name=self.name, storage=store, load_if_exists=True, direction=self.direction,
-            pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps),
+            study_name=self.name, storage=store, load_if_exists=True,
+            directions=[StudyDirection[to.upper()] for to in [one.direction for one in self.objectives] or [self.direction]],
+            pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
         )  # fmt: skip
         facts = {
             "fixed": sorted(that_count(fixed)),
             "space": {k: str(v) for k, v in sorted(space.items())},
-            "direction": self.direction,
+            "direction": [str(one) for one in self.objectives] or self.direction,
         }
         before = study.user_attrs.get("facts", facts)
         if before != facts and all(t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)):
@@ -170,28 +191,36 @@ class OptunaSweeper(Sweeper):
             )
         study.set_user_attr("facts", facts)
         study.set_user_attr("held by", me)
-        study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps])
+        study.set_user_attr("fixed", fixed)
+        metrics = [one.metric for one in self.objectives]
+        study.set_user_attr("objectives", metrics or [self.config.get("objective") or "objective"])
+        study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps, self.reduction])
         return study
 
     # -- the sweep -----------------------------------------------------------------------------------------------------
     def sweep(self, arguments: list[str]) -> float | None:
-        """Runs trials until there are ``n_trials``; returns the best value."""
+        """Runs trials until there are ``n_trials``, or all of a grid; returns the best value, of one objective."""
         import optuna
         from optuna.trial import TrialState
 
         from runner.sweep.best import show_best
+        from runner.sweep.kept import keep
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         space, fixed = self._space(arguments)
         guess = optuna.create_study(sampler=sampler("random", self.seed, 0, 1)).ask(space)
-        self.validate_batch_is_legal([[*fixed, *_overrides(guess.params)]])  # a wrong key stops here, before any trial
+        self.validate_batch_is_legal(
+            [[*fixed, *overrides_of(guess.params)]]
+        )  # a wrong key stops here, before any trial
         study = self._open(space, fixed)
+        if self.sampler == "grid":
+            self.n_trials = min(self.n_trials, math.prod(len(values) for values in grid(space).values()))
         try:
             while True:
                 trials = study.get_trials(deepcopy=False)
                 batch = [(t.number, t.params) for t in trials if t.state == TrialState.RUNNING][: self.at_once]
                 while len(batch) < self.at_once and len(trials) < self.n_trials:
-                    study.sampler = sampler(self.sampler, self.seed, len(trials), self.startup_trials)
+                    study.sampler = sampler(self.sampler, self.seed, len(trials), self.startup_trials, space)
                     asked = study.ask(space)
                     batch.append((asked.number, asked.params))
                     trials = study.get_trials(deepcopy=False)
@@ -200,7 +229,8 @@ class OptunaSweeper(Sweeper):
                 self._launch(study, batch, fixed)
         finally:
             study.set_user_attr("held by", "")
-        return show_best(study, self.folder / self.name, self.config.get("objective"), fixed)
+            keep(study, self.store, self.folder / self.name)
+        return show_best(study, self.folder / self.name)
 
     def _launch(self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]) -> None:
         from optuna.trial import TrialState
@@ -211,7 +241,11 @@ class OptunaSweeper(Sweeper):
         jobs = []
         for number, params in batch:
             link = QuotedString(f"{self.storage_url}|{self.name}|{number}", Quote.single).with_quotes()
-            jobs.append([*fixed, *_overrides(params), f"+hydra.job.env_set.{VARIABLE}={link}"])
+            told = [f"+hydra.job.env_set.{VARIABLE}={link}"]
+            if self.objectives:
+                names = QuotedString("|".join(one.metric for one in self.objectives), Quote.single).with_quotes()
+                told.append(f"+hydra.job.env_set.{METRICS}={names}")
+            jobs.append([*fixed, *overrides_of(params), *told])
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
@@ -222,17 +256,20 @@ class OptunaSweeper(Sweeper):
                 return
             returns = [JobReturn(status=JobStatus.FAILED, _return_value=error)]
         stopped: BaseException | None = None
+        study.sampler = sampler(
+            "random", self.seed, 0, 1
+        )  # a grid's would stop a loop of Optuna's own, which there is not
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
-            if job.status == JobStatus.COMPLETED and isinstance(value, int | float) and math.isfinite(value):
-                study.tell(number, float(value))
+            if job.status == JobStatus.COMPLETED and (found := _finite(value)):
+                study.tell(number, found)
             elif "pruned at" in study.get_trials(deepcopy=False)[number].user_attrs:
                 study.tell(number, state=TrialState.PRUNED)
             elif isinstance(value, Interrupted):
                 stopped = value  # its trial stays open: the next sweep goes on with it
                 continue
             else:
-                note_failure(self.store, self.name, number, failure(value, _overrides(params)))
+                note_failure(self.store, self.name, number, failure(value, overrides_of(params)))
                 study.tell(number, state=TrialState.FAIL)
             show_trial(study, number, params)
         if stopped is not None:
@@ -243,8 +280,11 @@ class OptunaSweeper(Sweeper):
             raise ConfigError(f"the first {len(trials)} trials all failed alike: {failures.pop()}")
 
 
-def _overrides(params: dict[str, Any]) -> list[str]:
-    return [f"{k}={written(v)}" for k, v in params.items()]
+def _finite(value: Any) -> list[float]:
+    """What a job was scored with; empty where it was not."""
+    found = value if isinstance(value, list) else [value]
+    numbers = all(isinstance(one, int | float) and math.isfinite(one) for one in found)
+    return [float(one) for one in found] if numbers else []
 
 
 def _alive(holder: str) -> bool:

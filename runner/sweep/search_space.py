@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 JOURNAL = "journal:///"
 FILES = ("sqlite:///", JOURNAL)  # storages that are a file
-SAMPLERS, PRUNERS = ("tpe", "random"), ("none", "median", "hyperband")
+SAMPLERS = ("tpe", "random", "grid")
+PRUNERS = ("none", "median", "halving", "hyperband")
 
 
 def distribution(override: Override) -> BaseDistribution:
@@ -58,22 +60,57 @@ def written(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)  # words are already quoted as Hydra needs them
 
 
-def sampler(name: str, seed: int, trial: int, startup_trials: int) -> Any:
-    """The sampler of one trial: its seed depends on (seed, trial) alone."""
-    import numpy as np
-    from optuna.samplers import RandomSampler, TPESampler
+def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
+    """Every value of every key.
 
+    Raises:
+        ConfigError: one has no end of them.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    found: dict[str, list[Any]] = {}
+    for key, of in space.items():
+        if isinstance(of, CategoricalDistribution):
+            found[key] = list(of.choices)
+        elif isinstance(of, IntDistribution) and not of.log:
+            found[key] = list(range(of.low, of.high + 1, of.step))
+        elif isinstance(of, FloatDistribution) and of.step is not None:
+            found[key] = [of.low + k * of.step for k in range(round((of.high - of.low) / of.step) + 1)]
+        else:
+            raise ConfigError(f"{key}: hydra.sweeper.sampler=grid needs values to list: choice(…) or range(…)")
+    return found
+
+
+def overrides_of(params: Mapping[str, Any]) -> list[str]:
+    """The values of a trial as overrides."""
+    return [f"{key}={written(value)}" for key, value in params.items()]
+
+
+def sampler(
+    name: str, seed: int, trial: int, startup_trials: int, space: Mapping[str, BaseDistribution] | None = None
+) -> Any:
+    """The sampler of one trial: its seed depends on (seed, trial) alone; a grid's order on the seed."""
+    import numpy as np
+    from optuna.samplers import GridSampler, RandomSampler, TPESampler
+
+    if name == "grid":
+        return GridSampler(grid(space or {}), seed=seed)
     own = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
     return RandomSampler(seed=own) if name == "random" else TPESampler(n_startup_trials=startup_trials, seed=own)
 
 
-def pruner(name: str, startup_trials: int, warmup_steps: int) -> Any:
-    """The rule that gives trials up, by its name."""
-    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
+def pruner(name: str, startup_trials: int, warmup_steps: int, reduction: int = 3, *, of: int | None = None) -> Any:
+    """The rule that gives trials up, by its name; ``of``: steps of a whole trial."""
+    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 
+    first = max(1, warmup_steps)
     if name == "median":
         return MedianPruner(n_startup_trials=startup_trials, n_warmup_steps=warmup_steps)
-    return HyperbandPruner(min_resource=max(1, warmup_steps)) if name == "hyperband" else NopPruner()
+    if name == "halving":
+        return SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
+    if name == "hyperband":
+        return HyperbandPruner(min_resource=first, max_resource=of or "auto", reduction_factor=reduction)
+    return NopPruner()
 
 
 def absolute(url: str) -> str:

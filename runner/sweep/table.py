@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.console import mean_and_se, out
 from runner.mistakes import ConfigError, shown_path
 from runner.record.facts import read
 from runner.standard_error import mean_se
@@ -20,6 +21,7 @@ from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from optuna import Study
 
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
@@ -72,7 +74,7 @@ def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
     return found
 
 
-def frame(found: list[SweepRow]) -> pd.DataFrame:
+def frame(found: list[SweepRow], best: Sequence[SweepRow] = ()) -> pd.DataFrame:
     """All scores of all rows: mean, SE and number of values of each."""
     import pandas as pd
 
@@ -85,6 +87,8 @@ def frame(found: list[SweepRow]) -> pd.DataFrame:
             line[name], line[f"{name} SE"] = mean_se(values) if values else (None, None)
         line["n"] = max((len(values) for values in row.scores.values()), default=0)
         line["state"] = row.state
+        if best:
+            line["best"] = row in best
         line["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records)
         line["failed because"] = "; ".join(dict.fromkeys(job.message for job in row.jobs if job.state == "failed"))
         lines.append(line)
@@ -93,8 +97,6 @@ def frame(found: list[SweepRow]) -> pd.DataFrame:
 
 def cell(values: list[float] | None) -> str:
     """Mean ± SE of what was scored."""
-    from runner.console import mean_and_se
-
     return mean_and_se(values) if values else "–"
 
 
@@ -103,14 +105,14 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     from rich.markup import escape
     from rich.table import Table
 
-    from runner.console import out
-
     outcomes = noted(sweep)
     if not outcomes:
         return 0
     found = rows(outcomes)
     names = list(dict.fromkeys(name for row in found for name in row.scores))
-    _write(sweep, found, names)
+    study = _study(sweep, best_is_shown)
+    best = [] if study is None else marked(found, study)
+    _write(sweep, found, names, best, study)
     failed = [job for job in outcomes if job.state == "failed"]
     counts = Counter(job.state for job in outcomes)
     out.print(f"\n[bold]sweep[/bold]: {', '.join(f'{n} {state}' for state, n in counts.items())}")
@@ -128,7 +130,8 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
             cells = [*(row.overrides.values() or ["all alike"]), row.seeds or "–"]
             cells += [cell(row.scores.get(name)) for name in names[:SHOWN]]
-            table.add_row(*(escape(text) for text in (*cells, row.state, records + more)))
+            state = f"★ {row.state}" if row in best else row.state
+            table.add_row(*(escape(text) for text in (*cells, state, records + more)))
         out.print(table)
         hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
         hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
@@ -143,15 +146,49 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     return len(failed)
 
 
-def _write(sweep: Path, found: list[SweepRow], names: list[str]) -> None:
-    """``sweep.csv`` with all scores, and ``sweep.html`` to be read."""
+def _study(sweep: Path, is_shown: bool) -> Study | None:
+    """The study of Optuna's that a sweep was, shown unless it is; None: it was none, or its trials are not there."""
+    from runner.sweep import kept
+
+    folder = kept.folder_of(sweep)
+    if folder is None:
+        return None
+    study = kept.load(folder)
+    if study is None:
+        out.print(f"trials   were in {shown_path(folder)}, and are there no longer", style="yellow", markup=False)
+    elif not is_shown:
+        from runner.sweep.best import show_best
+
+        show_best(study, folder)
+    return study
+
+
+def marked(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
+    """The rows of the best trials: those of one objective, or of the Pareto front."""
+    from runner.sweep.search_space import overrides_of
+    from runner.sweep.trials import completed, on_front
+
+    front = on_front(study)
+    best = [set(overrides_of(t.params)) for t in completed(study) if t.number in front]
+    return [row for row in found if any(params <= set(job.overrides) for params in best for job in row.jobs)]
+
+
+def _write(sweep: Path, found: list[SweepRow], names: list[str], best: list[SweepRow], study: Study | None) -> None:
+    """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
     import jinja2
 
     from runner.csv_cells import table_as_words
 
-    table_as_words(frame(found)).to_csv(sweep / "sweep.csv", index=False)
+    table_as_words(frame(found, best)).to_csv(sweep / "sweep.csv", index=False)
+    figures: list[tuple[str, str]] = []
+    if study is not None and best:
+        from runner.sweep.optuna_report import fragment, importances
+
+        figures = fragment(study, importances(study))
     templates = jinja2.Environment(loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True)
-    html = templates.get_template("table.html.j2").render(name=sweep.name, rows=found, names=names, cell=cell)
+    html = templates.get_template("table.html.j2").render(
+        name=sweep.name, rows=found, names=names, cell=cell, best=best, figures=figures
+    )
     (sweep / "sweep.html").write_text(html, encoding="utf-8")
 
 

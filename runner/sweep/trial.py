@@ -37,11 +37,11 @@ def note_failure(store: BaseStorage, study: str, number: int, message: str) -> N
 
 
 def report_to_trial(
-    objective: str | None, loops: int, steps: int | None, run: str
+    objective: str | None, of: int | None, run: str
 ) -> Callable[[int, Mapping[str, float]], None] | None:
-    """What the loop calls after every evaluation of a sweep's job (None outside a sweep, or when it does not prune).
+    """What is called after every evaluation of a sweep's job (None outside a sweep, or when it does not prune).
 
-    A run's last evaluation is reported but never pruned on, unless other replicates are still to come."""
+    ``of``: steps of all replicates, where that is known.  A run's last evaluation is reported but never pruned on."""
     if not os.environ.get(VARIABLE):
         return None
     import optuna
@@ -56,9 +56,11 @@ def report_to_trial(
     trial_id = identity(store, name, int(number))
     store.set_trial_user_attr(trial_id, "run", run)
     rule = study.user_attrs["pruner"]
+    if of is not None:
+        store.set_trial_user_attr(trial_id, "steps", of)
     if rule[0] == "none":
         return None
-    study.pruner = pruner(*rule)
+    study.pruner = pruner(*rule, of=of)
 
     def report(step: int, metrics: Mapping[str, float]) -> None:
         key = objective or next(iter(metrics), "")
@@ -68,7 +70,7 @@ def report_to_trial(
         ):  # a burn-in gives no scores yet; a name that never comes is a mistake that the run's end tells
             return
         store.set_trial_intermediate_value(trial_id, step, float(value))
-        if (steps is None or step < steps or loops > 1) and study.pruner.prune(study, store.get_trial(trial_id)):
+        if (of is None or step < of) and study.pruner.prune(study, store.get_trial(trial_id)):
             store.set_trial_user_attr(trial_id, "pruned at", step)  # how the sweeper knows, whatever the job returns
             raise Pruned(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 

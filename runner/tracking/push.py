@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 BATCH = 1000  # metrics in one call (MLflow's limit)
 PARAMETERS = 100  # and parameters
-ENDED = {"done": "FINISHED", "failed": "FAILED", "diverged": "FAILED", "interrupted": "KILLED", "crashed": "KILLED"}
+ENDED = {
+    "done": "FINISHED",
+    "failed": "FAILED",
+    "diverged": "FAILED",
+    "interrupted": "KILLED",
+    "crashed": "KILLED",
+    "pruned": "KILLED",
+}
 KEY = "runner.key"
 
 

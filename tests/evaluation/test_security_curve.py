@@ -119,3 +119,16 @@ def test_real_labels_are_refused():
     state, rng = train(method, component("model", "mlp"), problem, 1)
     with pytest.raises(ValueError, match="needs class labels"):
         security_curve(problem, method.posterior(state), FGSM, THREAT, rng)
+
+
+def test_every_part_of_a_curve_is_told_before_it_begins(victim):
+    problem, posterior, rng = victim
+    said = []
+    security_curve(problem, posterior, FGSM, THREAT, rng, lambda *part: said.append(part))
+    chunks = -(-len(problem.test.x) // 64)
+    assert chunks > 1
+    assert [done for _, done, _ in said] == [*range(4 * chunks), 4 * chunks]
+    assert {of for _, _, of in said} == {4 * chunks}
+    assert [what for what, _, _ in said[::chunks]] == [
+        "fgsm, ε = 0", "fgsm, ε = 0.05", "fgsm, ε = 0.1", "fgsm, ε = 0.25", "checks of the attack",
+    ]  # fmt: skip

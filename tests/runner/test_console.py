@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from types import SimpleNamespace
 
 import pytest
@@ -71,3 +72,27 @@ def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "checks of the run: 1 passed, 1 not checked"
     assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]
+
+
+def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, capsys):
+    clock = [100.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    live = console.Live(10, 1)
+    for seconds, part in ((0, 0), (10, 1), (25, 2), (10, 3)):
+        clock[0] += seconds
+        live.evaluating("pgd, ε = 0.1", part, 4)
+    assert capsys.readouterr().out == "evaluating: pgd, ε = 0.1, 2/4 (35 s)\n"
+
+
+def test_on_a_terminal_the_bar_counts_the_parts_of_the_evaluation(monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setattr(console, "out", Console(force_terminal=True, file=io.StringIO()))
+    live = console.Live(10, 2)
+    live.update(10, 0, {"loss": 1.0})
+    live.evaluating("pgd, ε = 0.1", 1, 4)
+    task = live.progress.tasks[live.task]
+    assert (task.description, task.completed, task.total) == ("pgd, ε = 0.1", 1, 4)
+    live.restart(1)
+    assert (task.description, task.completed, task.total) == ("replicate 2/2", 0, 10)
+    live.stop()

@@ -82,7 +82,7 @@ def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, un
     job = make_job(*GAME)
     with pytest.raises(Pruned):
         run(job, stop)
-    assert read(job.folder)["state"] == "interrupted"
+    assert read(job.folder)["state"] == "pruned"
     monkeypatch.chdir(tmp_path)
     assert resume.main(["resume", job.signature[:6]]) == 0
     assert read(job.folder)["result"] == read(undisturbed)["result"]

@@ -69,7 +69,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
     (line,) = [line for line in capsys.readouterr().out.replace("\n ", " ").splitlines() if "is not the one" in line]
     assert "commit aaaaaaaa before, bbbbbbbb now; numpy" in line
     after = read(job.folder)["code"]
-    assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [(0, 0, "a" * 40), (0, 10, NOW["sha"])]
+    assert [(e["replicate"], e["step"], e["sha"]) for e in after] == [(0, 0, "a" * 40), (0, 20, NOW["sha"])]
     assert after[1]["versions"]["numpy"] == "9.9"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import hydra
 import optuna
+import pandas as pd
 import pytest
 import yaml
 from hydra.core.global_hydra import GlobalHydra
@@ -196,6 +197,44 @@ def test_a_study_in_use_is_refused(sweep, tmp_path):
     assert len(sweep(quadratic, X, "hydra.sweeper.n_trials=2").trials) == 2
 
 
+def test_a_grid_is_gone_through_once_each_and_ends(sweep, capsys):
+    study = sweep(quadratic, "x=choice(1,2,3)", "y=range(-1,1)", "hydra.sweeper.sampler=grid")
+    assert sorted((t.params["x"], t.params["y"]) for t in study.trials) == [(x, y) for x in "123" for y in (-1, 0)]
+    assert study.best_params == {"x": "3", "y": -1}
+    again = [t.params for t in study.trials]
+    assert [
+        t.params for t in sweep(quadratic, "x=choice(1,2,3)", "y=range(-1,1)", "hydra.sweeper.sampler=grid").trials
+    ] == again
+    with pytest.raises(ConfigError, match=r"x: hydra.sweeper.sampler=grid needs values to list: choice"):
+        sweep(quadratic, X, "hydra.sweeper.sampler=grid", "hydra.sweeper.study_name=other")
+
+
+def two_sided(cfg: DictConfig) -> list[float]:
+    """Both fall between 0 and 2, where one is bought with the other; beyond that both grow."""
+    assert os.environ["RUNNER_OBJECTIVES"] == "near|far"
+    return [cfg.x**2, (cfg.x - 2.0) ** 2]
+
+
+TWO = "hydra.sweeper.objectives=[{metric: near, direction: minimize}, {metric: far, direction: minimize}]"
+
+
+def test_several_objectives_end_in_the_pareto_front(sweep, tmp_path, capsys):
+    study = sweep(two_sided, "x=choice(-1,0,1,2,3)", TWO, "hydra.sweeper.sampler=grid")
+    best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
+    assert {one["overrides"][0] for one in best["front"]} == {"x=0", "x=1", "x=2"}
+    assert best["front"][0]["values"].keys() == {"near", "far"}
+    assert best["objectives"][1] == {"metric": "far", "direction": "minimize"}
+    assert len((tmp_path / "sweeps" / "toy" / "front.csv").read_text().splitlines()) == 4
+    trials = pd.read_csv(tmp_path / "sweeps" / "toy" / "trials.csv")
+    assert set(trials["params_x"][trials["best"]]) == {0, 1, 2}
+    assert "front    3 of 5 trials" in capsys.readouterr().out
+    assert [d.name for d in study.directions] == ["MINIMIZE", "MINIMIZE"]
+    with pytest.raises(ConfigError, match="of several objectives none tells when to give a trial up"):
+        sweep(two_sided, X, TWO, "hydra.sweeper.pruner=median")
+    with pytest.raises(ConfigError, match=r"objective=near: hydra.sweeper.objectives already says"):
+        sweep(two_sided, X, TWO, "objective=near")
+
+
 def test_tpe_beats_random_on_a_quadratic():
     wide = {"x": FloatDistribution(-100, 100), "y": FloatDistribution(-100, 100)}
 
@@ -211,12 +250,12 @@ def test_tpe_beats_random_on_a_quadratic():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["median", "hyperband"])
+@pytest.mark.parametrize("rule", ["median", "halving", "hyperband"])
 def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
     reached: dict[float, int] = {}
 
     def trained(cfg: DictConfig) -> float:
-        report = report_to_trial("loss", loops=1, steps=9, run="toy/abc")
+        report = report_to_trial("loss", of=9, run="toy/abc")
         assert report is not None
         for step in range(1, 10):
             reached[cfg.x] = step
@@ -243,19 +282,20 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
     for number in (0, 1):
         study.tell(number, 0.0)
     monkeypatch.setenv(VARIABLE, f"{url}|s|2")
-    report = report_to_trial("loss", loops=1, steps=10, run="r")
+    report = report_to_trial("loss", of=10, run="r")
     report(10, {"loss": 5.0})
     with pytest.raises(Pruned):  # replicates still to come: the trial is given up
-        report_to_trial("loss", loops=5, steps=10, run="r")(10, {"loss": 5.0})
+        report_to_trial("loss", of=50, run="r")(10, {"loss": 5.0})
+    assert study.trials[2].user_attrs == {"run": "r", "steps": 50, "pruned at": 10}
     before = study.trials[2].intermediate_values
-    report_to_trial("ess", loops=5, steps=10, run="r")(9, {"loss": 5.0})  # no such score yet
-    report_to_trial(None, loops=5, steps=10, run="r")(9, {})
+    report_to_trial("ess", of=50, run="r")(9, {"loss": 5.0})  # no such score yet
+    report_to_trial(None, of=50, run="r")(9, {})
     assert study.trials[2].intermediate_values == before
 
 
 def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert report_to_trial(None, 1, 10, "r") is None
+    assert report_to_trial(None, 10, "r") is None
 
 
 @pytest.mark.slow
@@ -270,7 +310,7 @@ def test_parallel_jobs_report_from_their_own_processes(sweep):
 
 
 def quadratic_with_process(cfg: DictConfig) -> float:
-    report = report_to_trial(None, 1, 1, str(os.getpid()))
+    report = report_to_trial(None, 1, str(os.getpid()))
     assert report is not None
     assert HydraConfig.get().job.num is not None
     report(1, {"loss": quadratic(cfg)})

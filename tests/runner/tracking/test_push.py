@@ -14,14 +14,16 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from made_records import STARTED, all_of, client_of, history, line, made_record, write
 
-from runner.record.facts import read
+from runner.record.facts import RunState, read
 from runner.record.lines import read_lines
 from runner.tracking.mirror import Mirror
+from runner.tracking.push import ENDED
 from runner.tracking.store import connect, tracking_uri
 
 READS = {"get_run", "get_experiment_by_name", "search_runs", "search_experiments"}
@@ -160,6 +162,10 @@ def test_an_interrupted_run_that_goes_on_is_running_and_then_finished(outputs):
         {"whole": "RUNNING", "0": "FINISHED", "1": "RUNNING"},
         {"whole": "FINISHED", "0": "FINISHED", "1": "FINISHED"},
     ]
+
+
+def test_every_state_that_is_an_end_is_one_of_mlflows():
+    assert ENDED.keys() == {*get_args(RunState), "crashed"} - {"pending", "running"}
 
 
 def test_a_run_that_was_killed_is_not_running(outputs):

@@ -1,0 +1,26 @@
+"""How far a long evaluation is, for whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Told = Callable[[str, int, int], None]  # what is being done now, parts that are done, and of how many
+
+
+def untold(what: str, done: int, of: int) -> None:
+    """Nobody listens."""
+
+
+@dataclass
+class Progress:
+    """Counts the parts of one evaluation."""
+
+    told: Told
+    of: int
+    done: int = 0
+
+    def begins(self, what: str) -> None:
+        """The next part begins."""
+        self.told(what, self.done, self.of)
+        self.done += 1

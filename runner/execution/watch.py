@@ -1,0 +1,53 @@
+"""Who follows a run's evaluations, as a sweep does: what he is told, and that he may give the run up.
+
+Replicates come one after another: what he is told after step t of replicate r, as of step r · T + t of the R · T of the whole
+run, is the mean over replicates 0 to r so far, those before it with their final scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from components.contracts.roles import Problem
+from components.contracts.streams import STREAMS
+from runner.compose.config import Job
+from runner.execution.rng import Streams
+from runner.execution.scores import Scores, means, plain
+from runner.execution.signals import Pruned
+
+
+@dataclass
+class Watch:
+    """A follower of one run; ``given_up`` once he has said so."""
+
+    job: Job
+    told: Callable[[int, Scores], None] | None = None
+    given_up: Pruned | None = None
+
+    def tell(self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]) -> None:
+        """Tells him the scores at one step of ``of``, averaged with those of the replicates before it."""
+        if self.told is None:
+            return
+        each = [means(finished[str(r)]) for r in range(replicate) if str(r) in finished] + [means(scores)]
+        shared = {name: sum(of[name] for of in each) / len(each) for name in each[-1] if all(name in of for of in each)}
+        try:
+            self.told(replicate * of + step, shared)
+        except Pruned as error:
+            self.given_up = error
+
+    def under_attack(self, problem: Problem, posterior: Any, rng: Streams, scores: Scores) -> Scores:
+        """Scores on the way with those under attack, where the objective is one of them: for him alone, the record has them at
+        the end only.  The random streams are left as they were."""
+        objective, attacker = self.job.settings.objective, self.job.attacker
+        if self.told is None or objective is None or objective in scores or attacker is None or self.job.threat is None:
+            return scores
+        from components.evaluation.assess import assess
+        from components.evaluation.replayed import MadeBy
+
+        before = {name: state.clone() for name, state in rng.state().items()}
+        try:
+            made_by = MadeBy(self.job.model, self.job.inference)
+            return plain(assess(problem, posterior, attacker, self.job.threat, rng, False, made_by).scores)
+        finally:
+            rng.restore({name: before[name] for name in STREAMS})

@@ -1,0 +1,158 @@
+"""How long a study will take: from records of runs like its own before it starts, from the steps of those under way after.
+
+A run is like another of the same experiment and components (smoke runs are like smoke runs); its seconds grow with steps times
+replicates.  What is going is judged by its own steps, on the machine as busy as it is now; what waits by the records, then by
+what is going."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.record.facts import read
+from runner.study.job_pool import Going
+from runner.study.snapshot import FrozenRun, Snapshot
+
+STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)
+ROLES = ("dataset", "model", "inference", "attacker")
+Kind = tuple[Any, ...]  # what runs that take alike have in common
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The last line that a run has written down."""
+
+    replicate: int
+    step: int
+    seconds: float  # of this replicate
+
+
+def reached(folder: Path) -> Reached | None:
+    """How far a run has come; None: it has not said."""
+    path = folder / "metrics.jsonl"
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 65536))
+            last = file.read().decode(errors="ignore").strip().splitlines()[-1]
+        found = {key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0]) for key in ("replicate", "step", "time")}
+        return Reached(int(found["replicate"]), int(found["step"]), found["time"])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def size(config: dict[str, Any]) -> float:
+    """Steps of all replicates; of a run as long as its problem its replicates."""
+    return float(config.get("replicates", 1)) * float(config.get("steps") or 1)
+
+
+def kind(config: dict[str, Any]) -> Kind:
+    names = (config[role]["name"] if isinstance(config.get(role), dict) else None for role in ROLES)
+    return (*names, bool(config.get("smoke")), bool(config.get("steps")))
+
+
+def of_records(folder: Path) -> dict[Kind, list[float]]:
+    """Seconds for each unit of size of the runs that are done in an experiment's folder."""
+    found: dict[Kind, list[float]] = {}
+    for path in folder.glob("*/run.json"):
+        facts = read(path.parent)
+        if facts is None or facts["state"] != "done" or facts.get("taken_over") or not facts["seconds"]:
+            continue
+        try:
+            steps = STEPS.search((path.parent / "config.yaml").read_text(encoding="utf-8"))
+        except OSError:
+            continue
+        names = (facts["choice"].get(role) for role in ROLES)
+        units = facts["replicates"] * (int(steps[1]) if steps else 1)
+        found.setdefault((*names, facts["smoke"], steps is not None), []).append(facts["seconds"] / units)
+    return found
+
+
+class Forecast:
+    """What is left of the given runs of a study, ``jobs`` at a time."""
+
+    def __init__(self, snapshot: Snapshot, runs: Sequence[FrozenRun], jobs: int):
+        self.snapshot, self.jobs = snapshot, jobs
+        self.waiting = {run.signature: run for run in runs}
+        self.rates: dict[Kind, list[float]] = {}  # seconds for each unit of size
+        for experiment in {run.experiment for run in runs}:
+            for like, rates in of_records(snapshot.output_dir / experiment).items():
+                self.rates.setdefault((experiment, *like), []).extend(rates)
+
+    def _like(self, run: FrozenRun) -> Kind:
+        return run.experiment, *kind(run.config)
+
+    def seconds(self, run: FrozenRun) -> float | None:
+        """What a run takes, by records of others like it; None: there are none."""
+        rates = self.rates.get(self._like(run))
+        return statistics.median(rates) * size(run.config) if rates else None
+
+    def before(self) -> str:
+        """What is known before anything has started."""
+        runs = list(self.waiting.values())
+        known = [seconds for run in runs if (seconds := self.seconds(run)) is not None]
+        number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
+        if not known:
+            return f"{number}; how long they take is told after their first steps"
+        whole = finish(
+            [], [seconds if (seconds := self.seconds(run)) else statistics.mean(known) for run in runs], self.jobs
+        )
+        others = (
+            f", {len(runs) - len(known)} without a record taken to be like the rest" if len(known) < len(runs) else ""
+        )
+        return f"{number}, {words(whole)} with {self.jobs} at a time, from records of runs like them{others}"
+
+    def ended(self, run: FrozenRun) -> None:
+        """One run is over; of one that is done the seconds are remembered."""
+        self.waiting.pop(run.signature, None)
+        facts = self.snapshot.facts(run)
+        if facts and facts["state"] == "done" and facts["seconds"]:
+            self.rates.setdefault(self._like(run), []).append(facts["seconds"] / size(run.config))
+
+    def _left(self, going: Going) -> tuple[float | None, float | None]:
+        """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
+        config, whole = going.run.config, self.seconds(going.run)
+        at, steps = reached(self.snapshot.folder(going.run)), config.get("steps")
+        replicates = 1 if (self.snapshot.facts(going.run) or {}).get("vectorised") else config.get("replicates", 1)
+        spent = time.monotonic() - going.started
+        by_record = None if whole is None else max(0.0, whole - spent)
+        if at is not None and steps and 0 < at.step <= steps:
+            each = at.seconds * steps / at.step  # without the last evaluation, which records know of
+            left = each * (replicates - at.replicate) - at.seconds
+            return max(left, by_record or 0.0), max(each * replicates, whole or 0.0)
+        return by_record, whole
+
+    def left(self, going: Iterable[Going]) -> float | None:
+        """Seconds until all is done; None: nothing is known yet."""
+        under_way = {job.run.signature: self._left(job) for job in going}
+        wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
+        waiting = [run for signature, run in self.waiting.items() if signature not in under_way]
+        told = [self.seconds(run) or wholes.get(self._like(run)) for run in waiting]
+        known = [seconds for seconds in [*told, *(whole for _, whole in under_way.values())] if seconds is not None]
+        if not known:
+            return None
+        usual = statistics.mean(known)
+        now = [usual if left is None else left for left, _ in under_way.values()]
+        return finish(now, [usual if seconds is None else seconds for seconds in told], self.jobs)
+
+
+def finish(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:
+    """Seconds until the last is done, where each that waits takes the place of the first that ends."""
+    busy = [*now]
+    busy += [0.0] * (jobs - len(busy))
+    heapq.heapify(busy)
+    for seconds in waiting:
+        heapq.heapreplace(busy, busy[0] + seconds)
+    return max(busy)
+
+
+def words(seconds: float) -> str:
+    """About how long, in the unit that one would say it in."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 90 * 60 else f"about {seconds / 3600:.1f} h"

@@ -1,0 +1,64 @@
+"""A copy of a sweep's trials beside its report, whatever database they live in: ``<output_dir>/sweeps/<study>/trials.journal``.
+
+The folder of a sweep's jobs names it in ``optuna.json``, so that ``runner sweep <folder>`` finds the trials again, on another
+machine too."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_text
+from runner.sweep.outcomes import SWEEP
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import BaseStorage, JournalStorage
+
+COPY = "trials.journal"
+LINK = "optuna.json"
+
+
+def _journal(file: Path) -> JournalStorage:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    return JournalStorage(JournalFileBackend(str(file), lock_obj=JournalFileOpenLock(str(file))))
+
+
+def keep(study: Study, store: BaseStorage, folder: Path) -> None:
+    """Writes the copy anew, and the link to it."""
+    import optuna
+
+    folder.mkdir(parents=True, exist_ok=True)
+    half = folder / f"{COPY}.new"
+    half.unlink(missing_ok=True)
+    optuna.copy_study(from_study_name=study.study_name, from_storage=store, to_storage=_journal(half))
+    half.replace(folder / COPY)
+    if os.environ.get(SWEEP) and (sweep := Path(os.environ[SWEEP])).is_dir():
+        write_text(sweep / LINK, json.dumps({"folder": os.path.relpath(folder, sweep)}))
+
+
+def folder_of(sweep: Path) -> Path | None:
+    """Where the report of a sweep's study is; None: the sweep was none of Optuna's."""
+    try:
+        return Path(os.path.normpath(sweep / json.loads((sweep / LINK).read_text(encoding="utf-8"))["folder"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError(f"{sweep / LINK}: not what a sweep writes; remove it, or give the sweep again") from None
+
+
+def load(folder: Path) -> Study | None:
+    """The study whose trials were kept in a folder; None: there is no whole copy."""
+    import optuna
+
+    if not (folder / COPY).is_file():
+        return None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    store = _journal(folder / COPY)
+    names = [study.study_name for study in store.get_all_studies()]
+    return optuna.load_study(study_name=names[0], storage=store) if names else None

@@ -1,0 +1,147 @@
+"""The figures of a sweep by Optuna, in one HTML file that needs no network: how the best was found, which keys matter, which
+values go together, and of several objectives the Pareto front.
+
+The importance of keys is that of Hutter et al. (2014), as Optuna computes it: the share of the variance between trials that a
+forest of trees ascribes to each of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.record.atomic import write_text
+from runner.sweep.search_space import overrides_of
+from runner.sweep.trials import completed, metrics, on_front, saved, several
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+FEWEST = 4  # completed trials from which importance is told
+KEYS = 4  # in the contour: those that matter most
+HEIGHT = 440  # pixels
+
+
+def importances(study: Study) -> pd.DataFrame:
+    """A row for each objective and key, the one that matters most first; none of too few trials, or where all are alike."""
+    import pandas as pd
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    found = []
+    done = completed(study)
+    for k, name in enumerate(metrics(study)):
+        if len(done) < FEWEST or len({t.values[k] for t in done}) < 2:
+            continue
+        of = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), target=_value(k))
+        found += [{"objective": name, "key": key, "importance": share} for key, share in of.items()]
+    return pd.DataFrame(found, columns=["objective", "key", "importance"])
+
+
+def _value(k: int) -> Callable[[FrozenTrial], float]:
+    """The value of objective k of a trial."""
+    return lambda trial: trial.values[k]
+
+
+def _varied(study: Study) -> list[str]:
+    """The keys that were searched, and of which completed trials have more than one value."""
+    done = completed(study)
+    return [key for key in done[0].params if len({str(t.params[key]) for t in done}) > 1] if done else []
+
+
+def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure]]:
+    """Each with its title, in the order of what one asks first."""
+    import optuna.visualization as show
+
+    names, keys = metrics(study), _varied(study)
+    if len(names) == 2:
+        yield "Pareto front", _front(study, names)
+    elif len(names) == 3:
+        yield "Pareto front", show.plot_pareto_front(study, target_names=names)
+    for k, name in enumerate(names):
+        # Optuna's own reading of one objective follows its direction; a target of one's own is for several alone.
+        target = _value(k) if several(study) else None
+        of = f": {name}" if several(study) else ""
+        yield f"History{of}", show.plot_optimization_history(study, target=target, target_name=name)
+        mine = shares[shares["objective"] == name].sort_values("importance")
+        if len(mine):
+            yield f"Importance of the keys{of}", _bars(mine, name)
+        if keys:
+            drawn = show.plot_parallel_coordinate(study, params=keys, target=target, target_name=name)
+            yield f"Parallel coordinates{of}", drawn
+        if len(keys) > 1:
+            leading = [key for key in mine["key"][::-1] if key in keys][:KEYS] or keys[:KEYS]
+            yield f"Contour{of}", show.plot_contour(study, params=leading, target=target, target_name=name)
+    if any(t.intermediate_values for t in study.get_trials(deepcopy=False)):
+        on_the_way = show.plot_intermediate_values(study)
+        yield (
+            "Evaluations on the way",
+            on_the_way.update_layout(yaxis_title=names[0], xaxis_title="step of all replicates"),
+        )
+
+
+def _front(study: Study, names: list[str]) -> go.Figure:
+    """Two objectives against each other: those on the front joined, the others behind them."""
+    import plotly.graph_objects as go
+
+    front = set(on_front(study))
+    figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
+    for best, label, color in ((False, "other trials", "#9aa5b1"), (True, "Pareto front", "#b2182b")):
+        of = sorted((t for t in completed(study) if (t.number in front) is best), key=lambda t: t.values[0])
+        told = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in of]
+        figure.add_scatter(
+            x=[t.values[0] for t in of], y=[t.values[1] for t in of], name=label, text=told, hoverinfo="text+x+y",
+            mode="lines+markers" if best else "markers", marker={"size": 9 if best else 7, "color": color},
+        )  # fmt: skip
+    return figure
+
+
+def _bars(shares: pd.DataFrame, name: str) -> go.Figure:
+    import plotly.graph_objects as go
+
+    words = [f"{share:.2f}" for share in shares["importance"]]
+    bars = go.Bar(x=shares["importance"], y=shares["key"], orientation="h", text=words, textposition="outside")
+    return go.Figure(bars, {"xaxis": {"title": f"share of the variance of {name}", "range": [0, 1.1]}})
+
+
+def fragment(study: Study, shares: pd.DataFrame) -> list[tuple[str, str]]:
+    """Title and HTML of each figure; the first brings the library with it."""
+    found: list[tuple[str, str]] = []
+    for title, figure in figures(study, shares):
+        figure.update_layout(title=None, height=HEIGHT, template="plotly_white", margin={"t": 30, "r": 30})
+        html = figure.to_html(
+            full_html=False, include_plotlyjs=not found, config={"displaylogo": False, "responsive": True}
+        )
+        found.append((title, html))
+    return found
+
+
+def write_report(study: Study, folder: Path) -> list[Path]:
+    """``report.html`` and ``importances.csv``, of several objectives also ``front.csv``."""
+    import jinja2
+    import pandas as pd
+
+    from runner.console import number
+    from runner.csv_cells import table_as_words
+
+    shares = importances(study)
+    table_as_words(shares).to_csv(folder / "importances.csv", index=False)
+    names, front = metrics(study), on_front(study)
+    done = completed(study)
+    written = [folder / "report.html", folder / "importances.csv"]
+    if several(study):
+        rows = [
+            dict(zip(names, t.values, strict=True)) | t.params | {"trial": t.number} for t in done if t.number in front
+        ]
+        table_as_words(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
+        written.append(folder / "front.csv")
+    ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
+    templates = jinja2.Environment(loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True)
+    html = templates.get_template("optuna.html.j2").render(
+        name=study.study_name, metrics=names, goals=[to.name.lower() for to in study.directions], done=done, ended=ended,
+        front=front, several=several(study), saved=saved(study), number=number, figures=fragment(study, shares),
+    )  # fmt: skip
+    write_text(written[0], html)
+    return written

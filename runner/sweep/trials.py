@@ -1,0 +1,48 @@
+"""What is asked of the trials of a sweep by Optuna: which are the best, and what pruning has saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+
+def metrics(study: Study) -> list[str]:
+    """The names of what is optimised."""
+    return study.user_attrs.get("objectives") or ["objective"]
+
+
+def several(study: Study) -> bool:
+    return len(study.directions) > 1
+
+
+def completed(study: Study) -> list[FrozenTrial]:
+    """Trials that were scored: the best first, of several objectives those on the Pareto front."""
+    from optuna.trial import TrialState
+
+    done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
+    signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
+    front = set(on_front(study))
+    return sorted(done, key=lambda t: (t.number not in front, [s * v for s, v in zip(signs, t.values, strict=True)]))
+
+
+def on_front(study: Study) -> list[int]:
+    """Numbers of the trials that no other beats: of one objective the best, and its equals."""
+    return [t.number for t in study.best_trials] if any(t.state.name == "COMPLETE" for t in study.trials) else []
+
+
+def steps_taken(ended: Iterable[FrozenTrial]) -> int:
+    """Steps of all replicates that trials took until they ended."""
+    return sum(int(t.user_attrs["pruned at" if t.state.name == "PRUNED" else "steps"]) for t in ended)
+
+
+def saved(study: Study) -> str:
+    """What pruning has saved, in words; none where nothing was pruned, or the steps are not known."""
+    ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "PRUNED")]
+    if not any(t.state.name == "PRUNED" for t in ended) or not all("steps" in t.user_attrs for t in ended):
+        return ""
+    taken, whole = steps_taken(ended), sum(int(t.user_attrs["steps"]) for t in ended)
+    return f"{taken:,} steps of {whole:,}: pruning saved {1 - taken / whole:.0%}"

@@ -1,0 +1,68 @@
+"""A run that is watched may be given up: what the watcher is told, the state it ends in, and that it can be gone on with."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from runner.execution.execute import run
+from runner.execution.signals import Pruned
+from runner.execution.watch import Watch
+from runner.record.facts import read
+from runner.record.lines import read_lines
+
+# Two replicates, one after the other; robust accuracy is scored at the end alone.
+DIGITS = ["+experiment=digits_security", "smoke=true", "inference=map", "inference.optimizer=sgd", "inference.momentum=0.5",
+          "steps=6", "eval_every=3", "replicates=2", "checkpoint_every=100", "objective=robust_accuracy"]  # fmt: skip
+
+
+def test_replicates_are_told_one_after_another_as_their_mean():
+    said = []
+    watch = Watch(SimpleNamespace(), lambda step, scores: said.append((step, scores)))
+    watch.tell(3, 10, 0, {"a": 1.0}, {})
+    watch.tell(10, 10, 0, {"a": 2.0, "robust": 0.5}, {})
+    finished = {"0": {"a": 2.0, "robust": 0.5}}
+    watch.tell(3, 10, 1, {"a": 1.0}, finished)
+    watch.tell(10, 10, 1, {"a": 3.0, "robust": 0.25}, finished)
+    assert said == [
+        (3, {"a": 1.0}), (10, {"a": 2.0, "robust": 0.5}), (13, {"a": 1.5}), (20, {"a": 2.5, "robust": 0.375}),
+    ]  # fmt: skip
+
+
+def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
+    whole, result = run(make_job(*DIGITS, f"output_dir={tmp_path / 'whole'}"))
+    said = []
+
+    def give_up(step, scores):
+        said.append((step, scores["robust_accuracy"]))
+        if step == 9:
+            raise Pruned(f"at {step}")
+
+    job = make_job(*DIGITS)
+    with pytest.raises(Pruned):
+        run(job, give_up)
+    facts = read(job.folder)
+    assert (facts["state"], facts["error"]) == ("pruned", "at 9")
+    assert [step for step, _ in said] == [3, 6, 9], "the second replicate counts on"
+    assert said[1][1] == facts["finished"]["0"]["robust_accuracy"]
+    assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem == "r0001-s000000003"
+    _, again = run(job)
+    assert again == result, "attacks on the way leave the random streams as they were"
+    unlike = {"time"}
+    assert [{k: v for k, v in line.items() if k not in unlike} for line in read_lines(job.folder)] == [
+        {k: v for k, v in line.items() if k not in unlike} for line in read_lines(whole.job.folder)
+    ]
+
+
+def test_given_up_after_a_replicate_which_stays_finished(make_job):
+    def give_up(step, _):
+        if step == 6:
+            raise Pruned(f"at {step}")
+
+    job = make_job(*DIGITS)
+    with pytest.raises(Pruned):
+        run(job, give_up)
+    facts = read(job.folder)
+    assert facts["state"] == "pruned"
+    assert facts["finished"].keys() == {"0"}

@@ -1,0 +1,91 @@
+"""The report of a sweep by Optuna: what matters, what is best, what pruning saved, and that it is found again."""
+
+from __future__ import annotations
+
+import json
+
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState, create_trial
+
+from runner.mistakes import ConfigError
+from runner.sweep import kept, table
+from runner.sweep.best import show_best
+from runner.sweep.optuna_report import importances, write_report
+from runner.sweep.outcomes import SWEEP, JobOutcome, note
+from runner.sweep.trials import completed, on_front, saved
+
+WIDE = FloatDistribution(0, 1)
+
+
+def swept(values, directions=("minimize",), states=(), names=("loss",), storage=None) -> optuna.Study:
+    """One trial for each (x, y) of a small grid; ``states``: those that were pruned, at step 10 of 100."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(study_name="s", directions=list(directions), storage=storage)
+    study.set_user_attr("objectives", list(names))
+    at = [(x / 4, y / 2) for x in range(5) for y in range(3)]
+    for k, (x, y) in enumerate(at):
+        pruned = k in states
+        study.add_trial(create_trial(
+            state=TrialState.PRUNED if pruned else TrialState.COMPLETE, values=None if pruned else values(x, y),
+            params={"x": x, "y": y}, distributions={"x": WIDE, "y": WIDE}, intermediate_values={10: 1.0} if states else {},
+            user_attrs={"steps": 100, "run": f"mine/{k}"} | ({"pruned at": 10} if pruned else {}),
+        ))  # fmt: skip
+    return study
+
+
+def test_the_key_that_matters_is_told_first():
+    shares = importances(swept(lambda x, y: [10 * x + 0.01 * y]))
+    assert shares["key"].tolist() == ["x", "y"]
+    assert shares["importance"][0] > 0.9
+    assert importances(swept(lambda x, y: [1.0])).empty, "all alike"
+
+
+def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
+    study = swept(lambda x, y: [(x - 0.5) ** 2 + y], states=(0, 1))
+    assert show_best(study, tmp_path) == 0.0
+    html = (tmp_path / "report.html").read_text()
+    for title in ("History", "Importance of the keys", "Parallel coordinates", "Contour", "Evaluations on the way"):
+        assert f"<h2>{title}</h2>" in html
+    assert html.count("plotly.js v") == 1, "the library is in it once"
+    assert "<script src=" not in html
+    assert "pruned at step 10" in html
+    assert saved(study) == "1,320 steps of 1,500: pruning saved 12%"
+    assert "steps    1,320 steps of 1,500" in capsys.readouterr().out
+
+
+def test_of_several_objectives_the_front_comes_first(tmp_path):
+    study = swept(lambda x, y: [x, 1 - x + y], ("minimize", "minimize"), names=("a", "b"))
+    front = on_front(study)
+    assert {study.trials[k].params["y"] for k in front} == {0.0}, "y only costs"
+    assert len(front) == 5
+    assert {t.number for t in completed(study)[:5]} == set(front)
+    written = write_report(study, tmp_path)
+    assert [path.name for path in written] == ["report.html", "importances.csv", "front.csv"]
+    assert "<h2>Pareto front</h2>" in written[0].read_text()
+
+
+def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, capsys):
+    sweep, folder = tmp_path / "multirun" / "now", tmp_path / "sweeps" / "s"
+    monkeypatch.setenv(SWEEP, str(sweep))
+    store = optuna.storages.InMemoryStorage()
+    study = swept(lambda x, y: [x + y], storage=store)
+    for number in (0, 1):
+        params = study.trials[number].params
+        note(JobOutcome(number, [f"x={params['x']!r}", f"y={params['y']!r}"], 0, "", None))
+    kept.keep(study, store, folder)
+    assert kept.folder_of(sweep) == folder
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("multirun", "sweeps"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    sweep = tmp_path / "elsewhere" / "multirun" / "now"
+    assert table.main(["sweep", str(sweep)]) == 0
+    printed = capsys.readouterr().out
+    assert "best     0 with x=0.0 y=0.0" in printed
+    assert "★ done" in printed
+    assert (sweep / "sweep.csv").read_text().count("True") == 1
+    assert "<h2>History</h2>" in (sweep / "sweep.html").read_text()
+    (sweep / kept.LINK).write_text(json.dumps([]))
+    with pytest.raises(ConfigError, match=r"optuna.json: not what a sweep writes"):
+        table.show(sweep)
