@@ -86,6 +86,7 @@ def work(resolved: Resolved) -> Attempt:
     first = "torch" not in sys.modules
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.config import build
+    from runner.execution.divergence import diverged
     from runner.execution.execute import run
     from runner.execution.signals import Interrupted, Pruned
 
@@ -104,9 +105,7 @@ def work(resolved: Resolved) -> Attempt:
     except DataUnavailable as error:
         return Attempt(2, message=str(error), folder=folder)
     except NumericalTrouble as error:
-        saved = folder is not None and any((folder / "checkpoints").glob("*"))
-        kept = "; the last good checkpoint is kept" if saved else ""
-        return Attempt(1, message=f"diverged: {error}{kept}", folder=folder)
+        return Attempt(1, message=diverged(error, folder), folder=folder)
     except Pruned as error:
         return Attempt(0, message=f"pruned: {error}", folder=folder)
     except Interrupted as error:

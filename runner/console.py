@@ -9,7 +9,9 @@ import csv
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
+from runner.mistakes import RunnerWarning
 from runner.record.checks import tally
 from runner.standard_error import mean_se
 
@@ -58,8 +62,21 @@ def complain(message: str) -> None:
         err.print(line, style="bold red" if err.is_terminal else None, markup=False)
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
+    before, out.quiet = out.quiet, True
+    try:
+        yield
+    finally:
+        out.quiet = before
+
+
 def announce(title: str, message: str, style: str = "yellow") -> None:
     """Something that must not be overlooked, in a panel."""
+    if out.quiet:
+        warnings.warn(f"{title}: {Text.from_markup(message).plain}", RunnerWarning, stacklevel=2)
+        return
     out.print(Panel(message, title=title, border_style=style, expand=False))
 
 
@@ -106,7 +123,7 @@ class Live:
         self.total, self.replicates = total, replicates
         self.started = time.monotonic()
         self.progress: Progress | None = None
-        if out.is_terminal:
+        if out.is_terminal and not out.quiet:
             from rich.progress import (
                 BarColumn,
                 MofNCompleteColumn,
