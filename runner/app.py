@@ -29,7 +29,7 @@ from runner.record.checks import combined
 from runner.sweep.lines import numbered
 from runner.sweep.outcomes import JobOutcome, note
 from runner.sweep.trial import VARIABLE, report_to_trial
-from runner.tracking.handover import Handover, handed_over
+from runner.tracking.handover import Handover, made_sure
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -120,11 +120,7 @@ def work(resolved: Resolved) -> Attempt:
 def show_done(job: Identified, facts: dict[str, Any]) -> float:
     """Shows the record of a run that is done; its objective."""
     console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
-    handover = handed_over(job.settings, job.folder)
-    if handover and not handover.complete:
-        handover.begin()
-        handover.end()
-    return show(job, facts["result"], facts, handover)
+    return show(job, facts["result"], facts, made_sure(job.settings, job.folder))
 
 
 def show(job: Identified, result: dict[str, list[float]], facts: dict[str, Any], handover: Handover | None) -> float:

@@ -284,15 +284,23 @@ def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequenc
         out.print(f"file     {folder / name}", markup=False)
     if handover is None:
         return
-    if trouble := handover.trouble:
-        announce(
-            "MLflow was not reached",
-            f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
-        )
-    elif handover.complete:
+    if announce_trouble(handover):
+        return
+    if handover.complete:
         out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)
     else:
         out.print(
             "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
             markup=False,
         )
+
+
+def announce_trouble(handover: Handover | None) -> bool:
+    """Says what kept a run from MLflow, if anything did."""
+    if handover is None or not (trouble := handover.trouble):
+        return False
+    announce(
+        "MLflow was not reached",
+        f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later.",
+    )
+    return True

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.posteriors import HoldsDraws, HoldsModule, Redraws
+from components.contracts.posteriors import HoldsDraws, HoldsModule, Redraws, SeriesDraws
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 10_000_000  # of a group, 80 MB in float64: more draws are thinned
 AT_ONCE = 4_000_000  # of a predictive that is held at once
 DRAWS = 1000  # asked of a posterior that draws anew whenever it predicts
-FEWEST = 4  # draws, of which an importance-weighted mean says something
+FEWEST = 25  # draws, of whose tail ``az.loo`` makes a Pareto distribution: it takes a fifth of them, and five at least
 STREAM = 9_000  # of the evaluation's fresh generators, the first that is used here
 
 
@@ -75,6 +75,10 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng) -> DataTree:
         return groups.tree()
     if isinstance(problem, Supervised) and isinstance(posterior, Redraws) and not isinstance(posterior, HoldsModule):
         return _of_networks(problem, posterior, rng)
+    if isinstance(posterior, SeriesDraws):
+        raise Misfit(
+            "the likelihood of single observations is not known given the parameters; their draws are in posterior.nc"
+        )
     why = "sums the function out of each of its samples, which are" if isinstance(posterior, HoldsModule) else "holds"
     raise Misfit(
         f"a {type(posterior).__name__} {why} no draws of parameters; a sampler keeps them (inference=nuts, sgld, …)"
@@ -112,10 +116,7 @@ def _thinned(draws: Draws, n: int) -> Draws:
         Misfit: hardly a draw would be left, or there are no more."""
     every = max(1, -(-draws.n_chains * draws.n_draws * n // MOST_NUMBERS))
     index = np.arange(draws.n_draws)[every - 1 :: every]
-    if draws.n_chains * len(index) < FEWEST:
-        raise Misfit(
-            f"{draws.n_chains * len(index)} draws of {n:,} observations are too few to say anything; keep more draws"
-        )
+    _count(draws.n_chains * len(index), "keep more draws")
     if every == 1:
         return draws
     told = f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
@@ -219,8 +220,7 @@ def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
     with torch.no_grad():
         first = predictive(problem.train.x[:1])
     n_draws = len(first.mu if isinstance(first, GaussianMixture) else first.logits)
-    if n_draws < FEWEST:
-        raise Misfit(f"{n_draws} networks are too few draws to say anything; take more of them (n_members, particles)")
+    _count(n_draws, "take more networks")
     said, f = of_labels(problem, predictive, n_draws, rng)
     f = f.squeeze(2) if problem.n_tasks == 1 else f
     names = ["input", *(["of_task"] if problem.n_tasks > 1 else []), *(["class"] if problem.target != "real" else [])]
@@ -229,12 +229,23 @@ def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
     return groups.tree()
 
 
+def _count(n_draws: int, mend: str) -> None:
+    """Warns of few draws.
+
+    Raises:
+        Misfit: there is one, or none."""
+    if n_draws < 2:
+        raise Misfit(f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}")
+    if n_draws < FEWEST:
+        warnings.warn(f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}", Shortfall, stacklevel=3)
+
+
 def _add(groups: Groups, said: Pointwise, shape: tuple[int, int]) -> None:
     """The three groups of data."""
     lengths = [len(axis) for axis in said.axes.values()]
     groups.dims[said.name] = list(said.axes)
     groups.coords |= said.axes
-    groups.values["log_likelihood"] = {said.name: _numpy(said.log_likelihood).reshape(*shape, *lengths)}
+    groups.values["log_likelihood"] = {said.name: _numpy(said.log_likelihood.double()).reshape(*shape, *lengths)}
     if said.drawn is not None:
         groups.values["posterior_predictive"] = {said.name: _numpy(said.drawn).reshape(*shape, *lengths)}
     if said.observed is not None:

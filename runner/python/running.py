@@ -14,6 +14,7 @@ from runner.compose.resolve import Resolved
 from runner.mistakes import ConfigError, RunFailure, RunnerWarning
 from runner.python.result import Result, result_of
 from runner.python.words import words_of
+from runner.tracking.handover import made_sure
 
 
 def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
@@ -41,6 +42,7 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
         found = find_done(resolved)
         if found is not None:
             _say(found[0].notes)
+            console.announce_trouble(made_sure(found[0].settings, found[0].folder))
             return result_of(found[0].folder, was_done=True)
         with _threads():
             return _worked(resolved, words)
@@ -79,7 +81,7 @@ def _composed(words: list[str]) -> Resolved:
     from omegaconf.errors import OmegaConfBaseException
 
     from runner.compose import guard
-    from runner.compose.errors import explain
+    from runner.compose.errors import explain, parsed
     from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
     from runner.compose.resolve import resolve
 
@@ -93,6 +95,8 @@ def _composed(words: list[str]) -> Resolved:
         except (HydraException, OmegaConfBaseException, ValueError) as error:
             if type(error) is ValueError and "Config group override" not in str(error):
                 raise
+            if swept := [o.input_line for o in parsed(argv) if o.is_sweep_override()]:
+                raise ConfigError(f"{swept[0]}: several values are a sweep; call run once for each") from None
             raise ConfigError(explain(error, argv)) from None
         return resolve(*given, explicit_keys(argv))
 
@@ -114,13 +118,15 @@ def _worked(resolved: Resolved, words: list[str]) -> Result:
         going = Run(job, command=words)
         if going.was_done:
             going.record.close()
+            console.announce_trouble(made_sure(job.settings, folder))
         else:
             going.go(signals=False)
+            console.announce_trouble(going.handover)
         return result_of(folder, was_done=going.was_done)
     except DataUnavailable as error:
         raise ConfigError(str(error)) from None
     except NumericalTrouble as error:
-        raise RunFailure(diverged(error, folder)) from error
+        raise RunFailure(diverged(error, folder)) from None
 
 
 @contextmanager

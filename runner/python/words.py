@@ -60,7 +60,7 @@ def written(value: object, key: str) -> str:
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(written(v, f"{key}.{i}") for i, v in enumerate(value)) + "]"
     raise ConfigError(
-        f"{key}: a {type(value).__name__} is nothing that a config holds; give numbers, words, lists or dicts"
+        f"{key}: {type(value).__name__} is nothing that a config holds; give numbers, words, lists or dicts"
     )
 
 
