@@ -91,8 +91,8 @@ def test_a_damaged_record_is_left_out_and_named(three):
 
 def of_scores(folder, signature, values, **facts):
     result = {"rmse": values, "rmse/task": values}
-    return record(folder, signature, replicates=len(values), result=result,
-                  finished={str(r): {name: v[r] for name, v in result.items()} for r in range(len(values))}, **facts)  # fmt: skip
+    finished = {str(r): {name: value[r] for name, value in result.items()} for r in range(len(values))}
+    return record(folder, signature, replicates=len(values), result=result, finished=finished, **facts)
 
 
 A, B, C = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.5, 2.7, 3.1, 4.9, 5.2, 6.3], [0.0, 4.0, 1.0, 6.0, 2.0, 8.5]
@@ -104,7 +104,7 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
     found = compare(load(a), str(b), third=c, other=other)
     assert list(found.settings.columns) == ["aaaa", "bbbb", "third", "other"]
     assert found.settings.loc["inference.lr"].tolist() == ["0.1", "0.2", "0.1", "0.1"]
-    assert found.scores.loc["rmse", ("bbbb", "mean")] == statistics.mean(B)
+    assert found.scores.loc["rmse", ("bbbb", "mean")] == pytest.approx(statistics.mean(B))
     assert found.scores.loc["rmse", ("third", "n")] == 6
     assert list(found.scores.index) == ["rmse", "rmse/task"]
     tests = found.tests[found.tests.metric == "rmse"].set_index(["a", "b"])
