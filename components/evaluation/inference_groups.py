@@ -94,8 +94,9 @@ def _observations(problem: Problem, draws: Draws) -> int:
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
         return int(problem.train.mask.sum())
-    if isinstance(problem, Unlabelled) and isinstance(draws.model, LogJoint) and not problem.redrawn:
-        return problem.train.n_rows
+    if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn:
+        if isinstance(draws.model, LogJoint):
+            return problem.train.n_rows
     raise Misfit(
         f"a {problem.kind} problem has here no observations, one by one, whose likelihood is known given the parameters; "
         "its draws alone are in posterior.nc"
@@ -199,13 +200,13 @@ def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
 
 def of_rows(problem: Unlabelled, draws: Draws) -> Pointwise:
     """What is said of rows without labels; nothing draws them."""
-    assert isinstance(draws.model, LogJoint), "``_observations`` refuses another"
     train = problem.train
+    assert isinstance(draws.model, LogJoint), "``_observations`` refuses another"
+    assert isinstance(train, Rows), "and words"
     with torch.no_grad():
         size = max(1, AT_ONCE // max(1, train.n_rows))
-        values = torch.cat([draws.model.log_likelihood(theta, train) for theta in draws.flat.split(size)])  # type: ignore[arg-type]
-    one = isinstance(train, Rows) and train.x.flatten(1).shape[1] == 1
-    observed = train.x.flatten() if one and isinstance(train, Rows) else None
+        values = torch.cat([draws.model.log_likelihood(theta, train) for theta in draws.flat.split(size)])
+    observed = train.x.flatten() if train.x.numel() == train.n_rows else None
     return Pointwise("x", values, observed, None, {"row": list(range(train.n_rows))})
 
 
