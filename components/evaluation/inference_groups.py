@@ -94,9 +94,9 @@ def _observations(problem: Problem, draws: Draws) -> int:
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
         return int(problem.train.mask.sum())
-    if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn:
-        if isinstance(draws.model, LogJoint):
-            return problem.train.n_rows
+    alike = isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn
+    if alike and isinstance(draws.model, LogJoint):
+        return problem.train.n_rows
     raise Misfit(
         f"a {problem.kind} problem has here no observations, one by one, whose likelihood is known given the parameters; "
         "its draws alone are in posterior.nc"

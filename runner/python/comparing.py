@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -121,4 +122,7 @@ def _two_sided(a: Compared, b: Compared, metric: str) -> Paired | None:
     of_a, of_b = (dict(enumerate(run.result.get(metric) or ())) for run in (a, b))
     values_a, values_b = ({(0, r): value for r, value in of.items()} for of in (of_a, of_b))
     lower, higher = one_sided(values_b, values_a, "lower"), one_sided(values_b, values_a, "higher")
-    return replace(lower, p_worse=min(1.0, 2 * min(lower.p_worse, higher.p_worse))) if lower.n else None
+    if not lower.n:
+        return None
+    p = 2 * min(lower.p_worse, higher.p_worse)
+    return replace(lower, p_worse=p if math.isnan(p) else min(1.0, p))  # NaN: too few pairs

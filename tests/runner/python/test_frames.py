@@ -120,6 +120,15 @@ def test_scores_stand_beside_each_other_and_pairs_are_tested(tmp_path):
     assert "tests" in repr(found)
 
 
+def test_four_pairs_have_a_difference_and_no_p(tmp_path):
+    a, b = of_scores(tmp_path, "aaaa", A[:4]), of_scores(tmp_path, "bbbb", B[:4])
+    pair = compare(a, b).tests.iloc[0]
+    assert pair["n"] == 4
+    assert pair["difference"] == pytest.approx(statistics.mean(B[:4]) - statistics.mean(A[:4]))
+    assert math.isnan(pair["p"])
+    assert math.isnan(pair["p_holm"])
+
+
 def test_what_cannot_be_compared_is_said(tmp_path):
     a, b = of_scores(tmp_path, "aaaa", A), of_scores(tmp_path, "bbbb", B, data="others", smoke=True)
     found = compare(a, b)
