@@ -94,8 +94,8 @@ def _observations(problem: Problem, draws: Draws) -> int:
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
         return int(problem.train.mask.sum())
-    alike = isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn
-    if alike and isinstance(draws.model, LogJoint):
+    known = isinstance(draws.model, LogJoint)
+    if known and isinstance(problem, Unlabelled) and isinstance(problem.train, Rows) and not problem.redrawn:
         return problem.train.n_rows
     raise Misfit(
         f"a {problem.kind} problem has here no observations, one by one, whose likelihood is known given the parameters; "
