@@ -1,6 +1,39 @@
-"""The machine: composition, the loop, records, tracking, sweeps and reports."""
+"""The machine: composition, the loop, records, tracking, sweeps and reports.
 
+    from runner import run, load, runs, compare
+
+is what it is for those who write Python (``docs/python.md``); ``__init__.pyi`` has the types."""
+
+from importlib import import_module
 from pathlib import Path
 
 # The YAML beside this package, by path: a user's own folder named conf on PYTHONPATH would shadow the package of that name.
 CONF = Path(__file__).resolve().parent.parent / "conf"
+
+# Where each name lies: the command line starts without them, and ``import runner`` costs nothing.
+_PYTHON = {
+    "run": "running",
+    "load": "result",
+    "Result": "result",
+    "Score": "result",
+    "runs": "frames",
+    "compare": "comparing",
+    "Comparison": "comparing",
+}
+_MISTAKES = {"ConfigError", "RunFailure", "RunnerError", "RunnerWarning"}
+__all__ = ["CONF", *_PYTHON, *_MISTAKES]
+
+
+def __getattr__(name: str) -> object:
+    if name in _PYTHON:
+        found = vars(import_module(f"runner.python.{_PYTHON[name]}"))[name]
+    elif name in _MISTAKES:
+        found = vars(import_module("runner.mistakes"))[name]
+    else:
+        raise AttributeError(f"module 'runner' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -30,7 +30,7 @@ from runner.sweep.lines import numbered
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note
 from runner.sweep.trial import VARIABLE, report_to_trial
-from runner.tracking.handover import Handover, handed_over
+from runner.tracking.handover import Handover, made_sure
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -78,6 +78,7 @@ def work(resolved: Resolved) -> Attempt:
     first = "torch" not in sys.modules
     from components.trouble import DataUnavailable, NumericalTrouble
     from runner.compose.config import build
+    from runner.execution.divergence import diverged
     from runner.execution.execute import run
     from runner.execution.signals import Interrupted, Pruned
 
@@ -96,9 +97,7 @@ def work(resolved: Resolved) -> Attempt:
     except DataUnavailable as error:
         return Attempt(2, message=str(error), folder=folder)
     except NumericalTrouble as error:
-        saved = folder is not None and any((folder / "checkpoints").glob("*"))
-        kept = "; the last good checkpoint is kept" if saved else ""
-        return Attempt(1, message=f"diverged: {error}{kept}", folder=folder)
+        return Attempt(1, message=diverged(error, folder), folder=folder)
     except Pruned as error:
         return Attempt(0, message=f"pruned: {error}", folder=folder)
     except Interrupted as error:
@@ -113,11 +112,7 @@ def work(resolved: Resolved) -> Attempt:
 def show_done(job: Identified, facts: dict[str, Any]) -> float | list[float]:
     """Shows the record of a run that is done; its objectives."""
     console.out.print(f"done already, {facts['ended']}: this is its record; fresh=true runs it again")
-    handover = handed_over(job.settings, job.folder)
-    if handover and not handover.complete:
-        handover.begin()
-        handover.end()
-    return show(job, facts["result"], facts, handover)
+    return show(job, facts["result"], facts, made_sure(job.settings, job.folder))
 
 
 def show(

@@ -9,7 +9,9 @@ import csv
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
+from runner.mistakes import RunnerWarning
 from runner.record.checks import tally
 from runner.standard_error import mean_se
 
@@ -59,8 +63,21 @@ def complain(message: str) -> None:
         err.print(line, style="bold red" if err.is_terminal else None, markup=False)
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
+    before, out.quiet = out.quiet, True
+    try:
+        yield
+    finally:
+        out.quiet = before
+
+
 def announce(title: str, message: str, style: str = "yellow") -> None:
     """Something that must not be overlooked, in a panel."""
+    if out.quiet:
+        warnings.warn(f"{title}: {Text.from_markup(message).plain}", RunnerWarning, stacklevel=2)
+        return
     out.print(Panel(message, title=title, border_style=style, expand=False))
 
 
@@ -108,7 +125,7 @@ class Live:
         self.started = time.monotonic()
         self.assessed, self.said = False, 0.0  # whether the last evaluation has begun, and when a line told of it
         self.progress: Progress | None = None
-        if out.is_terminal:
+        if out.is_terminal and not out.quiet:
             from rich.progress import (
                 BarColumn,
                 MofNCompleteColumn,
@@ -283,16 +300,24 @@ def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequenc
         out.print(f"file     {folder / name}", markup=False)
     if handover is None:
         return
-    if trouble := handover.trouble:
-        announce(
-            "MLflow was not reached",
-            f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later, "
-            "to what MLFLOW_TRACKING_URI then names.",
-        )
-    elif handover.complete:
+    if announce_trouble(handover):
+        return
+    if handover.complete:
         out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)
     else:
         out.print(
             "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
             markup=False,
         )
+
+
+def announce_trouble(handover: Handover | None) -> bool:
+    """Says what kept a run from MLflow, if anything did."""
+    if handover is None or not (trouble := handover.trouble):
+        return False
+    announce(
+        "MLflow was not reached",
+        f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later, "
+        "to what MLFLOW_TRACKING_URI then names.",
+    )
+    return True

@@ -11,12 +11,20 @@ from pathlib import Path
 import yaml
 
 
-class ConfigError(Exception):
+class RunnerError(Exception):
+    """All that the runner complains of, in one to three lines that name the key and the mend."""
+
+
+class ConfigError(RunnerError):
     """A mistake in what was asked for, found before any work."""
 
 
-class RunFailure(Exception):
+class RunFailure(RunnerError):
     """A run that cannot go on; what it had done is safe on disk."""
+
+
+class RunnerWarning(UserWarning):
+    """What the command line shows in a panel, said to those who write Python."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from runner.plugins import ask_whether_known
 from runner.record.record import find
 
 
-def _config(file: Path) -> tuple[DictConfig, str, list[str]]:
+def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
     """The config of a record, its experiment and its plug-ins.
 
     Raises:
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
         except ValueError as error:
             raise ConfigError(f"--{error}") from None
     folder = find(given.run, Path(given.output_dir))
-    cfg, experiment, modules = _config(folder / "config.yaml")
+    cfg, experiment, modules = config_of(folder / "config.yaml")
     if not given.trust:
         ask_whether_known(modules, f"the record {folder}", "give --trust")
     cfg.output_dir = str(folder.parent.parent)

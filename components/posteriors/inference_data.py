@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,36 @@ def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[in
     return {base.replace("/", "_"): content for base, content in out.items()}
 
 
+@dataclass
+class Groups:
+    """What an InferenceData is made of."""
+
+    values: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # by group and variable
+    dims: dict[str, list[str]] = field(default_factory=dict)  # of a variable, after those of chain and draw
+    coords: dict[str, Any] = field(default_factory=dict)  # of a dimension
+
+    def tree(self) -> DataTree:
+        from arviz_base import from_dict  # here: it takes a second, and only the end of a run needs it
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="Found chain dimension to be longer"
+            )  # many chains are usual here
+            attributes = {"/": {"inference_library": "bayes-runner"}}
+            return from_dict(self.values, coords=self.coords, dims=self.dims, attrs=attributes)
+
+
 def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
     """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the sampler says of each draw).
 
     ``index`` numbers the draws of each chain that are kept, all of them if not given.  Log weights, where there are any,
-    are ``log_weight`` among the statistics.  Data are left out: the run's config names them."""
-    from arviz_base import from_dict  # here: it takes a second, and only the end of a run needs it
+    are ``log_weight`` among the statistics.  Data are left out: the run's config names them
+    (``evaluation.inference_groups`` has them too)."""
+    return groups_of(draws, index).tree()
 
+
+def groups_of(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
+    """``inference_data`` before it is made."""
     index = np.arange(draws.n_draws) if index is None else index
     if len(index) < draws.n_draws:
         part = draws.draws[:, index]
@@ -74,9 +98,7 @@ def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTr
         stats["log_weight"] = _numpy(draws.log_weights)[:, index]
     if stats:
         groups["sample_stats"] = stats
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Found chain dimension to be longer")  # many chains are usual here
-        return from_dict(groups, coords=coords, dims=dims, attrs={"/": {"inference_library": "bayes-runner"}})
+    return Groups(groups, dims, coords)
 
 
 def _numpy(value: Tensor) -> np.ndarray:

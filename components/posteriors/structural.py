@@ -124,6 +124,15 @@ class StructuralDraws(Draws):
         with torch.no_grad():
             return filtered(system._replace(noise=noise), design.y, design.seen.tolist()).log_density
 
+    def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
+        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t given the precisions too."""
+        design = self.of.design(series)
+        system = self.of.system(self.flat, design)
+        noise = system.noise if self.precisions is None else system.noise / self.precisions.flatten(0, 1)
+        with torch.no_grad():
+            found = filtered(system._replace(noise=noise), design.y, design.seen.tolist())
+        return found.mean, found.variance
+
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
         """What inputs u_T … u_{T+H−1} make of y_{T+1} … y_{T+H}: mean + D u, covariance, for at most 500 draws."""
         assert series.u is not None

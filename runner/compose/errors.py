@@ -22,7 +22,8 @@ from runner.mistakes import ConfigError, nearest
 from runner.yaml_comments import read_file
 
 
-def _parsed(argv: list[str]) -> list[Override]:
+def parsed(argv: list[str]) -> list[Override]:
+    """The overrides among the words of a command line that are well written."""
     parser = OverridesParser.create()
     found = []
     for text in argv:
@@ -61,7 +62,7 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
 def late_choice(argv: list[str]) -> str | None:
     """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
     by then, and Hydra would ignore it silently."""
-    swept = [o for o in _parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
+    swept = [o for o in parsed(argv) if o.key_or_group == "experiment" and o.is_sweep_override()]
     if not swept:
         return None
     for name in values_of(swept[0]):
@@ -88,10 +89,10 @@ def explain(error: Exception, argv: list[str]) -> str:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
         told = error.override if isinstance(error, OverrideParseException) else None
-        wrong = told or next((t for t in argv if "=" in t and not _parsed([t])), "an override")
+        wrong = told or next((t for t in argv if "=" in t and not parsed([t])), "an override")
         return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
     GlobalHydra.instance().clear()
-    overrides = _parsed(argv)
+    overrides = parsed(argv)
     keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
     try:
         return (

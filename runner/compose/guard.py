@@ -11,16 +11,21 @@ import os
 import site
 import sysconfig
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
+from hydra.version import VersionBase, getbase
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN
 from runner.mistakes import ConfigError, reading, shown_path
@@ -40,6 +45,25 @@ def install() -> None:
     setattr(ConfigLoaderImpl, "load_configuration", _compose)  # noqa: B010
     setattr(ConfigRepository, "load_config", _read)  # noqa: B010
     OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+
+
+@contextmanager
+def within() -> Iterator[None]:
+    """Compositions in here are held to it; whoever uses Hydra and OmegaConf in the same process finds both as they were."""
+    wrapped = vars(ConfigLoaderImpl)["_apply_overrides_to_config"], vars(ConfigLoaderImpl)["load_configuration"]
+    read, resolver = ConfigRepository.load_config, BaseContainer._resolvers["oc.env"]
+    hydra, composed, version = GlobalHydra.instance().hydra, HydraConfig.instance().cfg, getbase()
+    GlobalHydra.instance().clear()
+    install()
+    try:
+        yield
+    finally:
+        for name, function in zip(("_apply_overrides_to_config", "load_configuration"), wrapped, strict=True):
+            setattr(ConfigLoaderImpl, name, function)
+        setattr(ConfigRepository, "load_config", read)  # noqa: B010
+        BaseContainer._resolvers["oc.env"] = resolver
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, composed
+        VersionBase.instance().version_base = version
 
 
 def environment(key: str, default: Any = _ABSENT) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from components.contracts.checks import FINITE
@@ -24,6 +25,12 @@ def naming_step(step: int, replicate: int) -> Iterator[None]:
         yield
     except NumericalTrouble as error:
         raise NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend) from error
+
+
+def diverged(error: NumericalTrouble, folder: Path | None) -> str:
+    """What to tell the user of a run in this folder that has."""
+    saved = folder is not None and any((folder / "checkpoints").glob("*"))
+    return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
 
 
 def check_finite(info: Scores, inference: Inference) -> None:

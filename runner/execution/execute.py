@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -42,9 +43,15 @@ from runner.tracking.handover import handed_over
 class Run:
     """One job on its way: its record, its way to MLflow, its display."""
 
-    def __init__(self, job: Job, on_evaluation: Callable[[int, Scores], None] | None = None):
+    def __init__(
+        self,
+        job: Job,
+        on_evaluation: Callable[[int, Scores], None] | None = None,
+        command: Sequence[str] | None = None,
+    ):
+        """``command`` as in ``Record.open``."""
         self.job, self.settings, self.watch = job, job.settings, Watch(job, on_evaluation)
-        self.record = Record.open(job)
+        self.record = Record.open(job, command)
         if self.record.note:
             console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
@@ -169,13 +176,13 @@ class Run:
         return scores, [*kept("run", checks), *kept("attack", found.checks)]
 
     # -- the whole run -------------------------------------------------------------------------------------------------
-    def go(self) -> dict[str, list[float]]:
-        """All replicates; the record's state says how it ended.
+    def go(self, signals: bool = True) -> dict[str, list[float]]:
+        """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to whoever runs this process.
 
         Raises:
             Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
         """
-        with noted_signals() as received:
+        with noted_signals() if signals else nullcontext(Received()) as received:
             result = self._all(received)
             if received:  # it came during the last writes: what started this run is to stop
                 raise Interrupted(received[0], None)

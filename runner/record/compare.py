@@ -53,7 +53,7 @@ def _flat(values: Any, prefix: str = "") -> dict[str, str]:
     return out
 
 
-def _last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
+def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
     """Metrics of each replicate's last evaluation, and the step of the newest one."""
     try:
         lines = [line for line in read_lines(folder) if line["phase"] != "train"]
@@ -80,7 +80,7 @@ def load(folder: Path) -> Compared:
         config = None
     if facts is None or not isinstance(config, dict):
         raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
-    result, step = (facts["result"], None) if facts.get("result") else _last_evaluation(folder)
+    result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
     return Compared(folder, facts, _flat(config), result, step)
 
 
@@ -135,7 +135,7 @@ def _cell(values: list[float] | None) -> str:
     return f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
 
 
-def _paired(a: Compared, b: Compared) -> bool:
+def are_paired(a: Compared, b: Compared) -> bool:
     """Whether replicate r of both runs saw the same data and the same random streams."""
     return (a.facts["seed"], a.facts["data"]) == (b.facts["seed"], b.facts["data"]) and None is a.step is b.step
 
@@ -159,7 +159,7 @@ def result_rows(runs: list[Compared]) -> list[Row]:
         row = [name, *(_cell(v) for v in values)]
         if len(runs) == 2:
             a, b = values
-            row.append(difference(a, b, _paired(*runs)) if a and b else ABSENT)
+            row.append(difference(a, b, are_paired(*runs)) if a and b else ABSENT)
         rows.append(row)
     return rows
 

@@ -14,6 +14,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,8 +117,8 @@ class Record:
         self._lines = Lines(folder)
 
     @classmethod
-    def open(cls, job: Job) -> Record:
-        """The folder of a job, new or found again, locked.
+    def open(cls, job: Job, command: Sequence[str] | None = None) -> Record:
+        """The folder of a job, new or found again, locked; ``command`` is what asks for it (None: this process's words).
 
         Raises:
             ConfigError: the folder cannot be written, or another process runs the same job.
@@ -137,7 +138,7 @@ class Record:
                     "versions": code.versions(),
                     "hardware": _hardware(job.settings.device),
                     "threads": job.settings.threads,
-                    "command": [masked(word) for word in sys.argv[1:]],
+                    "command": [masked(word) for word in (sys.argv[1:] if command is None else command)],
                 }
                 write_text(job.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(job.config)))
                 record.save()

@@ -94,6 +94,15 @@ def handed_over(settings: Settings, folder: Path) -> Handover | None:
     return Handover(folder, output_dir)
 
 
+def made_sure(settings: Settings, folder: Path) -> Handover | None:
+    """``handed_over`` of a run that is done, which asks once more where MLflow has not got all of it."""
+    handover = handed_over(settings, folder)
+    if handover and not handover.complete:
+        handover.begin()
+        handover.end()
+    return handover
+
+
 def start_pusher(output_dir: Path) -> None:
     """A process of its own, which outlives the run by some seconds at most; none where one is at work.
 

@@ -1,0 +1,15 @@
+from pathlib import Path
+
+from runner.mistakes import ConfigError as ConfigError
+from runner.mistakes import RunFailure as RunFailure
+from runner.mistakes import RunnerError as RunnerError
+from runner.mistakes import RunnerWarning as RunnerWarning
+from runner.python.comparing import Comparison as Comparison
+from runner.python.comparing import compare as compare
+from runner.python.frames import runs as runs
+from runner.python.result import Result as Result
+from runner.python.result import Score as Score
+from runner.python.result import load as load
+from runner.python.running import run as run
+
+CONF: Path

@@ -1,0 +1,65 @@
+"""What a run had learnt, from its record: the problem loaded again, and the state of its newest checkpoint poured in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from components.contracts.roles import Problem
+from components.trouble import Misfit
+from runner.compose.config import Job
+from runner.execution import checkpoint
+from runner.execution.assembly import load_problem
+from runner.execution.rng import Streams
+from runner.mistakes import ConfigError, RunFailure
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A problem and the posterior of it that a run came to."""
+
+    problem: Problem
+    model: object
+    posterior: object
+    rng: Streams
+    replicate: int  # whose they are, counted from 0; all of them where replicates are a dimension
+    step: int
+
+
+def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
+    """Of the newest checkpoint in the folder of a record, whose run.json has these facts.
+
+    Checkpoints of the replicate that was computed last are kept, and of none before it.
+
+    Raises:
+        RunFailure: there is no checkpoint, or it is not of this code and these data.
+    """
+    again = "run it with fresh=true to have one"
+    if job.data != facts["data"]:
+        raise RunFailure(
+            f"{folder}: was on the data {facts['data']}, and {job.data} is what is found now; give data_dir=… "
+            "with the files that it had"
+        )
+    found, tensors, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"]) or ({}, {}, [])
+    if not found:
+        said = f"none is whole ({complaints[0]})" if complaints else "there is none"
+        raise RunFailure(f"{folder}: no posterior without a checkpoint, and {said}; {again}")
+    rng = Streams(job.settings.seed, found["replicate"], torch.device(job.settings.device))
+    vectorised = facts.get("vectorised", job.vectorised)
+    try:
+        problem = load_problem(job, rng, job.settings.replicates if vectorised else 1)
+        model = job.model.build(problem, rng)
+        fresh = job.inference.init(model, problem, rng)
+    except Misfit as error:
+        raise ConfigError(str(error)) from None
+    try:
+        state, streams = checkpoint.restore(found, tensors, fresh)
+        rng.restore(streams)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise RunFailure(
+            f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {again}"
+        ) from error
+    return Restored(problem, model, job.inference.posterior(state), rng, found["replicate"], found["step"])

@@ -1,0 +1,128 @@
+"""``compare``: what differs between runs, their scores side by side, and paired tests of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from runner.mistakes import ConfigError
+from runner.python.result import Result, load
+from runner.record.compare import Compared, are_paired, config_rows, fact_rows, warnings
+from runner.standard_error import mean_se
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from runner.report.verdicts import Paired
+
+TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs beside each other."""
+
+    settings: pd.DataFrame  # by key, a column for each run: those of the config that differ
+    facts: pd.DataFrame  # by fact likewise: state, data, time, and what else differs of code, versions and hardware
+    scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
+    tests: pd.DataFrame  # of each metric and pair of runs whose replicates are paired: b − a, its SE, two-sided p
+    notes: tuple[str, ...]  # what makes the scores not comparable as they stand
+
+    def __repr__(self) -> str:
+        parts = {"settings": self.settings, "scores": self.scores, "tests": self.tests}
+        shown = [f"{name}\n{frame.to_string()}" for name, frame in parts.items() if len(frame)]
+        return "\n\n".join([*shown, *(f"note: {note}" for note in self.notes)])
+
+
+def compare(
+    *runs: Result | str | PathLike[str],
+    output_dir: str | PathLike[str] = "outputs",
+    **named: Result | str | PathLike[str],
+) -> Comparison:
+    """Two runs or more beside each other: results of ``run`` or ``load``, folders, or beginnings of ids.
+
+        compare(a, b)
+        compare(svgd=a, sgld=b).tests
+
+    Those given by keyword are called by it, others by the beginning of their id.  Replicates are paired where runs share seed
+    and data, for they then saw the same rows and the same random streams; ``tests`` has the mean difference b − a, its SE and,
+    of five pairs or more, the two-sided p of Wilcoxon's signed-rank test, ``p_holm`` corrected (Holm) for the pairs of runs of
+    the same metric.
+
+    Raises:
+        ConfigError: fewer than two runs, one that is not there, or two of one name.
+    """
+    import pandas as pd
+
+    given = [*((None, run) for run in runs), *named.items()]
+    if len(given) < 2:
+        raise ConfigError(f"compare: give two runs or more, not {len(given)}")
+    found: dict[str, Compared] = {}
+    for name, run in given:
+        one = (run if isinstance(run, Result) else load(run, output_dir=output_dir)).compared
+        label = one.label if name is None else name
+        if label in found:
+            raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")
+        found[label] = one
+    labels, those = list(found), list(found.values())
+
+    def laid(rows: list[list[str]]) -> pd.DataFrame:
+        return pd.DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=labels)
+
+    return Comparison(
+        settings=laid(config_rows(those, everything=False)),
+        facts=laid(fact_rows(those)),
+        scores=_scores(found),
+        tests=pd.DataFrame(list(_tests(found)), columns=list(TESTS)),
+        notes=tuple(warnings(those)),
+    )
+
+
+def _metrics(found: dict[str, Compared]) -> list[str]:
+    """Headline metrics first."""
+    return sorted(dict.fromkeys(name for run in found.values() for name in run.result), key=lambda name: "/" in name)
+
+
+def _scores(found: dict[str, Compared]) -> pd.DataFrame:
+    import pandas as pd
+
+    metrics = _metrics(found)
+    columns: dict[tuple[str, str], list[float]] = {}
+    for label, run in found.items():
+        cells = [run.result.get(metric) or [] for metric in metrics]
+        summaries = [mean_se(cell) if cell else (float("nan"), float("nan")) for cell in cells]
+        columns[label, "mean"] = [mean for mean, _ in summaries]
+        columns[label, "se"] = [se for _, se in summaries]
+        columns[label, "n"] = [len(cell) for cell in cells]
+    return pd.DataFrame(columns, index=metrics)
+
+
+def _tests(found: dict[str, Compared]) -> Iterator[tuple[Any, ...]]:
+    """A row for each metric and pair of runs that share replicates."""
+    from runner.report.verdicts import holm
+
+    for metric in _metrics(found):
+        pairs: dict[str, tuple[str, str, Paired]] = {}
+        for (a, one), (b, other) in combinations(found.items(), 2):
+            if are_paired(one, other) and (pair := _two_sided(one, other, metric)) is not None:
+                pairs[f"{a}\0{b}"] = a, b, pair
+        for key, corrected in holm({key: pair for key, (_, _, pair) in pairs.items()}).items():
+            a, b, pair = pairs[key]
+            yield metric, a, b, pair.difference, pair.se, pair.n, pair.p_worse, corrected.p_holm
+
+
+def _two_sided(a: Compared, b: Compared, metric: str) -> Paired | None:
+    """b − a of the replicates that both have; None: there is none.  The test's p is twice the smaller of its two sides."""
+    from runner.report.verdicts import compare as one_sided
+
+    of_a, of_b = (dict(enumerate(run.result.get(metric) or ())) for run in (a, b))
+    values_a, values_b = ({(0, r): value for r, value in of.items()} for of in (of_a, of_b))
+    lower, higher = one_sided(values_b, values_a, "lower"), one_sided(values_b, values_a, "higher")
+    if not lower.n:
+        return None
+    p = 2 * min(lower.p_worse, higher.p_worse)
+    return replace(lower, p_worse=p if math.isnan(p) else min(1.0, p))  # NaN: too few pairs

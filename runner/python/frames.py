@@ -1,0 +1,105 @@
+"""Records as tidy frames: ``runs``, a row a run, and the lines of one run, a row a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import yaml
+
+from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, nearest
+from runner.python.words import flat
+from runner.record import record
+from runner.record.compare import last_evaluation
+from runner.record.facts import read
+from runner.record.lines import by_replicate, read_lines
+from runner.standard_error import mean_se
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("id", "experiment", "dataset", "model", "inference", "attacker", "seed", "replicates", "state", "smoke",
+           "started", "seconds", "record")  # fmt: skip
+LINES = ("replicate", "step", "phase", "metric", "value")
+
+
+def recorded(folder: Path) -> pd.DataFrame:
+    """Every value that a run recorded: replicate, step, phase, metric, value."""
+    import pandas as pd
+
+    rows = [
+        (r, line["step"], line["phase"], metric, value)
+        for line in read_lines(folder)
+        for metric in line["metrics"]
+        for r, value in by_replicate(line, metric)
+    ]
+    return pd.DataFrame(rows, columns=list(LINES)).sort_values(["replicate", "step"], kind="stable", ignore_index=True)
+
+
+def runs(
+    output_dir: str | PathLike[str] = "outputs", *, settings: Iterable[str] = (), parts: bool = False, **filters: Any
+) -> pd.DataFrame:
+    """The runs recorded in a folder, a row each: id, experiment, dataset, model, inference, attacker, seed, replicates, state,
+    smoke, started, seconds, record (its folder), and of every score the mean over replicates (``rmse``) and its standard
+    error (``rmse_se``).
+
+        runs()
+        runs("outputs", experiment="bnn_uci", state="done", inference=["sgld", "sgld_r"], settings=["inference.step_size"])
+        runs(inference={"name": "sgld", "burn_in": 20})
+
+    ``settings`` adds keys of the config as columns; ``parts`` the scores of parts too (``rmse/task``).  A filter is a column,
+    or a key of the config, and the value, or list of values, that it is to have; dicts as in ``run``.  Scores of a run that
+    is not done are those of its last evaluation.
+
+    Raises:
+        ConfigError: a filter, or a setting, that no run has.
+    """
+    import pandas as pd
+
+    settings = list(settings)
+    wanted = dict(flat(filters))
+    ask_config = [name for name in [*wanted, *settings] if name not in COLUMNS]
+    rows, seen = [], set[str]()
+    for folder in record.runs(Path(output_dir)):
+        facts = read(folder)
+        if facts is None:
+            warn(f"{folder}: its run.json is damaged, and it is left out", RunnerWarning, stacklevel=2)
+            continue
+        values = _values(folder) if ask_config else {}
+        seen |= values.keys()
+        row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
+        row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
+        if all(_is(row.get(name, values.get(name)), value) for name, value in wanted.items()):
+            rows.append(row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts))
+    for name in ask_config if seen else ():
+        if name not in seen:
+            raise ConfigError(f"runs: {name}: no run has such a setting{nearest(name, [*COLUMNS, *seen])}")
+    frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, *settings])
+    return frame.sort_values("started", kind="stable", ignore_index=True)
+
+
+def _values(folder: Path) -> dict[str, Any]:
+    """Settings of a record by dotted key; of a part its name too, by the key that holds it."""
+    try:
+        with (folder / "config.yaml").open(encoding="utf-8") as file:
+            config = yaml.load(file, yaml.CSafeLoader)
+    except UNREADABLE:
+        return {}
+    return dict(flat(config)) if isinstance(config, dict) else {}
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether a value is the one wanted, or one of them."""
+    return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
+
+
+def _scores(folder: Path, facts: dict[str, Any], parts: bool) -> dict[str, float]:
+    """Mean and standard error of each score."""
+    row = {}
+    for name, values in (facts["result"] or last_evaluation(folder)[0]).items():
+        if parts or "/" not in name:
+            row[name], row[f"{name}_se"] = mean_se(values)
+    return row

@@ -1,0 +1,199 @@
+"""``load`` and what it gives: a run that has been recorded, its scores, its posterior and its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from runner.mistakes import ConfigError, RunFailure
+from runner.record import compare as records
+from runner.record.checks import combined
+from runner.record.facts import RunState
+from runner.record.record import find
+from runner.standard_error import mean_se
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from xarray import DataTree
+
+    from components.contracts.predictive import Predictive
+    from components.contracts.roles import Problem
+    from runner.execution.restored import Restored
+
+
+class Score(NamedTuple):
+    """A metric over the replicates of a run."""
+
+    mean: float
+    se: float  # standard error of the mean; NaN of a single replicate
+    values: tuple[float, ...]  # one a replicate
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g}" if len(self.values) < 2 else f"{self.mean:.4g} ± {self.se:.2g}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A recorded run.  What is read from disk, or rebuilt, is read when it is asked for, and once."""
+
+    record: Path  # its folder
+    was_done: bool  # it was recorded before it was asked for, and nothing was computed
+    compared: records.Compared = field(repr=False)  # facts, settings and scores, as ``runner compare`` reads them
+    _data_dir: str | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        headline = ", ".join(f"{name} {score}" for name, score in self.scores.items() if "/" not in name)
+        at = "" if self.compared.step is None else f" at step {self.compared.step}"
+        return f"<{self.experiment}/{self.id[:8]} {self.state}{at}: {headline or 'no score yet'}>"
+
+    @property
+    def id(self) -> str:
+        """Its signature, of which the beginning names it."""
+        return self.compared.facts["signature"]
+
+    @property
+    def experiment(self) -> str:
+        return self.compared.facts["experiment"]
+
+    @property
+    def state(self) -> RunState:
+        """done, running, interrupted, diverged, failed or pending."""
+        return self.compared.facts["state"]
+
+    @cached_property
+    def scores(self) -> Mapping[str, Score]:
+        """Final scores by name, ``rmse/task`` those of a part; of a run that is not done, those of its last evaluation."""
+        return {name: Score(*mean_se(values), tuple(values)) for name, values in self.compared.result.items()}
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """All that was recorded: replicate, step, phase (train, evaluation, final), metric, value."""
+        from runner.python.frames import recorded
+
+        return recorded(self.record)
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """What was checked of the run and of its attack: about, check, passed (None: not checked), detail."""
+        import pandas as pd
+
+        return pd.DataFrame(combined(self.compared.facts), columns=["about", "check", "passed", "detail"])
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The whole config, as it was resolved."""
+        return yaml.safe_load((self.record / "config.yaml").read_text(encoding="utf-8"))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """run.json: times, versions, hardware, the commit."""
+        return self.compared.facts
+
+    # ---- what was learnt ---------------------------------------------------------------------------------------------
+    @cached_property
+    def _restored(self) -> Restored:
+        from components.trouble import DataUnavailable, NumericalTrouble
+        from runner import console
+        from runner.python.rebuilding import job_of
+
+        try:
+            from runner.execution.restored import restored
+
+            with console.quietly():
+                return restored(job_of(self.record, self._data_dir), self.record, self.compared.facts)
+        except DataUnavailable as error:
+            raise ConfigError(str(error)) from None
+        except NumericalTrouble as error:
+            raise RunFailure(f"{self.record}: {error}") from error
+
+    @property
+    def posterior(self) -> Any:
+        """What inference handed back (``docs/contracts.md``), rebuilt from the newest checkpoint.
+
+        Of several replicates that are computed one after the other it is the last one's; ``replicate`` says which.
+
+        Raises:
+            ConfigError, RunFailure: its data, or a checkpoint, are not there."""
+        return self._restored.posterior
+
+    @property
+    def problem(self) -> Problem:
+        """The data, loaded again, as that replicate saw them.  Raises as ``posterior``."""
+        return self._restored.problem
+
+    @property
+    def replicate(self) -> int:
+        """Whose posterior it is, counted from 0."""
+        return self._restored.replicate
+
+    def predict(self, x: Any) -> Predictive:
+        """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame), in the units of ``problem.test``: a mixture
+        of normals (``mean``, ``variance``, ``quantile``) or of class probabilities (``probs``, ``guess``).
+
+        Raises:
+            ConfigError: it does not predict labels, or x has another number of inputs; and as ``posterior``."""
+        import numpy as np
+        import torch
+
+        from components.contracts.posteriors import Predicts
+        from components.problems.supervised import Supervised
+
+        problem, posterior = self.problem, self.posterior
+        if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
+            raise ConfigError(
+                f"predict: {self.experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
+                f"a {type(posterior).__name__}"
+            )
+        like = problem.test.x
+        given = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))
+        if given.ndim != 2 or given.shape[1] != problem.n_inputs:
+            raise ConfigError(
+                f"predict: x is {tuple(given.shape)}, and {self.experiment} has rows of {problem.n_inputs}"
+            )
+        with torch.no_grad():
+            return problem.predictive_at(posterior, given if given is like else given.to(like), self._restored.rng)
+
+    def inference_data(self) -> DataTree:
+        """ArviZ's InferenceData: groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive, of
+        the training rows, or of the series seen, so that ``az.loo`` and ``az.compare`` work on it.
+
+        Raises:
+            ConfigError: the posterior holds no draws, or its problem has no rows; and as ``posterior``."""
+        from components.evaluation.inference_groups import inference_groups
+        from components.trouble import Misfit
+
+        try:
+            return inference_groups(self.problem, self.posterior, self._restored.rng)
+        except Misfit as error:
+            raise ConfigError(f"inference_data: {error}") from None
+
+
+def result_of(folder: Path, was_done: bool, data_dir: str | None = None) -> Result:
+    """What the record in a folder holds.
+
+    Raises:
+        ConfigError: it cannot be read."""
+    return Result(folder, was_done, records.load(folder), data_dir)
+
+
+def load(
+    record: str | PathLike[str],
+    *,
+    output_dir: str | PathLike[str] = "outputs",
+    data_dir: str | PathLike[str] | None = None,
+) -> Result:
+    """A run that was recorded before, by its folder or by the beginning of its id, whoever ran it.
+
+    ``data_dir`` says where its data files are now, if not where they were.
+
+    Raises:
+        ConfigError: there is no such run, or several begin so, or its record is damaged.
+    """
+    folder = find(str(record), Path(output_dir))
+    return result_of(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))

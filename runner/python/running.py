@@ -1,0 +1,146 @@
+"""``run``: one run from Python, the same run that the command line would make of the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+from runner import conf_folders, console
+from runner.compose.done import find_done
+from runner.compose.resolve import Resolved
+from runner.mistakes import ConfigError, RunFailure, RunnerWarning
+from runner.python.result import Result, result_of
+from runner.python.words import words_of
+from runner.tracking.handover import made_sure
+
+
+def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
+    """Runs an experiment and says what came of it; a run that is done already is read, one that was stopped goes on.
+
+        run("sarcos_mdgp", "steps=100", seed=3, model={"widths": [50]})
+        run(dataset="multitask_toy", model="cgp", inference="lbfgs", steps=50)
+
+    ``experiment`` is one of ``runner list experiment`` (None: composed by hand), ``overrides`` are the words of a command
+    line, and keywords are keys of the config: of a component a name, or a dict of its keys (with ``name``, to choose
+    another).  What is composed, recorded and told MLflow is what ``runner +experiment=… key=value`` would, with the same
+    signature, so that a run that either has done is done for both.
+
+    Nothing is printed, and no signal handled: an interrupt is Python's, after which the same call goes on from the last
+    checkpoint.  What the command line shows in a panel (simulated data, keys that do not fit the component chosen) is a
+    ``RunnerWarning``.
+
+    Raises:
+        ConfigError: a mistake in what was asked for; the message names the key and the mend.
+        RunFailure: the run diverged or cannot go on; what it had done is kept.  Both are a ``RunnerError``.
+    """
+    words = _words(experiment, overrides, keys)
+    with console.quietly(), conf_folders.of_this_command():
+        resolved = _composed(words)
+        found = find_done(resolved)
+        if found is not None:
+            _say(found[0].notes)
+            console.announce_trouble(made_sure(found[0].settings, found[0].folder))
+            return result_of(found[0].folder, was_done=True)
+        with _threads():
+            return _worked(resolved, words)
+
+
+def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, Any]) -> list[str]:
+    """The command line that asks for the same run.
+
+    Raises:
+        ConfigError: something that is no name, or no override.
+    """
+    if experiment is not None and (not isinstance(experiment, str) or "=" in experiment):
+        raise ConfigError(
+            f"run: {experiment!r} is no experiment's name; give that first (None: composed by hand), then overrides"
+        )
+    chosen = [] if experiment is None else [f"+experiment={experiment}"]
+    words = [*chosen, *overrides, *words_of(keys)]
+    for word in words:
+        if not isinstance(word, str):
+            raise ConfigError(f"run: {word!r} is no override; write 'key=value', or give it as a keyword")
+        if word in ("-m", "--multirun") or word.startswith(("hydra.", "hydra/", "+hydra", "++hydra")):
+            raise ConfigError(f"{word}: serves sweeps of the command line; call run once for each")
+        if word.startswith("-") and word.partition("=")[0] not in conf_folders.FLAGS:
+            raise ConfigError(f"{word}: a flag of the command line; of these run knows --config-dir=… alone")
+    return words
+
+
+def _composed(words: list[str]) -> Resolved:
+    """The config in full.
+
+    Raises:
+        ConfigError: any mistake that shows without building a component.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from runner.compose import guard
+    from runner.compose.errors import explain, parsed
+    from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
+    from runner.compose.resolve import resolve
+
+    argv, folder = conf_folders.taken_from(words)
+    conf_folders.use(folder)
+    with guard.within():
+        try:
+            cfg = compose_in_full(argv)
+            HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
+            given = without_hydra(cfg)
+        except (HydraException, OmegaConfBaseException, ValueError) as error:
+            if type(error) is ValueError and "Config group override" not in str(error):
+                raise
+            if swept := [o.input_line for o in parsed(argv) if o.is_sweep_override()]:
+                raise ConfigError(f"{swept[0]}: several values are a sweep; call run once for each") from None
+            raise ConfigError(explain(error, argv)) from None
+        return resolve(*given, explicit_keys(argv))
+
+
+def _worked(resolved: Resolved, words: list[str]) -> Result:
+    """Does what is left of it."""
+    from components.trouble import DataUnavailable, NumericalTrouble
+    from runner.compose.config import build
+    from runner.execution.divergence import diverged
+    from runner.execution.execute import Run
+    from runner.execution.memory import keep_freed_memory
+
+    keep_freed_memory()
+    folder: Path | None = None
+    try:
+        job = build(resolved)
+        folder = job.folder
+        _say(job.notes)
+        going = Run(job, command=words)
+        if going.was_done:
+            going.record.close()
+            console.announce_trouble(made_sure(job.settings, folder))
+        else:
+            going.go(signals=False)
+            console.announce_trouble(going.handover)
+        return result_of(folder, was_done=going.was_done)
+    except DataUnavailable as error:
+        raise ConfigError(str(error)) from None
+    except NumericalTrouble as error:
+        raise RunFailure(diverged(error, folder)) from None
+
+
+@contextmanager
+def _threads() -> Iterator[None]:
+    """A run sets how many threads torch has; whoever called it has as many as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _say(notes: list[str]) -> None:
+    for note in notes:
+        warn(note, RunnerWarning, stacklevel=4)

@@ -1,0 +1,214 @@
+"""``run`` and ``load``: the command line's own run, quietly, and what is read of it again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from components.problems.supervised import Supervised
+from components.trouble import NumericalTrouble
+from runner import CONF, ConfigError, RunFailure, app, load, run
+from runner.compose.overrides import compose
+from runner.execution import duties, execute
+from runner.python.words import words_of
+from runner.record.facts import read
+from runner.tracking import handover
+
+KEYS = {"smoke": True, "tracking": False, "offline": True}
+WORDS = ["+experiment=cavi_probit", "smoke=true", "tracking=false", "offline=true"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
+    monkeypatch.setattr(Supervised, "draw", lambda *_: {})  # figures are most of the time
+    return tmp_path
+
+
+def test_importing_it_costs_nothing():
+    code = "import runner, sys, json; print(json.dumps([m for m in ('torch', 'pandas', 'hydra', 'yaml') if m in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code + "; runner.run"], capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout) == [], done.stderr
+    assert done.returncode == 0
+    with pytest.raises(ImportError, match="nothing_such"):
+        exec("from runner import nothing_such")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"steps": 100, "seed": np.int64(3)}, ["steps=100", "seed=3"]),
+        ({"model": "bnn"}, ["model=bnn"]),
+        ({"model": {"widths": [50], "name": "bnn"}}, ["model=bnn", "model.widths=[50]"]),
+        (
+            {"inference": {"attacker": {"name": "pgd", "steps": 7}}},
+            ["inference.attacker=pgd", "inference.attacker.steps=7"],
+        ),
+        ({"smoke": True, "debug": None, "x": 1e-5, "y": math.inf}, ["smoke=true", "debug=null", "x=1e-05", "y=inf"]),
+        ({"m": [{"name": "pgd", "eps": (0.1,)}]}, ["m=[{name:pgd,eps:[0.1]}]"]),
+        ({"a": "true", "b": "3", "c": "it's, {so}", "d": "", "e": "a b\\"}, None),
+    ],
+)
+def test_keywords_are_the_words_of_a_command_line(keys, words):
+    found = words_of(keys)
+    assert words is None or found == words
+    parsed = [OverridesParser.create().parse_override(word) for word in found]
+    if words is None:
+        assert {o.key_or_group: o.value() for o in parsed} == keys
+
+
+def test_either_has_done_it_for_both(capsys):
+    first = run("cavi_probit", seed=4, **KEYS)
+    assert not first.was_done
+    assert first.state == "done"
+    assert read(first.record)["command"] == ["+experiment=cavi_probit", "seed=4", *WORDS[1:]]
+    stamp = (first.record / "run.json").stat().st_mtime_ns
+    assert capsys.readouterr() == ("", "")
+    assert app.attempt(*compose([*WORDS, "seed=4"])).folder == first.record
+    assert "done already" in capsys.readouterr().out
+
+    assert app.attempt(*compose([*WORDS, "seed=5", "model.prior_scale=0.5"])).code == 0
+    second = run("cavi_probit", "seed=5", model={"prior_scale": 0.5}, **KEYS)
+    assert second.was_done
+    assert second.record != first.record
+    assert run("cavi_probit", seed=4, fresh=True, **KEYS).scores == first.scores
+    assert (first.record / "run.json").stat().st_mtime_ns != stamp  # it was computed again
+
+
+def test_what_it_has_learnt_is_what_was_scored():
+    result = load(run("cavi_probit", replicates=2, **KEYS).id[:6])
+    again = result.problem.score(result.posterior, result._restored.rng)
+    assert result.replicate == 1
+    recorded = {name: score.values[1] for name, score in result.scores.items() if name in again}
+    assert recorded == {name: float(value) for name, value in again.items()}
+    x = result.problem.test.x
+    assert torch.equal(result.predict(x).probs, result.predict(x.numpy()).probs)
+    assert result.scores["nlpp"].mean == pytest.approx(sum(result.scores["nlpp"].values) / 2)
+    lines = result.metrics
+    assert list(lines.columns) == ["replicate", "step", "phase", "metric", "value"]
+    final = lines[(lines.phase == "final") & (lines.metric == "nlpp")]
+    assert tuple(final.value) == result.scores["nlpp"].values
+    assert list(final.replicate) == [0, 1]
+    assert result.config["model"]["name"] == "probit_regression"
+    with pytest.raises(ConfigError, match=r"predict: x is \(2, 1\), and cavi_probit has rows of 3"):
+        result.predict(np.zeros((2, 1)))
+
+
+def test_the_process_is_left_as_it_was(monkeypatch):
+    torch.set_num_threads(2)
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    seen = []
+    monkeypatch.setattr(
+        duties, "record_information", lambda _: lambda step: seen.append((signal.getsignal(signal.SIGINT), os.getcwd()))
+    )
+    before = os.getcwd(), list(sys.argv), dict(os.environ)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        run("cavi_probit", steps=2, **KEYS)
+        assert GlobalHydra.instance().is_initialized()
+        assert hydra_compose("config").seed == 0
+    assert seen == [(handlers[0], before[0])] * 2
+    assert (os.getcwd(), sys.argv, dict(os.environ)) == before
+    assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
+
+
+def test_hydra_and_omegaconf_are_as_they_were():
+    code = """
+import os, tempfile
+from omegaconf import OmegaConf
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+before = ConfigLoaderImpl.load_configuration, ConfigLoaderImpl._apply_overrides_to_config
+from runner import run, RunnerError
+for keys in ({"seed": -1}, {"sead": 1}):
+    try:
+        run("cavi_probit", **keys)
+    except RunnerError as error:
+        print(error)
+assert (ConfigLoaderImpl.load_configuration, ConfigLoaderImpl._apply_overrides_to_config) == before
+print(OmegaConf.create({"home": "${oc.env:HOME}"}).home)
+"""
+    environment = os.environ | {"HOME": "/somewhere"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    said = ["seed=-1: out of range, must be ≥ 0", "sead: unknown key, did you mean seed?", "/somewhere"]
+    assert done.stdout.splitlines() == said, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "said"),
+    [
+        (["cavi_probitt"], {}, "experiment=cavi_probitt: no such experiment, did you mean cavi_probit?"),
+        (["cavi_probit"], {"inference": {"drawz": 1}}, "inference.drawz: unknown key, did you mean inference.draws?"),
+        (["cavi_probit", "seed=1,2"], {}, "seed=1,2: several values are a sweep; call run once for each"),
+        (["cavi_probit", "-m"], {}, "-m: serves sweeps of the command line; call run once for each"),
+        (["cavi_probit", "--cfg"], {}, "--cfg: a flag of the command line; of these run knows --config-dir=… alone"),
+        (["cavi_probit"], {"model": object()}, "model: object is nothing that a config holds"),
+        (["seed=3"], {}, "run: 'seed=3' is no experiment's name; give that first"),
+        (["cavi_probit"], {"inference": "kalman"}, "inference=kalman"),
+        ([], {"dataset": "binary_simulation"}, "model, inference: not chosen"),
+    ],
+)
+def test_a_mistake_is_one_line(given, keys, said, capsys, elsewhere):
+    with pytest.raises(ConfigError) as caught:
+        run(*given, **keys)
+    assert str(caught.value).startswith(said)
+    assert len(str(caught.value).splitlines()) <= 3
+    assert capsys.readouterr() == ("", "")
+    assert not list(elsewhere.iterdir())
+
+
+def test_an_interrupt_is_pythons_and_the_same_call_goes_on(monkeypatch):
+    with monkeypatch.context() as stopped:
+
+        def interrupt(course):
+            def at_the_fifth(step):
+                if step.number == 5:
+                    raise KeyboardInterrupt
+
+            return at_the_fifth
+
+        stopped.setattr(duties, "stop_when_asked", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run("cavi_probit", checkpoint_every=2, **KEYS)
+    (folder,) = Path("outputs/cavi_probit").iterdir()
+    assert load(folder).state == "interrupted"
+    went_on = run("cavi_probit", checkpoint_every=2, **KEYS)
+    assert went_on.state == "done"
+    assert not went_on.was_done
+    assert went_on.scores == run("cavi_probit", fresh=True, **KEYS).scores
+
+
+def test_a_run_that_diverges_says_so(monkeypatch):
+    def trouble(*_):
+        raise NumericalTrouble("elbo is nan", "lower inference.lr (now 1)")
+
+    monkeypatch.setattr(execute, "check_scores", trouble)
+    with pytest.raises(
+        RunFailure, match=r"^diverged: elbo is nan; lower inference.lr \(now 1\); the last good checkpoint is kept$"
+    ):
+        run("cavi_probit", **KEYS)
+
+
+def test_mlflow_is_told_as_by_the_command_line(monkeypatch):
+    asked = []
+    monkeypatch.setattr(handover, "start_pusher", asked.append)
+    monkeypatch.setattr(handover, "PATIENCE", 0.0)
+    run("cavi_probit", **(KEYS | {"tracking": True}))
+    first = len(asked)
+    assert first
+    assert run("cavi_probit", **(KEYS | {"tracking": True})).was_done
+    assert len(asked) > first  # it has not got it yet
