@@ -65,7 +65,7 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
         last = lines[-1]
         step = last.split('"step": ', 1)[1].split(",", 1)[0]
         replicate = last.split('"replicate": ', 1)[1].split(",", 1)[0]
-        return f"replicate {int(replicate) + 1}, step {step}"
+        return f"replicate {int(replicate) + 1}/{going.run.config['replicates']}, step {step}"
     except (OSError, IndexError, ValueError):
         return "starting"
 
