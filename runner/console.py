@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.table import Table
 from rich.tree import Tree
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from runner.compose.resolve import Identified
     from runner.tracking.handover import Handover
 
-# Piped output has no width of its own; 80 columns would cut the tree of choices short.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+WIDEST = 10_000  # columns of what is piped: it has no width of its own, and a line of it is never folded
+out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 SHOWN = 5  # live metrics beside the bar
 PARTS = 20  # tasks or parameters in the table of results
@@ -56,6 +57,11 @@ def complain(message: str) -> None:
     """A user's mistake or a run's failure: plain lines on stderr."""
     for line in message.splitlines():
         err.print(line, style="bold red" if err.is_terminal else None, markup=False)
+
+
+def headline(title: str) -> None:
+    """A rule across the page, with words."""
+    out.print(Rule(escape(title), align="left"), width=min(out.width, 100))
 
 
 def announce(title: str, message: str, style: str = "yellow") -> None:
@@ -94,9 +100,9 @@ def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str,
 
 
 def show_facts(values: Mapping[str, str]) -> None:
-    """Facts about the data, on one line; piped, it is not folded."""
+    """Facts about the data, on one line."""
     shown = "  ".join(f"[cyan]{k}[/cyan] {escape(v)}" for k, v in values.items())
-    out.print(shown, soft_wrap=not out.is_terminal)
+    out.print(shown)
 
 
 class Live:

@@ -85,7 +85,7 @@ class Run:
                 f"{changed or 'it may be damaged'}; go on with the code it is of, or start again with fresh=true"
             ) from error
         self._rewind(rng.replicate, step)
-        of = f"replicate {rng.replicate + 1}/{job.settings.replicates}"
+        of = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
         console.out.print(f"resumed at step {step} of {of}", markup=False)
         return state, step, facts["seconds"], facts["blocks"]
 

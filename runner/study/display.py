@@ -40,6 +40,15 @@ def _column(run: FrozenRun) -> str:
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
 
 
+def states_of(snapshot: Snapshot, runs: list[FrozenRun]) -> list[dict[str, str]]:
+    """States of a study's runs, a line each: what machines read."""
+    return [
+        {"row": run.row, "cell": _column(run), "state": state(snapshot, run),
+         "run": f"{run.experiment}/{run.signature}" if run.signature else "", "refused": run.refused or ""}
+        for run in runs
+    ]  # fmt: skip
+
+
 def status(snapshot: Snapshot, runs: list[FrozenRun]) -> Table:
     """States of a study's runs: one line per row, one column per cell."""
     in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])

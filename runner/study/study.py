@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from runner import conf_folders, plugins
-from runner.arguments import Parser
+from runner.arguments import Parser, add_json
 from runner.console import announce, out
 from runner.mistakes import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
-from runner.study.display import FAILED, Display, state, status
+from runner.study.display import FAILED, Display, state, states_of, status
 from runner.study.job_pool import JobPool
 from runner.study.left_going import left_going
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.tables import print_json, print_table
 
 SHOWN = 8  # refused runs that are printed
 
@@ -163,7 +164,10 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--as", dest="name", help="name of the snapshot and the report (default: the study's)")
     parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
-    parser.add_argument("--status", action="store_true", help="show the state of every run and stop")
+    parser.add_argument(
+        "--status", action="store_true", help="show the state of every run and stop; piped, a line each"
+    )
+    add_json(parser)
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
@@ -181,7 +185,13 @@ def main(argv: list[str]) -> int:
     snapshot = _snapshot(given, output_dir)
     runs = chosen(snapshot, given.only)
     if given.status:
-        out.print(status(snapshot, [run for run in snapshot.runs if run.refused or run in runs]))
+        shown = [run for run in snapshot.runs if run.refused or run in runs]
+        if given.json:
+            print_json(states_of(snapshot, shown))
+        elif out.is_terminal:
+            out.print(status(snapshot, shown))
+        else:
+            print_table("", (), [[str(word) for word in line.values()] for line in states_of(snapshot, shown)])
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "failed", "crashed")

@@ -73,7 +73,7 @@ def test_who_what_and_with_which_code(mirrored):
 
 
 def test_experiments_open_in_the_view_of_models(mirrored):
-    job, client, run = mirrored
+    _, client, run = mirrored
     assert client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"] == "custom_model_development"
 
 
