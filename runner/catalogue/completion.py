@@ -252,6 +252,10 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         from runner.new.new import COMMANDS as ROLES
 
         return [] if given else [(role, "") for role in ROLES]
+    if command == "clean":
+        from runner.system.clean import KINDS
+
+        return list(KINDS.items())
     if command == "completion":
         return [(shell, "") for shell in SCRIPTS]
     if command == "data":
