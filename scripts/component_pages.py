@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from components import registry
+from runner import CONF
 from runner.catalogue.list_and_show import describe, explained, options, read_keys, rows
 from runner.catalogue.partners import as_set, partners
-from runner import CONF
 from scripts.results_figures import Shown, components, of_component, of_experiment
 
 FACTS = ("kind", "target", "kinds", "targets", "needs", "offers", "gives", "action")

@@ -65,7 +65,16 @@ def main() -> int:
     """Assembles and builds; MkDocs' exit code."""
     assemble()
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(ROOT / "mkdocs.yml")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        str(ROOT / "mkdocs.yml"),
+    ]
     code = subprocess.run(command, cwd=ROOT, env=environment).returncode
     if not code:
         print(f"written  {SITE.relative_to(ROOT)}/index.html: open it in a browser")
