@@ -123,13 +123,18 @@ def write_gallery(site: Path) -> None:
         if figure is None:
             without.append(f"- `+experiment={name}` {inline(about[name])}")
             continue
-        made = f"study {figure.of}" if figure.of != name else "its own run"
+        made = f"from {figure.of}"
         cards.append(
             f'<figure markdown="0"><a href="../results/{figure.file.name}"><img loading="lazy" alt="{figure.file.stem}" '
             f'src="../results/{figure.file.name}"></a><figcaption><code>+experiment={name}</code> '
             f"{inline(about[name])} <em>({made})</em></figcaption></figure>"
         )
-    page = ["# Gallery", "", "The figure of each experiment, as kept in the [results](results/README.md).", ""]
+    page = [
+        "# Gallery",
+        "",
+        "For each experiment a figure of a study that runs it, as kept in the [results](results/README.md).",
+        "",
+    ]
     page += ['<div class="gallery">', *cards, "</div>", "", "## Without a kept figure", ""]
     page += ["Each draws its figures when it is run; none of them is kept here.", "", *without, ""]
     (site / "gallery.md").write_text("\n".join(page), encoding="utf-8")
