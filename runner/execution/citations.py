@@ -1,7 +1,7 @@
 """Which entries of references.bib a ``Source:`` line cites: each citation is one key, or none where there is no entry.
 
-A citation is the authors as the entry has them, and the year: ``Gallego (2021)``, ``Welling & Teh (2011)``, ``Ma et al. (2015)`` or
-all of the names.  Two entries that one citation may mean differ in their authors, or are told apart by a letter (2016a)."""
+A citation is the authors as the entry has them, and the year: ``Gallego (2021)``, ``Welling & Teh (2011)``,
+``Ma et al. (2015)`` or all of the names."""
 
 from __future__ import annotations
 
@@ -15,21 +15,12 @@ from components import registry
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 # LaTeX's accents, and the marks that Unicode puts behind a letter.
-ACCENTS = {
-    "'": "\u0301",
-    "`": "\u0300",
-    '"': "\u0308",
-    "^": "\u0302",
-    "~": "\u0303",
-    "u": "\u0306",
-    "v": "\u030c",
-    "c": "\u0327",
-}
+ACCENTS = dict(zip("'`\"^~uvc", "\u0301\u0300\u0308\u0302\u0303\u0306\u030c\u0327", strict=True))
 ACCENT = re.compile(r"\{?\\(['`\"^~uvc])\{?(\w)\}?\}?")
 
 
 @dataclass(frozen=True)
-class Entry:
+class BibEntry:
     """One entry: its key, its text, the authors' family names and the year."""
 
     key: str
@@ -58,17 +49,17 @@ def _names(authors: str) -> tuple[str, ...]:
 
 
 @cache
-def entries(path: Path = BIBLIOGRAPHY) -> tuple[Entry, ...]:
+def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
     """Every entry that has authors."""
     found = []
     for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
         key = re.match(r"@\w+\{([^,]+),", body.strip())
         fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", body, re.MULTILINE))
         if key and "author" in fields:
-            found.append(Entry(key[1], body.strip(), _names(fields["author"]), fields["year"]))
+            found.append(BibEntry(key[1], body.strip(), _names(fields["author"]), fields["year"]))
     return tuple(found)
 
 
-def cited(text: str, path: Path = BIBLIOGRAPHY) -> list[Entry]:
+def cited(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
     """The entries that a text cites, in the order of the file."""
     return [entry for entry in entries(path) if entry.cited().search(text)]

@@ -168,7 +168,8 @@ def main(argv: list[str]) -> int:
         near = f"; of this folder are: {', '.join(there[-5:])}" if there else ""
         raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
     if given.json:
-        print_json(frame(rows(noted(sweep.resolve()))).to_dict("records"))
+        lines = frame(rows(noted(sweep.resolve()))).to_dict("records")
+        print_json({str(name): value for name, value in line.items()} for line in lines)
         return 0
     show(sweep.resolve())
     return 0
