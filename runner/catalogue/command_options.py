@@ -39,7 +39,8 @@ def _read(path: Path) -> Iterator[Option]:
             continue
         called = ast.unparse(node.func)
         if called in SHARED:
-            yield from _read(ROOT / SHARED[called])
+            given = _text(node.args[1]) if len(node.args) > 1 else ""  # the help, where the function is told it
+            yield from ((name, given or meaning) for name, meaning in _read(ROOT / SHARED[called]))
         elif called.endswith(".add_argument") and node.args:
             name = _text(node.args[0])
             help_text = next((keyword.value for keyword in node.keywords if keyword.arg == "help"), None)

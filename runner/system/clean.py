@@ -94,7 +94,7 @@ def _list(litters: Iterable[Litter], output_dir: Path) -> None:
         print_table("", ("kind", "what", "size"), lines)
         if more := len(of) - len(shown):
             print(f"… and {more} more")
-        print(f"{len(of)} {KINDS[kind]}, {mb(sum(litter.size for litter in of))}")
+        print(f"{KINDS[kind]}: {len(of)}, {mb(sum(litter.size for litter in of))}")
 
 
 def _agreed() -> bool:

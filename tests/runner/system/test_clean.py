@@ -47,9 +47,9 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     clean = ["clean", "--output-dir", str(tmp_path)]
     assert main([*clean, "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "1 records of smoke runs, 2.0 MB" in said
-    assert "1 checkpoints of runs that are done, 2.0 MB" in said
-    assert "2 files and folders that killed processes left" in said
+    assert "records of smoke runs: 1, 2.0 MB" in said
+    assert "checkpoints of runs that are done: 1, 2.0 MB" in said
+    assert "files and folders that killed processes left: 2, 0.0 MB" in said
     with pytest.raises(ConfigError, match="nobody is here to be asked; give --yes"):
         main(clean)
     assert all(folder.is_dir() for folder in outputs.values())
