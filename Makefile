@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts lock format types clean
+.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,13 @@ contracts: setup ## write docs/contracts.md from the protocols
 
 lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
 	$(BIN)/python -m scripts.lock
+
+docs: setup ## the documents as a site in build/site, without network
+	$(BIN)/python -c 'import mkdocs, material' 2>/dev/null || $(BIN)/python -m pip install --quiet -c requirements.lock -e '.[docs]'
+	$(BIN)/python -m scripts.docs_site
+
+pictures: setup ## the pictures of README: a terminal (rich), a report (Chromium, where there is one)
+	$(BIN)/python -m scripts.pictures
 
 format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

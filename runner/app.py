@@ -187,7 +187,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     )  # others write a log of each job, or name it themselves
     with numbered(hydra_config.job.num) if beside else nullcontext():
         if sweeping:
-            console.out.rule(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}", align="left")
+            console.headline(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}")
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
         if done.message and done.code == 0:  # a sweep gave it up, which is no failure
             console.out.print(done.message, markup=False)

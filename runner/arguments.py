@@ -22,6 +22,11 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{self.prog}: {message}; {self.prog} --help tells more")
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json`` of a sub-command whose lines machines read."""
+    parser.add_argument("--json", action="store_true", help="a JSON object a line, for other programs")
+
+
 def check_flags(argv: list[str]) -> None:
     """Flags of a command line of overrides, which are Hydra's.
 

@@ -39,6 +39,10 @@ COMMANDS = {
         "runner.system.doctor",
         "doctor                 versions, threads, GPU, store, data: what is fine, what is not",
     ),
+    "clean": (
+        "runner.system.clean",
+        "clean                  remove smoke runs, orphans, checkpoints of done runs; asks first",
+    ),
     "completion": ("runner.catalogue.completion", "completion <shell>     tab completion for bash, zsh or fish"),
 }
 HELP = """runner: experiments in Bayesian and adversarial machine learning

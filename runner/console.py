@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from runner.compose.resolve import Identified
     from runner.tracking.handover import Handover
 
-# Piped output has no width of its own; 80 columns would cut the tree of choices short.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+WIDEST = 10_000  # columns of what is piped: it has no width of its own, and a line of it is never folded
+out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 SHOWN = 5  # live metrics beside the bar
 SAID_EVERY = 30.0  # seconds between the lines of a long evaluation
@@ -71,6 +72,11 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         out.quiet = before
+
+
+def headline(title: str) -> None:
+    """A rule across the page, with words."""
+    out.print(Rule(escape(title), align="left"), width=min(out.width, 100))
 
 
 def announce(title: str, message: str, style: str = "yellow") -> None:
@@ -112,9 +118,9 @@ def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str,
 
 
 def show_facts(values: Mapping[str, str]) -> None:
-    """Facts about the data, on one line; piped, it is not folded."""
+    """Facts about the data, on one line."""
     shown = "  ".join(f"[cyan]{k}[/cyan] {escape(v)}" for k, v in values.items())
-    out.print(shown, soft_wrap=not out.is_terminal)
+    out.print(shown)
 
 
 class Live:

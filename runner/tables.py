@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -23,3 +25,17 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def print_json(rows: Iterable[Mapping[str, object]]) -> None:
+    """What ``--json`` asks for: an object a line; what JSON has no word for (a path, a time) as text, NaN as null."""
+    for row in rows:
+        print(json.dumps(_plain(row), ensure_ascii=False, default=str))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(of) for key, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(of) for of in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 from components import registry
 from runner import CONF, conf_folders
 from runner.arguments import Parser
+from runner.catalogue.command_options import options_of
 from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
 from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options, read_keys
 from runner.catalogue.shell_scripts import SCRIPTS
@@ -36,21 +37,6 @@ FLAGS = [
     ("--help", "the commands and the run-level keys"),
     ("--hydra-help", "Hydra's own flags"),
 ]
-LAUNCH = ["--jobs=", "--only=", "--as=", "--output-dir=", "--config-dir=", "--plugin="]
-# Options of the sub-commands; a trailing "=" takes a value.
-OPTIONS = {
-    "list": ["--plugin=", "--config-dir="],
-    "show": ["--plugin=", "--config-dir="],
-    "resume": ["--output-dir=", "--trust", "--config-dir="],
-    "study": [*LAUNCH, "--fresh", "--status"],
-    "report": ["--to=", "--with=", "--paper", "--output-dir=", "--config-dir=", "--plugin="],
-    "compare": ["--output-dir=", "--all"],
-    "sync": ["--output-dir="],
-    "ui": ["--port=", "--output-dir="],
-    "doctor": ["--output-dir=", "--data-dir="],
-    "new": ["--in="],
-    "rerun": [*LAUNCH, "--failed"],
-}
 LAUNCHERS = {
     "joblib": "hydra_joblib_launcher",
     "submitit_local": "hydra_submitit_launcher",
@@ -158,6 +144,8 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
         return [(name, "") for name in sorted(known)]
     if plain == "device":
         return [("cpu", ""), ("cuda", "the GPU")]
+    if plain == "plugins":
+        return [(f"[{name}]", path) for name, path in _modules(words)]
     before, dot, last = plain.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [""])
     # Of the component chosen, or, before one is, of the first that has such a key and says its values.
@@ -194,20 +182,59 @@ def _override(word: str, words: list[str]) -> list[Candidate]:
 
 
 # ---- sub-commands -----------------------------------------------------------------------------------------------------
-def _runs(words: list[str]) -> list[Candidate]:
-    """Signatures of the recorded runs."""
+def _output_dir(words: list[str]) -> Path:
+    """Where the command line so far says that records are."""
     folder = Path("outputs")
     for before, word in itertools.pairwise([*words, ""]):
         if before == "--output-dir":
             folder = Path(word)
         elif before.startswith("--output-dir="):
             folder = Path(before.split("=", 1)[1])
+    return folder
+
+
+def _runs(words: list[str]) -> list[Candidate]:
+    """Signatures of the recorded runs."""
+    folder = _output_dir(words)
     return [(path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))]
 
 
+def _launched(words: list[str]) -> list[Candidate]:
+    """Names under which studies were launched (``--as``) that are no study's own."""
+    found = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
+    return [(name, "launched under this name") for name in found if name not in options("study")]
+
+
+def _modules(_: list[str]) -> list[Candidate]:
+    """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not imported."""
+    folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+    found = {path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))}
+    return [(name, path) for name, path in sorted(found.items()) if name.isidentifier() and not name.startswith("_")]
+
+
+def _nothing(_: list[str]) -> list[Candidate]:
+    """A value that the shell completes, as files."""
+    return []
+
+
+# Options that take one of some values, or a file.
+VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
+    "--as": _launched, "--plugin": _modules,
+    **dict.fromkeys(("--output-dir", "--data-dir", "--config-dir", "--to", "--with", "--in", "--port", "--jobs", "--only"),
+                    _nothing),
+}  # fmt: skip
+
+
 def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
+    before = words[-1] if words else ""
+    option, equals, _ = word.partition("=")
+    if equals or before in VALUES:
+        lead = f"{option}=" if equals else ""
+        return [(lead + name, meaning) for name, meaning in VALUES.get(option if equals else before, _nothing)(words)]
     if word.startswith("-"):
-        return [(option.rstrip("="), "") for option in [*OPTIONS.get(command, []), "--help"]]
+        from runner.cli import COMMANDS
+
+        return list(options_of(COMMANDS[command][0]))
     given = [w for w in words if not w.startswith("-")]
     if command == "list":
         return [(group, "") for group in GROUPS]
@@ -219,11 +246,16 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     if command in ("resume", "compare", "sync"):
         return _runs(words)
     if command in ("study", "report", "rerun"):
-        return [(name, "") for name in options("study")]
+        launched = [] if command == "study" else _launched(words)
+        return [*((name, "") for name in options("study")), *launched]
     if command == "new":
         from runner.new.new import COMMANDS as ROLES
 
         return [] if given else [(role, "") for role in ROLES]
+    if command == "clean":
+        from runner.system.clean import KINDS
+
+        return list(KINDS.items())
     if command == "completion":
         return [(shell, "") for shell in SCRIPTS]
     if command == "data":

@@ -270,6 +270,11 @@ def component_class(role: str, name: str, path: Path) -> str | None:
     return None
 
 
+def of_integers(kind: str) -> bool:
+    """Whether a field of this type in words holds integers and no other numbers."""
+    return kind.startswith(("integer", "list of integer")) and "number" not in kind
+
+
 @cache
 def declared_of(entry: registry.Entry) -> Declared:
     """What the class of a component of the catalogue declares."""

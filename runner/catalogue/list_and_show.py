@@ -15,11 +15,11 @@ import yaml
 
 from components import registry
 from runner import CONF, conf_folders, plugins
-from runner.arguments import Parser
+from runner.arguments import Parser, add_json
 from runner.catalogue.declarations import SETTINGS, Declared, declared, declared_of
 from runner.catalogue.partners import as_set, partners
 from runner.mistakes import UNREADABLE, ConfigError, nearest, reading, shown_path, unreadable
-from runner.tables import print_table
+from runner.tables import print_json, print_table
 from runner.yaml_comments import Key, Loader, read_file
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
@@ -126,9 +126,27 @@ def _typed(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------
-def _show_component(role: str, name: str) -> None:
+def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
+    """Keys for machines: the value as YAML has it, which the text shows as it is written."""
+
+    def value(path: str) -> Any:
+        found = values
+        for word in path.split("."):
+            found = found.get(word) if isinstance(found, dict) else None
+        return found
+
+    return [{"key": key, "value": value(key), "type": kind, "meaning": note} for key, _, kind, note in keys]
+
+
+def _show_component(role: str, name: str, as_json: bool) -> None:
     entry, own = describe(role, name)
     path = _file(role, name)
+    if as_json:
+        keys, content = read_keys(path) if path.exists() else ([], {})
+        own_keys = _typed(explained(keys, own), own.fields)
+        said = {"role": role, "name": name, "sentence": entry.sentence, "source": entry.source, "file": entry.file}
+        print_json([{**said, "docstring": inspect.cleandoc(own.docstring), "keys": _as_objects(own_keys, content)}])
+        return
     print(f"{role}/{name}  {entry.sentence}")
     facts = {k: own.facts.get(k) for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")}
     shown = "; ".join(f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v))
@@ -144,12 +162,16 @@ def _show_component(role: str, name: str) -> None:
     print_table("", ("key", "default", "type", "meaning"), _typed(explained(keys, own), own.fields, f"{role}."))
 
 
-def _show_file(group: str, name: str) -> None:
+def _show_file(group: str, name: str, as_json: bool) -> None:
     if name not in options(group):
         raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
     path = _file(group, name)
     keys, content = read_keys(path)
     _, line, third = _described(path)
+    if as_json:
+        print_json([{"group": group, "name": name, "sentence": line, "file": path, "choice": chosen(content),
+                     "content": content}])  # fmt: skip
+        return
     print(f"{group}/{name}  {line}")
     use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(group, "")
     _print_facts([("use", use), ("file", os.path.relpath(path))])
@@ -161,15 +183,20 @@ def _show_file(group: str, name: str) -> None:
     print_table("", ("key", "value", "meaning"), [(key, text, note) for key, text, _, note in _typed(keys, {})])
 
 
-def _show_config() -> None:
-    keys, _ = read_file(CONF / "config.yaml")
+def _show_config(as_json: bool) -> None:
+    keys, content = read_file(CONF / "config.yaml")
     types = declared("Settings", SETTINGS).fields
+    found = [row for row in _typed(keys, types) if row[0] in types]
+    if as_json:
+        print_json(_as_objects(found, content))
+        return
     print("config  the run-level keys, the same for every experiment\n")
-    print_table("", ("key", "default", "type", "meaning"), [r for r in _typed(keys, types) if r[0] in types])
+    print_table("", ("key", "default", "type", "meaning"), found)
 
 
 def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """What a command is given, with the user's own YAML and components brought in."""
+    add_json(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours, whose components are among the others")
     given = parser.parse_args(argv)
@@ -192,7 +219,7 @@ def show(argv: list[str]) -> int:
     group, _, name = what.replace("=", "/").rpartition("/")
     group = group.lstrip("+")
     if what == CONFIG:
-        _show_config()
+        _show_config(given.json)
         return 0
     if not group:
         found = [g for g in GROUPS if name in (registry.names(g) if g in registry.ROLES else options(g))]
@@ -204,7 +231,7 @@ def show(argv: list[str]) -> int:
         group = found[0]
     if group not in GROUPS:
         raise ConfigError(f"{what}: no such role as {group}{nearest(group, GROUPS)}")
-    (_show_component if group in registry.ROLES else _show_file)(group, name)
+    (_show_component if group in registry.ROLES else _show_file)(group, name, given.json)
     return 0
 
 
@@ -222,6 +249,9 @@ def list_(argv: list[str]) -> int:
     for group in [given.role] if given.role else GROUPS:
         third = "paper" if group in (*registry.ROLES, "published") else "of"
         found = rows(group)
+        if given.json:
+            print_json({"group": group, "name": name, "sentence": line, third: last} for name, line, last in found)
+            continue
         if given.role is None and not sys.stdout.isatty():
             found = [(group, *row) for row in found]
         if found or given.role:

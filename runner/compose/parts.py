@@ -31,6 +31,7 @@ class Known:
     shares: frozenset[str]  # keys whose values components inside it take over from it
     imports: frozenset[str]  # keys that name code of somebody else, "module:function"
     reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
+    integers: frozenset[str]  # keys whose numbers are integers
 
 
 def known(role: str, values: Any, where: str) -> Known:
@@ -52,14 +53,25 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads)
+    integers = frozenset(key for key, field in cls.model_fields.items() if _numbers(field.annotation) == {int})
+    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers)
+
+
+def _numbers(annotation: Any) -> set[type]:
+    """The types of numbers in a type, which may be a union or a list."""
+    return (
+        {annotation} & {int, float}
+        if isinstance(annotation, type)
+        else set().union(*map(_numbers, get_args(annotation)))
+    )
 
 
 @cache
 def _of_text(role: str, name: str, file: Path) -> Known:
     own = declarations.declared(declarations.component_class(role, name, file) or "", file)
     shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
-    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports, own.facts.get("reads") or {})
+    integers = frozenset(key for key, kind in own.fields.items() if declarations.of_integers(kind))
+    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports, own.facts.get("reads") or {}, integers)
 
 
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:
@@ -77,6 +89,24 @@ def held_roles(cls: type[BaseModel]) -> dict[str, str]:
         return next((r for r in [*found, *(role(a) for a in get_args(annotation))] if r), None)
 
     return {key: found for key, field in cls.model_fields.items() if (found := role(field.annotation))}
+
+
+def whole(value: Any) -> Any:
+    """A number that somebody wrote as ``1e3`` where an integer is asked for; anything else as it is."""
+    if isinstance(value, list):
+        return [whole(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def with_integers(role: str, values: Any) -> Any:
+    """A component's mapping, and those inside it, in which every integer is written as one."""
+    if isinstance(values, list):
+        return [with_integers(role, value) for value in values]
+    if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
+        return values
+    own = known(role, values, role)
+    found = {key: whole(value) if key in own.integers else value for key, value in values.items()}
+    return found | {key: with_integers(inner, found[key]) for key, inner in own.holds.items() if key in found}
 
 
 def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:

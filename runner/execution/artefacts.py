@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
+from runner.execution.citations import BIBLIOGRAPHY, cited
 from runner.record.atomic import write_text
 from runner.record.inside import inside
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from components.contracts.roles import Problem
     from components.contracts.streams import Rng
-
-BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 
 
 def write_artefacts(folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job) -> None:
@@ -64,33 +62,6 @@ def as_table(checks: Sequence[Check]) -> pd.DataFrame:
     return pd.DataFrame([tuple(check) for check in checks], columns=["check", "passed", "detail"])
 
 
-def _entries() -> list[tuple[list[str], str, str]]:
-    """Family names of the authors, year, BibTeX entry."""
-    entries = []
-    for text in BIBLIOGRAPHY.read_text().split("\n@"):
-        body = text if text.startswith("@") else f"@{text}"
-        fields = {
-            line.split("=", 1)[0].strip(): line.split("=", 1)[1].strip().strip(",").strip("{}")
-            for line in body.splitlines()
-            if "=" in line
-        }
-        if "author" in fields:
-            names = [author.split(",")[0].split()[-1] for author in fields["author"].split(" and ")]
-            entries.append((names, fields["year"], body.strip()))
-    return entries
-
-
-def _cited(text: str) -> list[str]:
-    """Entries whose first author and year a text names; of several such, those whose second author it names too, if any."""
-    found = [entry for entry in _entries() if entry[0][0] in text and entry[1] in text]
-    second = {(names[0], year) for names, year, _ in found if _names_second(text, names)}
-    return [body for names, year, body in found if (names[0], year) not in second or _names_second(text, names)]
-
-
-def _names_second(text: str, names: list[str]) -> bool:
-    return len(names) > 1 and re.search(rf"\b{re.escape(names[1])}\b", text) is not None
-
-
 def references(job: Job) -> str:
     """BibTeX of what the components' ``Source:`` lines name."""
     chosen = {(role, name) for role, name in job.choice.items() if name}
@@ -98,5 +69,4 @@ def references(job: Job) -> str:
         if job.config.get(role):
             chosen |= {(inner, name) for _, inner, name in names_inside(role, job.config[role], role)}
     sources = [entry.source for role, name in chosen for entry in registry.catalogue(role) if entry.name == name]
-    text = " ".join(sources)
-    return "\n\n".join(_cited(text)) + "\n"
+    return "\n\n".join(entry.body for entry in cited("; ".join(sources), BIBLIOGRAPHY)) + "\n"

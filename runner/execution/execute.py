@@ -106,7 +106,8 @@ class Run:
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
                 markup=False,
             )
-        console.out.print(f"resumed at step {step} of replicate {rng.replicate + 1}", markup=False)
+        of = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
+        console.out.print(f"resumed at step {step} of {of}", markup=False)
         return state, step, facts["seconds"], facts["blocks"]
 
     def _rewind(self, replicate: int, step: int) -> None:

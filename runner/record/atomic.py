@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -25,12 +26,18 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def remove_orphans(folder: Path) -> None:
-    """Removes what ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
+def orphans(folder: Path) -> Iterator[Path]:
+    """What ``write_bytes`` of a process that was killed has left in a folder and in those inside it."""
     for path in (*folder.glob(".*"), *folder.glob("*/.*")):
         found = re.fullmatch(r"\..+\.(\d+)", path.name)
         if found and left_behind(int(found[1])):
-            path.unlink(missing_ok=True)
+            yield path
+
+
+def remove_orphans(folder: Path) -> None:
+    """Removes ``orphans``."""
+    for path in orphans(folder):
+        path.unlink(missing_ok=True)
 
 
 def left_behind(process: int) -> bool:

@@ -11,7 +11,17 @@ from runner.record import facts, lines
 from runner.record.lines import read_lines
 
 # What every run may leave in its folder; other files there are its posterior's own.
-OURS = {"config.yaml", facts.NAME, lines.NAME, "mlflow.json", "references.bib", "profile.json", f"{facts.NAME}.damaged"}
+KEEP = "keep"  # a user's own mark: `runner clean` leaves the run alone
+OURS = {
+    KEEP,
+    "config.yaml",
+    facts.NAME,
+    lines.NAME,
+    "mlflow.json",
+    "references.bib",
+    "profile.json",
+    f"{facts.NAME}.damaged",
+}
 
 
 def traces(folder: Path) -> bool:

@@ -40,9 +40,23 @@ def _column(run: FrozenRun) -> str:
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
 
 
-def status(
-    snapshot: Snapshot, runs: list[FrozenRun], words: Callable[[FrozenRun, str], str] = lambda _, state: state
-) -> Table:
+Words = Callable[[FrozenRun, str], str]  # of a run and its state, what is said of it
+
+
+def _state(_: FrozenRun, state: str) -> str:
+    return state
+
+
+def states_of(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> list[dict[str, str]]:
+    """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
+    return [
+        {"row": run.row, "cell": _column(run), "state": words(run, state(snapshot, run)),
+         "run": f"{run.experiment}/{run.signature}" if run.signature else "", "refused": run.refused or ""}
+        for run in runs
+    ]  # fmt: skip
+
+
+def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> Table:
     """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state where a queue has the run."""
     in_order = sorted(runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()])
     cells = list(dict.fromkeys(_column(run) for run in in_order))
@@ -62,7 +76,7 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
     at = reached(snapshot.folder(going.run))
     if at is None:
         return "starting"
-    said = f"replicate {at.replicate + 1}, step {at.step}"
+    said = f"replicate {at.replicate + 1}/{going.run.config['replicates']}, step {at.step}"
     if at.step != going.run.config.get("steps"):
         return said
     lines = going.log.read_text(errors="replace").splitlines() if going.log.is_file() else []

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from runner import conf_folders, plugins
-from runner.arguments import Parser
+from runner.arguments import Parser, add_json
 from runner.console import announce, out
 from runner.mistakes import ConfigError, nearest
 from runner.study import snapshot as snapshots
 from runner.study.definition import load_study
-from runner.study.display import FAILED, Display, state, status
+from runner.study.display import FAILED, Display, state, states_of, status
 from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, kept, words
@@ -22,6 +22,7 @@ from runner.study.launcher import Launcher
 from runner.study.launcher import chosen as chosen_launcher
 from runner.study.left_going import left_going
 from runner.study.snapshot import FrozenRun, Snapshot
+from runner.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
 SHOWN = 8  # refused runs that are printed
@@ -186,7 +187,10 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--as", dest="name", help="name of the snapshot and the report (default: the study's)")
     parser.add_argument("--fresh", action="store_true", help="freeze the YAML anew (what is done stays done)")
-    parser.add_argument("--status", action="store_true", help="show the state of every run and stop")
+    parser.add_argument(
+        "--status", action="store_true", help="show the state of every run and stop; piped, a line each"
+    )
+    add_json(parser)
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
@@ -211,7 +215,16 @@ def main(argv: list[str]) -> int:
     if given.status:
         jobs = kept(snapshot)
         shown = [run for run in snapshot.runs if run.refused or run in runs]
-        out.print(status(snapshot, shown, lambda run, state: words(snapshot, run, state, jobs)))
+
+        def said(run: FrozenRun, state: str) -> str:
+            return words(snapshot, run, state, jobs)
+
+        if given.json:
+            print_json(states_of(snapshot, shown, said))
+        elif out.is_terminal:
+            out.print(status(snapshot, shown, said))
+        else:
+            print_table("", (), [[str(word) for word in line.values()] for line in states_of(snapshot, shown, said)])
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")

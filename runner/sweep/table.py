@@ -6,18 +6,19 @@ Runs that differ in the seed alone are one row.  ``sweep.csv`` and ``sweep.html`
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.arguments import Parser, add_json
 from runner.console import mean_and_se, out
 from runner.mistakes import ConfigError, shown_path
 from runner.record.facts import read
 from runner.standard_error import mean_se
 from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
+from runner.tables import print_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,12 +195,18 @@ def _write(sweep: Path, found: list[SweepRow], names: list[str], best: list[Swee
 
 def main(argv: list[str]) -> int:
     """``runner sweep <folder>``."""
-    parser = argparse.ArgumentParser(prog="runner sweep", description="The table of a sweep, again.")
+    parser = Parser(prog="runner sweep", description="The table of a sweep, again.")
     parser.add_argument("folder", type=Path, help="where the sweep wrote it, as outputs/multirun/2026-11-24_13-40-00")
-    sweep = parser.parse_args(argv[1:]).folder
+    add_json(parser)
+    given = parser.parse_args(argv[1:])
+    sweep = given.folder
     if not (sweep / OF_JOBS).is_dir():
         there = sorted(path.parent.name for path in sweep.glob(f"*/{OF_JOBS}"))
         near = f"; of this folder are: {', '.join(there[-5:])}" if there else ""
         raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
+    if given.json:
+        lines = frame(rows(noted(sweep.resolve()))).to_dict("records")
+        print_json({str(name): value for name, value in line.items()} for line in lines)
+        return 0
     show(sweep.resolve())
     return 0

@@ -9,13 +9,20 @@ import shutil
 import sqlite3
 import sys
 import urllib.request
+from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from components.trouble import DamagedFile
 from runner import CONF
-from runner.arguments import Parser
+from runner.arguments import Parser, add_json
 from runner.system.machine import GIB, Finding, Findings, Level, memory, packages, python, threads, torch_and_gpu
+from runner.tables import print_json
 from runner.tracking.store import masked, tracking_uri
+
+if TYPE_CHECKING:
+    from components.datasets.files import DataFile
 
 
 # ---- what runs write --------------------------------------------------------------------------------------------------
@@ -77,27 +84,51 @@ def _sqlite(file: Path) -> str:
 
 
 # ---- data -------------------------------------------------------------------------------------------------------------
-def data(data_dir: Path) -> Findings:
-    """Every file that a dataset can use: found with the right checksum, damaged, or absent; then what would be used."""
+def data(data_dir: Path, every_file: bool = False) -> Findings:
+    """The files of each data set, a line for all of them or for every one: how many are there with the right checksum, which
+    are damaged; then what would be used.  One that is absent is no cause for alarm: the run that needs it downloads it."""
     from components.datasets import files
 
     origin = "RUNNER_DATA_DIR" if os.environ.get("RUNNER_DATA_DIR") == str(data_dir) else "data_dir"
     if data_dir.is_dir():
         yield Finding("ok", "data", f"{data_dir} ({origin})")
     else:
-        mend = "set RUNNER_DATA_DIR or data_dir=… to the folder that holds them; downloads would make it"
-        yield Finding("warning", "data", f"{data_dir} ({origin}) does not exist", mend)
-    for file in files.catalogue():
-        path = files.find(data_dir, file.path)
-        if path is None:
-            yield Finding("warning", file.path, "absent", f"runner data fetch {file.dataset}")
-            continue
-        try:
-            files.verify(path, file)
-            yield Finding("ok", file.path, f"{path}, {path.stat().st_size:,} bytes, checksum fits")
-        except files.DamagedFile as error:
-            yield Finding("problem", file.path, str(error).split(";")[0], f"runner data fetch {file.dataset}")
+        yield Finding("ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it")
+    for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
+        found = [_looked_at(data_dir, file) for file in members]
+        yield from found if every_file else _together(dataset, found)
     yield from identities(data_dir)
+
+
+ABSENT = "absent"
+
+
+def _looked_at(data_dir: Path, file: DataFile) -> Finding:
+    from components.datasets import files
+
+    path, fetch = files.find(data_dir, file.path), f"runner data fetch {file.dataset}"
+    if path is None:
+        found = f"{ABSENT}; a run that needs it downloads it" if file.urls else f"{ABSENT}; it is put there by hand"
+        return Finding("ok", file.path, found)
+    try:
+        files.verify(path, file)
+    except DamagedFile as error:
+        return Finding("problem", file.path, str(error).split(";")[0], fetch)
+    return Finding("ok", file.path, f"{path}, {path.stat().st_size:,} bytes, checksum fits")
+
+
+def _together(dataset: str, found: list[Finding]) -> Findings:
+    """One line for all files of a data set, and one more for each that is damaged."""
+    damaged = [finding for finding in found if finding.level == "problem"]
+    absent = [finding for finding in found if finding.found.startswith(ABSENT)]
+    yield from damaged
+    here = len(found) - len(absent) - len(damaged)
+    files = f"{here} of {len(found)} file{'s' * (len(found) > 1)} here, checksums fit" if here else "no file here"
+    later = (
+        f"; runner data fetch {dataset} downloads what a run would" if absent and "downloads" in absent[0].found else ""
+    )
+    later = later or ("; what is absent is put there by hand" if absent else "")
+    yield Finding("ok", f"data/{dataset}", files + later)
 
 
 def identities(data_dir: Path) -> Findings:
@@ -121,8 +152,9 @@ def identities(data_dir: Path) -> Findings:
             yield Finding("problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}")
             continue
         if _stands_in(cls, values, data_dir):
-            mend = "results carry that name and compare with no published number"
-            yield Finding("warning", f"dataset={name}", f"would use {used}", mend)
+            mend = "results would carry that name and compare with no published number"
+            found = f"would use {used}, unless its files are downloaded"
+            yield Finding("warning", f"dataset={name}", found, mend)
         else:
             yield Finding("ok", f"dataset={name}", f"would use {used}")
 
@@ -141,13 +173,16 @@ def _stands_in(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
 
 
 # ---- the command ------------------------------------------------------------------------------------------------------
-def report(findings: Findings) -> dict[Level, int]:
+def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
     counts: dict[Level, int] = {"ok": 0, "warning": 0, "problem": 0}
     colour = {"ok": "\033[32m", "warning": "\033[33m", "problem": "\033[1;31m"}
     terminal = sys.stdout.isatty()
     for finding in findings:
         counts[finding.level] += 1
+        if as_json:
+            print_json([asdict(finding)])
+            continue
         level = f"{colour[finding.level]}{finding.level:<8}\033[0m" if terminal else f"{finding.level:<8}"
         print(f"{level} {finding.what}: {finding.found}", flush=True)
         if finding.mend:
@@ -160,7 +195,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner doctor",
         description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
-        "folder, and every data file with its checksum. Each line is ok, warning or problem, followed by the mend.",
+        "folder, and the files of each data set with their checksums. Each line is ok, warning or problem, followed by "
+        "the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
     parser.add_argument("--output-dir", default="outputs", help="where runs are recorded (default: outputs)")
@@ -169,6 +205,8 @@ def main(argv: list[str]) -> int:
         default=os.environ.get("RUNNER_DATA_DIR", "data"),
         help="where data files lie (default: RUNNER_DATA_DIR, or data)",
     )
+    parser.add_argument("--files", action="store_true", help="a line for every data file")
+    add_json(parser)
     given = parser.parse_args(argv[1:])
     output_dir, data_dir = Path(given.output_dir), Path(given.data_dir)
 
@@ -177,8 +215,9 @@ def main(argv: list[str]) -> int:
             yield from check()
         yield from outputs(output_dir)
         yield from store(output_dir)
-        yield from data(data_dir)
+        yield from data(data_dir, given.files)
 
-    counts = report(everything())
-    print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
+    counts = report(everything(), given.json)
+    if not given.json:
+        print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
     return 1 if counts["problem"] else 0

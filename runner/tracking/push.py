@@ -32,6 +32,7 @@ ENDED = {
     "pruned": "KILLED",
 }
 KEY = "runner.key"
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # pages open on runs and curves, not on traces of chats
 
 
 class Deleted(Exception):
@@ -98,11 +99,14 @@ class Push:
         found = self.client.get_experiment_by_name(name)
         if found is None:
             try:
-                return self.client.create_experiment(name, self.files_at)
+                return self.client.create_experiment(name, self.files_at, dict(KIND))
             except MlflowException:  # another process made it just now
                 found = self.client.get_experiment_by_name(name)
                 if found is None:
                     raise
+        for tag, kind in KIND.items():  # one of before; what a user has chosen stays
+            if tag not in found.tags:
+                self.client.set_experiment_tag(found.experiment_id, tag, kind)
         return found.experiment_id
 
     def _make(self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]) -> None:
@@ -190,7 +194,7 @@ class Push:
             start, end = content.span(replicate)
             if marks.run_id is None:
                 tags = {"mlflow.parentRunId": _id(self.file.here), "replicate": str(replicate)}
-                name = f"{content.run_name} replicate {replicate + 1}"
+                name = f"{content.run_name} replicate {replicate + 1}/{content.facts['replicates']}"
                 self._make(marks, content, name, start, {**content.birth_tags(), **tags})
             self._lines(marks, content, [line for line in content.lines if line["replicate"] == replicate])
             now = "done" if str(replicate) in finished else state

@@ -45,7 +45,7 @@ def beta_over_time(betas: list[float], index: Tensor) -> Figure:
     several = len(index) > 1
     figure, axes = new_figure(1 + several, 1, width=9.0, height=2.8, sharex=True)
     axes[0].step(t, index[0], where="mid", color=PALETTE[0], lw=1.2)
-    axes[0].set(ylabel="β, replicate 1" if several else "β", ylim=(-0.5, len(betas) - 0.5))
+    axes[0].set(ylabel=f"β, replicate 1 of {len(index)}" if several else "β", ylim=(-0.5, len(betas) - 0.5))
     axes[0].set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas], fontsize=8)
     if several:
         share = torch.stack([(index == g).double().mean(0) for g in range(len(betas))])  # [G, T]

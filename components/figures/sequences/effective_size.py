@@ -24,7 +24,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     ess = found.ess.double().cpu()  # [R, T]
     t = torch.arange(1, ess.shape[1] + 1)
     figure, (ax,) = new_figure(1, 1, width=9.0, height=2.8)
-    ax.plot(t, ess[REPLICATE], color=PALETTE[0], lw=0.9, label="replicate 1" if len(ess) > 1 else "ESS")
+    ax.plot(t, ess[REPLICATE], color=PALETTE[0], lw=0.9, label=f"replicate 1 of {len(ess)}" if len(ess) > 1 else "ESS")
     if len(ess) > 1:
         ax.plot(t, ess.quantile(0.5, dim=0), color=PALETTE[4], lw=1.2, label=f"median of {len(ess)} replicates")
     mark([ax], problem, ess.shape[1])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -121,6 +123,34 @@ def test_arguments_of_the_commands(tmp_path, monkeypatch):
     assert words("runner --cfg ") == ["job", "hydra", "all"]
     assert "--multirun" in words("runner --mu")
     assert words("runner doctor ") == []
+
+
+def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
+    for command, (module, _) in COMMANDS.items():
+        if command == "completion":
+            continue
+        with pytest.raises(SystemExit):
+            importlib.import_module(module).main([command, "--help"])
+        told = set(re.findall(r"(?<![\w-])--[a-z-]+", capsys.readouterr().out.partition("options:")[2]))
+        found = dict(candidates(f"runner {command} --"))
+        shared = {"list", "show", "study", "rerun"}  # two commands of one module: either knows the options of both
+        assert told == set(found) if command not in shared else told <= set(found), command
+        assert all(found.values()), command
+
+
+def test_values_of_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "walk.py").write_text("")
+    launched = tmp_path / "outputs" / "studies" / "mine" / "snapshot.yaml"
+    launched.parent.mkdir(parents=True)
+    launched.write_text("")
+    assert words("runner study moe_mog_table --as ") == words("runner study moe_mog_table --as m") == ["mine"]
+    assert words("runner study moe_mog_table --as=") == ["--as=mine"]
+    assert words("runner report mi") == ["mine"]
+    assert words("runner list --plugin ") == ["walk"]
+    assert words("runner +experiment=mog plugins=") == ["plugins=[walk]"]
+    assert words("runner study --output-dir ") == []
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ MISTAKES = [
     ([GAME, "inference.alpha=2"], "inference.alpha=2: out of range, must be ≤ 1"),
     ([GAME, "steps=-5"], "steps=-5: out of range, must be > 0"),
     ([GAME, "steps=2.5"], "steps=2.5: must be an integer"),
+    ([GAME, "steps=25e-1"], "steps=2.5: must be an integer"),
+    ([GAME, "steps=6e3"], "steps=6000: dataset=friend_or_foe has only 5000"),
     ([GAME, "seed=-1"], "seed=-1: out of range, must be ≥ 0"),
     ([GAME, "smoke=maybe"], "smoke=maybe: must be true or false"),
     ([GAME, "plugins=mine"], "plugins=mine: must be a list [a, b, …]"),

@@ -12,6 +12,7 @@ from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.compose.parts import held_roles, names_inside
 from runner.execution.artefacts import references
+from runner.mistakes import ConfigError
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 
@@ -51,6 +52,15 @@ def test_a_record_is_read_back_as_the_same_run():
     assert again.signature == made.signature
     assert again.attacker == made.attacker
     assert job("attacker.members=[pgd,{name: transfer, share: 0.1}]").signature != made.signature
+
+
+def test_integers_may_be_written_as_1e3():
+    plain = job("steps=2000", "attacker.members=[{name: pgd, steps: 10}]")
+    short = job("steps=2e3", "attacker.members=[{name: pgd, steps: 1e1}]")
+    assert short.config == plain.config
+    assert short.signature == plain.signature
+    with pytest.raises(ConfigError, match=r"steps=2.5: must be an integer"):
+        job("attacker.members=[{name: pgd, steps: 2.5}]")
 
 
 def test_references_of_all_parts():

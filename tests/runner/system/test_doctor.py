@@ -151,18 +151,24 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "identities", lambda data_dir: iter(()))
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
-    found = list(doctor.data(tmp_path))
-    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "warning"}
+    found = list(doctor.data(tmp_path, every_file=True))
+    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "ok"}  # no run needs it yet
     assert "checksum fits" in found[1].found
-    assert {f.mend for f in found[2:]} == {"runner data fetch toy"}
-    assert levels(doctor.data(tmp_path / "nowhere"))["data"] == "warning"
+    assert found[2].mend == "runner data fetch toy"
+    *before, together = doctor.data(tmp_path)
+    assert levels(before) == {"data": "ok", "bad": "problem"}
+    assert (together.what, together.found) == (
+        "data/toy",
+        "1 of 3 files here, checksums fit; what is absent is put there by hand",
+    )
+    assert levels(doctor.data(tmp_path / "nowhere")) == {"data": "ok", "data/toy": "ok"}
 
 
 def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
     found = {finding.what: finding for finding in doctor.identities(tmp_path)}
     assert found["dataset=sarcos"].level == "warning"
-    assert found["dataset=sarcos"].found == "would use sarcos-sim"
+    assert found["dataset=sarcos"].found == "would use sarcos-sim, unless its files are downloaded"
     assert found["dataset=sarcos_sim"].level == "ok"
 
 
@@ -173,7 +179,7 @@ def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(doctor, check, lambda: iter(()))
     monkeypatch.setattr(doctor, "outputs", lambda folder: iter([machine.Finding(level, "outputs", "here", "do this")]))
     monkeypatch.setattr(doctor, "store", lambda folder: iter(()))
-    monkeypatch.setattr(doctor, "data", lambda folder: iter(()))
+    monkeypatch.setattr(doctor, "data", lambda folder, every_file: iter(()))
     assert doctor.main(["doctor", "--output-dir", str(tmp_path)]) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == [level, "outputs: here"]

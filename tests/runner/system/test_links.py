@@ -1,4 +1,4 @@
-"""Links of the documents lead to files of the repository."""
+"""Links of the documents lead to files of the repository, and to headings that are there."""
 
 import re
 from pathlib import Path
@@ -14,3 +14,17 @@ def test_every_link_leads_somewhere(page):
     told = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     files = [link for link in told if not re.match(r"[a-z]+:", link)]
     assert [link for link in files if not (page.parent / link).exists()] == []
+
+
+def headings(page: Path) -> set[str]:
+    """What a link to each heading of a page is called."""
+    told = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in told}
+
+
+def test_every_anchor_is_a_heading():
+    wrong = []
+    for page in PAGES:
+        for to, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            wrong += [f"{page.name}: {to}#{anchor}"] * (anchor not in headings(page.parent / to if to else page))
+    assert wrong == []

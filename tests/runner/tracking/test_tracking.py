@@ -72,6 +72,11 @@ def test_who_what_and_with_which_code(mirrored):
     assert tags["checks"] == "1 passed, 1 not checked"  # a smoke run
 
 
+def test_experiments_open_in_the_view_of_models(mirrored):
+    _, client, run = mirrored
+    assert client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"] == "custom_model_development"
+
+
 def test_start_and_duration(mirrored):
     job, _, run = mirrored
     facts = read(job.folder)
@@ -83,6 +88,7 @@ def test_replicates_are_child_runs_whose_curves_reach_their_last_point(mirrored)
     job, client, run = mirrored
     below = client.search_runs([run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'")
     assert {child.data.tags["replicate"] for child in below} == {"0", "1"}
+    assert {child.info.run_name[-13:] for child in below} == {"replicate 1/2", "replicate 2/2"}
     before = 0.0
     for child in sorted(below, key=lambda child: child.data.tags["replicate"]):
         lines = [r for r in read_lines(job.folder) if str(r["replicate"]) == child.data.tags["replicate"]]

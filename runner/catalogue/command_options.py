@@ -1,0 +1,54 @@
+"""Options of the sub-commands, read from the text of the parsers that have them: a tab imports no command.
+
+An ``add_argument`` that is written down is read where it stands; ``conf_folders.add_option(parser)`` and its like are the
+function's own ``add_argument``s."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import runner
+
+ROOT = Path(runner.__path__[0])
+# Functions that give a parser options, and the module in which each is written.
+SHARED = {"conf_folders.add_option": "conf_folders.py", "plugins.add_option": "plugins.py", "add_json": "arguments.py"}
+Option = tuple[str, str]  # --name, and what its help says
+
+
+def _file(module: str) -> Path:
+    return ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
+
+
+def _text(node: ast.expr | None) -> str:
+    """What a help text says, as far as it is written there."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part) for part in node.values)
+    if isinstance(node, ast.BinOp):
+        return _text(node.left) + _text(node.right)
+    return "…" if node is not None else ""
+
+
+def _read(path: Path) -> Iterator[Option]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called in SHARED:
+            given = _text(node.args[1]) if len(node.args) > 1 else ""  # the help, where the function is told it
+            yield from ((name, given or meaning) for name, meaning in _read(ROOT / SHARED[called]))
+        elif called.endswith(".add_argument") and node.args:
+            name = _text(node.args[0])
+            help_text = next((keyword.value for keyword in node.keywords if keyword.arg == "help"), None)
+            if name.startswith("--"):
+                yield name, _text(help_text)
+
+
+@cache
+def options_of(module: str) -> tuple[Option, ...]:
+    """The options of the command that a module has, each with its meaning, in the order of the parser."""
+    return (*dict(_read(_file(module))).items(), ("--help", "what the command does"))

@@ -1,0 +1,65 @@
+"""Which entries of references.bib a ``Source:`` line cites: each citation is one key, or none where there is no entry.
+
+A citation is the authors as the entry has them, and the year: ``Gallego (2021)``, ``Welling & Teh (2011)``,
+``Ma et al. (2015)`` or all of the names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from components import registry
+
+BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
+# LaTeX's accents, and the marks that Unicode puts behind a letter.
+ACCENTS = dict(zip("'`\"^~uvc", "\u0301\u0300\u0308\u0302\u0303\u0306\u030c\u0327", strict=True))
+ACCENT = re.compile(r"\{?\\(['`\"^~uvc])\{?(\w)\}?\}?")
+
+
+@dataclass(frozen=True)
+class BibEntry:
+    """One entry: its key, its text, the authors' family names and the year."""
+
+    key: str
+    body: str
+    names: tuple[str, ...]
+    year: str
+
+    def cited(self) -> re.Pattern[str]:
+        """What a text says that cites it."""
+        names = [re.escape(name) for name in self.names if name != "others"]
+        first, rest = names[0], "|".join(names[1:])
+        some = rf"(?:, (?:{rest}))*" if rest else ""
+        forms = [rf"{first}{some} et al\.?"] if len(self.names) > 2 or "others" in self.names else []
+        if "others" not in self.names:
+            forms.append(first if len(names) == 1 else rf"{', '.join(names[:-1])},? (?:and|&) {names[-1]}")
+        # Not the last of other authors ("Titsias and Ruiz" is no work of Ruiz alone); "4 and Titsias" begins a citation.
+        alone = r"(?<![^\W\d_] and )(?<![^\W\d_] & )"
+        return re.compile(rf"{alone}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)")
+
+
+def _names(authors: str) -> tuple[str, ...]:
+    """Family names: ``Family, Given and Family, Given``, or the last word of one without a comma."""
+    authors = ACCENT.sub(lambda found: unicodedata.normalize("NFC", found[2] + ACCENTS[found[1]]), authors)
+    people = (author.strip().replace("{", "").replace("}", "") for author in re.split(r"\s+and\s+", authors))
+    return tuple(person.split(",")[0] if "," in person else person.split()[-1] for person in people)
+
+
+@cache
+def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
+    """Every entry that has authors."""
+    found = []
+    for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
+        key = re.match(r"@\w+\{([^,]+),", body.strip())
+        fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", body, re.MULTILINE))
+        if key and "author" in fields:
+            found.append(BibEntry(key[1], body.strip(), _names(fields["author"]), fields["year"]))
+    return tuple(found)
+
+
+def cited(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
+    """The entries that a text cites, in the order of the file."""
+    return [entry for entry in entries(path) if entry.cited().search(text)]

@@ -1,0 +1,60 @@
+"""``python -m scripts.pictures`` (``make pictures``): the pictures of README.
+
+A terminal, as an SVG that rich exports of a run in smoke form, and a page of a report, as a headless Chromium shows what
+``runner report`` makes of kept scores.  Where there is no Chromium the report's picture stays as it is, and that is said."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import chdir
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+COMMAND = ["+experiment=digits_fgsm", "smoke=true", "tracking=false"]
+REPORT = "table_4_1"
+WIDTH = 112  # columns
+PAGE = "1000,760"  # pixels
+# rich's own asks a server on the network for its font: a picture in a document asks nobody.
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+
+
+def terminal(target: Path) -> None:
+    """What a run prints, in colours."""
+    from runner import console
+    from runner.app import run_once
+
+    console.out.record, console.out.width = True, WIDTH
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        code = run_once(COMMAND)
+    if code:
+        raise SystemExit(f"the run ended with {code}")
+    said = console.out.export_svg(title=f"runner {' '.join(COMMAND[:2])}", code_format=FORMAT, unique_id="runner")
+    target.write_text(said, encoding="utf-8")
+
+
+def report(target: Path) -> None:
+    """The first page of a report."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        print(f"no Chromium here: {target.name} stays as it is")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        kept = ROOT / "docs" / "results" / f"{REPORT}_replicates.csv"
+        made = ["report", REPORT, "--with", str(kept), "--output-dir", folder, "--to", folder]
+        subprocess.run([sys.executable, "-m", "runner.cli", *made], check=True, stdout=subprocess.DEVNULL)
+        page = (Path(folder) / f"{REPORT}.html").as_uri()
+        shown = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={PAGE}"]
+        subprocess.run([browser, *shown, f"--screenshot={target}", page], check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    terminal(PICTURES / "terminal.svg")
+    report(PICTURES / "report.png")

@@ -1,0 +1,58 @@
+"""The commands that the documents print, as a shell would split them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+         *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One command of one page; its words without the variables before it and the remark after it."""
+
+    page: Path
+    words: tuple[str, ...]
+    own: bool  # of modules of the page's own, which PYTHONPATH=. finds
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}: runner {' '.join(self.words)}"
+
+
+def split(text: str) -> list[list[str]]:
+    """The commands of a line, ``runner`` and variables before it left out."""
+    found = []
+    for command in re.split(r" && ", text):
+        words = shlex.split(command, comments=True)
+        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words.pop(0)
+        if words and words[0] == "runner":
+            found.append(words[1:])
+    return found
+
+
+def printed() -> list[Printed]:
+    """Commands of indented blocks, and of the page's prose those between backticks, each once."""
+    found: dict[Printed, None] = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        blocks = [line.strip() for line in re.findall(r"^    +(?:[A-Z_]+=\S* )*runner .*$", text, re.MULTILINE)]
+        prose = [code for code in re.findall(r"(?<!`)`(runner [^`\n]+)`", text) if not re.search(r"[…|<(]", code)]
+        for line in (*blocks, *prose):
+            for words in split(line):
+                found[Printed(page, tuple(words), line.startswith("PYTHONPATH=."))] = None
+    return list(found)
+
+
+def files(page: Path) -> dict[str, str]:
+    """File name -> content of the page's fenced blocks whose first line names a file; data without that line."""
+    found = {}
+    for block in re.findall(r"```\w+\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        if named := re.match(r"# ([\w./-]+\.(?:py|yaml|csv))\n", block):
+            found[named[1]] = block[named.end() :] if named[1].endswith(".csv") else block
+    return found

@@ -1,0 +1,45 @@
+"""Citations of Source lines: each is one entry of references.bib, by its authors and year together."""
+
+import re
+
+from components import registry
+from runner.execution.citations import BIBLIOGRAPHY, cited, entries
+
+WITHOUT = {"Forina et al. (1988)"}  # a program of which nobody here has seen the handbook
+
+
+def keys(text):
+    return {entry.key for entry in cited(text)}
+
+
+def test_a_citation_is_its_own_entry_alone():
+    assert keys("Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4)") == {"liu2016", "gallego2021"}
+    assert keys("Li et al. (2016), Algorithm 1") == {"li2016"}  # not Li and Turner
+    assert keys("Titsias and Ruiz (2019), section 2") == {"titsias2019"}  # not Ruiz and Titsias
+    assert keys("section 4 and Titsias and Ruiz (2019)") == {"titsias2019"}
+    assert keys("Hernández-Lobato & Adams (2015), the first") == {"hernandezlobato2015"}  # "he" is nobody
+    assert keys("Titsias and Lázaro-Gredilla (2014)") == {"titsias2014"}  # accents as LaTeX has them
+    assert keys("Terry, Black, Grammel et al. (2021)") == {"terry2021"}
+    assert keys("Gallego (2021), section 4.4.1 (after Leike et al. 2017)") == {"gallego2021", "leike2017"}
+    assert keys("Betancourt (2017); Bardenet (2021)") == {"betancourt2017", "bardenet2021"}  # no year of another's
+
+
+def test_keys_are_unique_and_no_two_entries_are_cited_alike():
+    found = [entry.key for entry in entries()]
+    assert len(found) == len(set(found))
+    assert len(found) == BIBLIOGRAPHY.read_text(encoding="utf-8").count("\n@") + 1
+
+
+def test_every_source_of_a_component_has_its_entries():
+    wrong = []
+    for role in registry.ROLES:
+        for entry in registry.catalogue(role):
+            text = entry.source
+            for missing in WITHOUT:
+                text = text.replace(missing, "")
+            told = len(re.findall(r"\((?:1[89]|20)\d\d[a-z]?\b", text)) + len(
+                re.findall(r"(?<!\() (?:19|20)\d\d\)", text)
+            )
+            if told != len(keys(text)):
+                wrong.append(f"{role}/{entry.name}: {text}: {sorted(keys(text))}")
+    assert wrong == []
