@@ -40,12 +40,12 @@ class Compared:
         return self.facts["signature"][:8]
 
 
-def _flat(values: Any, prefix: str = "") -> dict[str, str]:
+def flat(values: Any, prefix: str = "") -> dict[str, str]:
     """Dotted keys and values as YAML writes them."""
     out: dict[str, str] = {}
     for key, value in values.items() if isinstance(values, dict) else []:
         if isinstance(value, dict) and value:
-            out |= _flat(value, f"{prefix}{key}.")
+            out |= flat(value, f"{prefix}{key}.")
         else:
             out[f"{prefix}{key}"] = (
                 "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
@@ -81,7 +81,7 @@ def load(folder: Path) -> Compared:
     if facts is None or not isinstance(config, dict):
         raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
     result, step = (facts["result"], None) if facts.get("result") else _last_evaluation(folder)
-    return Compared(folder, facts, _flat(config), result, step)
+    return Compared(folder, facts, flat(config), result, step)
 
 
 # ---- what differs -----------------------------------------------------------------------------------------------------

@@ -180,7 +180,11 @@ def _cell(
     if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
         cell.earlier = len(known.values.keys() - cell.values.keys())
         cell.values, cell.data = known.values | cell.values, known.data
-    if not cell.values:
+        cell.doubted = cell.doubted or (known.doubted and cell.earlier > 0)
+    alone = not asked and not any(reasons)  # no run here has anything to say
+    if known is not None and alone:
+        cell.reason = known.why
+    elif not cell.values:
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
         cell.reason = "a smoke run"

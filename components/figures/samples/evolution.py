@@ -54,7 +54,7 @@ def evolution(
                 ax.plot(line["step"], line["value"], **looks[str(method)], lw=1.1, alpha=0.75)
         if metric in exact:
             ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
-        ax.set(xlabel=label, ylabel=(words or {}).get(metric, f"estimated {metric.replace('_', ' ')}"))
+        ax.set(xlabel=label, ylabel=axis_words(metric, words or {}))
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
@@ -67,13 +67,22 @@ def evolution(
     return figure
 
 
-def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
-    """Mean over the replicates of one method, and their central 90 %, step by step."""
+def axis_words(metric: str, words: Mapping[str, str]) -> str:
+    """How the axis of a metric is called."""
+    return words.get(metric, f"estimated {metric.replace('_', ' ')}")
+
+
+def band_of(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """Mean over the replicates of one method, and where their central 90 % begin and end, by step."""
     last = own.drop_duplicates(["replicate", "step"], keep="last")  # the end of a replicate is an evaluation too
     of_step = last.groupby("step")["value"]
-    low, high = of_step.quantile(0.05), of_step.quantile(0.95)
+    return of_step.mean(), of_step.quantile(0.05), of_step.quantile(0.95)
+
+
+def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
+    """``band_of``, drawn."""
+    mean, low, high = band_of(own)
     ax.fill_between(
         low.index.to_numpy(float), low.to_numpy(float), high.to_numpy(float), color=look["color"], alpha=0.2, lw=0
     )
-    mean = of_step.mean()
     ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=1.6)
