@@ -9,6 +9,7 @@ from typing import Any
 from runner.compose.settings import that_count
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
+from runner.report.origin import Origin
 from runner.report.results import Cell, Laid, pooled
 from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
@@ -131,11 +132,11 @@ def provenance(
     ]
 
 
-def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: list[str]) -> list[str]:
-    """What a reader must not overlook; ``kept``: of earlier scores."""
-    if snapshot is None and kept:
-        return kept
-    said = [f"Of the earlier scores: {line}" for line in kept if line.startswith(DOUBTED)]
+def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: Origin) -> list[str]:
+    """What a reader must not overlook; ``kept``: what is known of earlier scores."""
+    if snapshot is None and kept.provenance:
+        return kept.notes
+    said = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
     if any(run["facts"].get("smoke") for run in runs):
         said.append("Smoke runs are among these: tiny data, few steps. No number here is a result.")
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)

@@ -39,6 +39,7 @@ class Origin:
     differs: dict[str, str] = field(default_factory=dict)
     cells: list[OfCell] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
+    study: str = ""  # whose runs they are, where that is not the name of the file
 
 
 def path_of(scores: Path) -> Path:
@@ -59,7 +60,8 @@ def of_cells(tables: list[Laid]) -> list[OfCell]:
 
 def write_origin(origin: Origin, path: Path) -> None:
     """As JSON, a line for each value: the file is kept under version control."""
-    write_text(path, json.dumps(asdict(origin), ensure_ascii=False, indent=1) + "\n")
+    values = {key: value for key, value in asdict(origin).items() if value}
+    write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
     Raises:
         ConfigError: a file is damaged, or is not of this study."""
     earlier = read_earlier(scores, study)
-    merged: dict[str, Any] = {"provenance": [], "notes": [], "differs": {}, "cells": [], "figures": {}}
-    for origin in (_read(path) for path in map(path_of, scores) if path.is_file()):
+    merged: dict[str, Any] = {"provenance": [], "notes": [], "differs": {}, "cells": [], "figures": {}, "study": ""}
+    for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
         for of in origin.cells:
             cell = earlier.setdefault((of.table, of.row, of.column), EarlierCell(""))
             cell.doubted, cell.why = of.doubted, of.why
@@ -97,10 +99,15 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
         merged["cells"] += origin.cells
         merged["differs"] |= origin.differs
         merged["figures"] |= origin.figures
+        merged["study"] = merged["study"] or origin.study
     return Kept(earlier, Origin(**merged), scores)
 
 
-def _read(path: Path) -> Origin:
+def read_origin(path: Path) -> Origin:
+    """As it was written.
+
+    Raises:
+        ConfigError: the file is damaged."""
     try:
         return TypeAdapter(Origin).validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:

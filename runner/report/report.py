@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ def _figures(
     if smoke:
         drawn = {f"{stem}_smoke": made._replace(figure=marked(made.figure)) for stem, made in drawn.items()}
     shown = []
-    for stem in dict.fromkeys([*(pictures if len(pictures) > len(drawn) else drawn), *drawn, *pictures]):
+    for stem in dict.fromkeys([*pictures, *drawn]):
         made = drawn.get(stem)
         content = _png(made.figure) if made else pictures[stem][1].read_bytes()
         write_bytes(folder / f"{stem}.png", content)
@@ -120,9 +121,11 @@ def write(
     folder: Path,
     kept: Kept | None = None,
     paper: bool = False,
+    forms: Collection[str] = ("html", "md", "tables"),
 ) -> tuple[list[Path], list[Laid]]:
     """Writes the report into a folder: what was written, the page first, and the tables it shows; ``paper``: and, into
-    ``paper/`` there, what a paper takes from it.  Where anything in it is a smoke run, title, files and figures say so."""
+    ``paper/`` there, what a paper takes from it; ``forms``: which pages, and tables as pictures.
+    Where anything in it is a smoke run, title, files and figures say so."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from runner.report.table_figure import table_figure
@@ -135,7 +138,7 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     drawn, figures = _figures(study, snapshot, tables, kept, folder, smoke)
     written = [folder / figure["file"] for figure in figures]
-    for laid in tables:
+    for laid in tables if "tables" in forms else []:
         written.append(folder / f"table_{laid.spec.name}{mark}.png")
         figure = table_figure(laid)
         write_bytes(written[-1], _png(marked(figure) if smoke else figure))
@@ -144,7 +147,7 @@ def write(
         "name": name,
         "smoke": smoke,
         "description": study.description,
-        "notes": notes(snapshot, tables, runs, kept.origin.notes),
+        "notes": notes(snapshot, tables, runs, kept.origin),
         "tables": [table_view(laid, told) for laid in tables],
         "reference": study.reference,
         "beside": beside(study),
@@ -157,8 +160,8 @@ def write(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     page.filters["md"] = markdown
-    interactive = embedded(figures, details(tables, snapshot, folder))
-    for suffix in ("html", "md"):
+    interactive = embedded(figures, details(tables, snapshot, folder)) if "html" in forms else {}
+    for suffix in (form for form in ("html", "md") if form in forms):
         path = folder / f"{stem}.{suffix}"
         more = interactive if suffix == "html" else {}
         write_text(path, page.get_template(f"template.{suffix}.j2").render(context | more))
