@@ -54,15 +54,15 @@ def same_picture(a: bytes, b: bytes) -> bool:
 
 
 def with_prose(made: str, old: str) -> str:
-    """The page with what was written by hand in the old one, each piece before the line that followed it there, or else
-    at the end."""
+    """The page with what was written by hand in the old one, each piece before the first of the lines after it there that
+    the page has too, or else at its end."""
     for piece in BY_HAND.finditer(old):
-        after = next((line for line in old[piece.end() :].splitlines() if line.startswith("#")), None)
-        block = piece.group()
-        if after is not None and f"\n{after}\n" in made:
-            made = made.replace(f"\n{after}\n", f"\n{block}\n{after}\n", 1)
+        after = [line for line in BY_HAND.sub("", old[piece.end() :]).splitlines() if line]
+        anchor = next((line for line in after if f"\n{line}\n" in made), None)
+        if anchor is None:
+            made = f"{made.rstrip()}\n\n{piece.group()}"
         else:
-            made = f"{made.rstrip()}\n\n{block}"
+            made = made.replace(f"\n{anchor}\n", f"\n{piece.group()}\n{anchor}\n", 1)
     return made
 
 

@@ -39,6 +39,7 @@ class Origin:
     differs: dict[str, str] = field(default_factory=dict)
     cells: list[OfCell] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
+    rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
     study: str = ""  # whose runs they are, where that is not the name of the file
 
 
@@ -89,7 +90,15 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
     Raises:
         ConfigError: a file is damaged, or is not of this study."""
     earlier = read_earlier(scores, study)
-    merged: dict[str, Any] = {"provenance": [], "notes": [], "differs": {}, "cells": [], "figures": {}, "study": ""}
+    merged: dict[str, Any] = {
+        "provenance": [],
+        "notes": [],
+        "differs": {},
+        "cells": [],
+        "figures": {},
+        "rows": {},
+        "study": "",
+    }
     for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
         for of in origin.cells:
             cell = earlier.setdefault((of.table, of.row, of.column), EarlierCell(""))
@@ -99,6 +108,7 @@ def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
         merged["cells"] += origin.cells
         merged["differs"] |= origin.differs
         merged["figures"] |= origin.figures
+        merged["rows"] |= origin.rows
         merged["study"] = merged["study"] or origin.study
     return Kept(earlier, Origin(**merged), scores)
 

@@ -27,7 +27,7 @@ from runner.report.evolutions import evolutions
 from runner.report.interactive import embedded
 from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
 from runner.report.ranks import ranks
-from runner.report.results import Laid, lay
+from runner.report.results import Laid, lay, as_kept
 from runner.report.spreads import spreads
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
@@ -143,12 +143,15 @@ def write(
         figure = table_figure(laid)
         write_bytes(written[-1], _png(marked(figure) if smoke else figure))
     told = kept.origin.differs | differs(snapshot)
+    shown = tables
+    if snapshot is None and kept.origin.rows:
+        shown = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
     context = {
         "name": name,
         "smoke": smoke,
         "description": study.description,
         "notes": notes(snapshot, tables, runs, kept.origin),
-        "tables": [table_view(laid, told) for laid in tables],
+        "tables": [table_view(laid, told) for laid in shown],
         "reference": study.reference,
         "beside": beside(study),
         "figures": figures,
@@ -160,7 +163,7 @@ def write(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     page.filters["md"] = markdown
-    interactive = embedded(figures, details(tables, snapshot, folder)) if "html" in forms else {}
+    interactive = embedded(figures, details(shown, snapshot, folder)) if "html" in forms else {}
     for suffix in (form for form in ("html", "md") if form in forms):
         path = folder / f"{stem}.{suffix}"
         more = interactive if suffix == "html" else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,13 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(Laid(table, published, columns, rows, data))
     return laid
+
+
+def as_kept(laid: Laid, rows: list[str]) -> Laid:
+    """The table with the rows that it had when its scores were kept and those that have scores: others came into the study
+    since, or are of no use in this table, and were never run."""
+    kept = [(row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)]
+    return replace(laid, rows=kept)
 
 
 def pooled(study: StudyDefinition, replicates: list[int]) -> str:
