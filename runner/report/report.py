@@ -27,7 +27,7 @@ from runner.report.evolutions import evolutions
 from runner.report.interactive import embedded
 from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
 from runner.report.ranks import ranks
-from runner.report.results import Laid, lay, as_kept
+from runner.report.results import Laid, as_kept, lay
 from runner.report.spreads import spreads
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
