@@ -26,10 +26,12 @@ SPECIAL = {
     "×": r"$\times$", "±": r"$\pm$", "…": r"\dots{}", "R̂": r"$\widehat{R}$", "†": r"$\dagger$", "–": "--",
 }  # fmt: skip
 SPECIAL_RE = re.compile("|".join(re.escape(sign) for sign in sorted(SPECIAL, key=len, reverse=True)))
-SOFTWARE = """@misc{bayes_runner,
-  title = {bayes-runner: experiments in {Bayesian} and adversarial machine learning},
-  note = {Version VERSION},
-}"""
+SOFTWARE = {  # package: its entry in components/references.bib; the version goes with it
+    "bayes-runner": "bayes_runner", "torch": "paszke2019", "gpytorch": "gardner2018", "hydra-core": "yadan2019",
+    "mlflow": "zaharia2018", "numpy": "harris2020", "scipy": "virtanen2020", "scikit-learn": "pedregosa2011",
+    "matplotlib": "hunter2007",
+}  # fmt: skip
+TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
 
 
 def latex(text: str) -> str:
@@ -98,18 +100,30 @@ def fitted(figure: Figure) -> Figure:
 
 
 def bibliography(snapshot: Snapshot | None) -> str:
-    """Every entry that a record of the study's runs cites, once, in the order of keys, and the software."""
+    """Every entry that a record of the study's runs cites, once, those of the tests and of the software, in the versions that
+    the runs have recorded, in the order of keys."""
     from importlib.metadata import version
 
-    entries: dict[str, str] = {}
+    from runner.execution.artefacts import BIBLIOGRAPHY
+
+    known = _entries(BIBLIOGRAPHY)
+    entries = {key: known[key] for key in TESTS}
+    versions: dict[str, dict[str, None]] = {}
     for run in snapshot.runs if snapshot else []:
-        path = snapshot.output_dir / run.experiment / str(run.signature) / "references.bib" if snapshot else Path()
-        if path.is_file():
-            for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
-                if found := re.match(r"@\w+\{([^,]+),", body.strip()):
-                    entries[found.group(1)] = body.strip()
-    software = SOFTWARE.replace("VERSION", version("bayes-runner"))
-    return "\n\n".join([*(entries[key] for key in sorted(entries)), software]) + "\n"
+        if snapshot and run.signature:
+            entries |= _entries(snapshot.folder(run) / "references.bib")
+            for package, number in ((snapshot.facts(run) or {}).get("versions") or {}).items():
+                versions.setdefault(package, {})[number] = None
+    for package, key in SOFTWARE.items():
+        used = " and ".join(versions.get(package) or [version(package)])
+        entries[key] = f"{known[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
+    return "\n\n".join(entries[key] for key in sorted(entries)) + "\n"
+
+
+def _entries(path: Path) -> dict[str, str]:
+    """Entries of a BibTeX file by key; none where there is no file."""
+    bodies = re.split(r"\n(?=@)", path.read_text(encoding="utf-8")) if path.is_file() else []
+    return {found.group(1): body.strip() for body in bodies if (found := re.match(r"@\w+\{([^,]+),", body.strip()))}
 
 
 def write_paper(

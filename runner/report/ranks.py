@@ -16,11 +16,11 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.drawn import Drawn
 from runner.report.results import Laid
-from runner.report.verdicts import LEVEL, Paired, holm
+from runner.report.verdicts import LEVEL, Paired, holm, two_sided
 from runner.study.definition import RankSpec, StudyDefinition
 
 FEWEST_BLOCKS, FEWEST_ROWS = 5, 3
@@ -72,9 +72,8 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
     tested = {}
     for i, j in pairs:
         d = table[:, i] - table[:, j]
-        p = float(wilcoxon(d[d != 0.0]).pvalue) if d.any() else 1.0
-        tested[f"{i} {j}"] = Paired(float(d.mean()), None, n, p)
-    kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if pair.p_holm > LEVEL]
+        tested[f"{i} {j}"] = Paired(float(d.mean()), None, n, two_sided(d))
+    kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if not pair.p_holm <= LEVEL]
     return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
 
 
