@@ -31,6 +31,7 @@ SOFTWARE = {  # package: its entry in components/references.bib; the version goe
     "mlflow": "zaharia2018", "numpy": "harris2020", "scipy": "virtanen2020", "scikit-learn": "pedregosa2011",
     "matplotlib": "hunter2007",
 }  # fmt: skip
+CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
 TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
 
 
@@ -56,17 +57,16 @@ def _printed(cell: Cell, digits: int) -> str:
     return f"{number.mean:.{digits}f}" + (f" \\pm {number.se:.{digits}f}" if number.se is not None else "")
 
 
-def table(laid: Laid, name: str) -> str:
+def table(laid: Laid, name: str, smoke: bool = False) -> str:
     """A ``table`` with a row for each of the study's and, where the papers print one, a row of theirs below."""
     width = int(any(row.preset for row, _ in laid.rows))
+    mark = r"\textbf{Smoke run, no result.} " if smoke else ""
     columns = "l" * (1 + width) + " S[separate-uncertainty]" * len(laid.columns)
     lines = [
         f"% {name}, {laid.spec.name}; needs \\usepackage{{booktabs, siunitx}} and \\sisetup{{detect-weight=true}}",
         r"\begin{table}",
         r"\centering",
-        f"\\caption{{{latex(laid.spec.title)}. Mean and standard error.}}"
-        if laid.spec.centre == "mean"
-        else f"\\caption{{{latex(laid.spec.title)}. Median and interquartile range.}}",
+        f"\\caption{{{mark}{latex(laid.spec.title)}. {CAPTIONS[laid.spec.centre]}.}}",
         f"\\label{{tab:{name}_{laid.spec.name}}}",
         f"\\begin{{tabular}}{{{columns}}}",
         r"\toprule",
@@ -127,7 +127,12 @@ def _entries(path: Path) -> dict[str, str]:
 
 
 def write_paper(
-    name: str, folder: Path, tables: list[Laid], figures: dict[str, Figure], snapshot: Snapshot | None
+    name: str,
+    folder: Path,
+    tables: list[Laid],
+    figures: dict[str, Figure],
+    snapshot: Snapshot | None,
+    smoke: bool = False,
 ) -> list[Path]:
     """Writes ``table_….tex``, ``….pdf``, ``….svg`` and ``references.bib`` into a folder: what was written."""
     import io
@@ -135,8 +140,8 @@ def write_paper(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for laid in tables:
-        written.append(folder / f"table_{laid.spec.name}.tex")
-        write_text(written[-1], table(laid, name))
+        written.append(folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.tex")
+        write_text(written[-1], table(laid, name, smoke))
     for stem, figure in figures.items():
         fitted(figure)
         for form in ("pdf", "svg"):

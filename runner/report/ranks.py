@@ -1,6 +1,7 @@
 """Critical-difference diagrams: which rows of a table can be told apart by their ranks over many blocks.
 
-A block is a column of the table (a data set; the score is the mean over its replicates), or a replicate of one column,
+A block is a column of the table (a data set; the score is the mean over its replicates, or the median where
+the table has it), or a replicate of one column,
 which all rows saw alike.  Friedman (1937) asks whether the rows differ at all.  Then, by Nemenyi (1963), two mean ranks
 differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by pair, by two-sided signed-rank tests corrected by Holm
 (1979) for all k(k − 1)/2 of them, which does not depend on the rows beside the two.
@@ -124,8 +125,9 @@ def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np
         if row.name not in rows:
             continue
         for cell in cells:
-            if spec.blocks == "columns" and cell.summary is not None and math.isfinite(cell.summary.mean):
-                of.setdefault(row.name, {})[cell.column] = cell.summary.mean
+            centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
+            if centre is not None and math.isfinite(centre[0]):
+                of.setdefault(row.name, {})[cell.column] = centre[0]
             elif spec.blocks == "replicates" and cell.column == spec.column:
                 finite = {key: value for key, value in cell.values.items() if math.isfinite(value)}
                 if finite:

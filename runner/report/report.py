@@ -180,7 +180,7 @@ def write(
         from runner.report.paper import write_paper
 
         pictures = {name: made.figure for name, made in drawn.items()}
-        written += write_paper(stem, folder / "paper", tables, pictures, snapshot)
+        written += write_paper(stem, folder / "paper", tables, pictures, snapshot, smoke)
     return written, tables
 
 

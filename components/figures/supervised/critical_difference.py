@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 INK, BAR = PALETTE[6], PALETTE[0]
 STEP, CLOSE = 0.30, 0.11  # inches: between the lines of names, between bars
+CROWDED = 14  # ranks from which every fifth is named
 WIDTH, MARGIN = 6.4, 1.9  # inches: of the figure, and of the names on either side
 
 
@@ -46,6 +47,8 @@ def critical_difference_diagram(
     ax.plot([at(1), at(k)], [top, top], color=INK, lw=1.2)
     for rank in range(1, k + 1):
         ax.plot([at(rank)] * 2, [top - 0.07, top], color=INK, lw=1.0)
+        if k > CROWDED and rank % 5 and rank > 1:
+            continue
         ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=INK)
     if distance is not None:
         end = min(at(1 + distance), WIDTH - 0.1)
