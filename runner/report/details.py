@@ -14,7 +14,7 @@ from urllib.parse import quote
 from runner.record.checks import combined
 from runner.record.code import has_changes
 from runner.record.compare import flat
-from runner.report.charts import numbers
+from runner.report.figures.charts import numbers
 from runner.report.results import Laid
 from runner.study.snapshot import FrozenRun, Snapshot
 

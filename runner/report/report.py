@@ -18,17 +18,17 @@ from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes, write_text
 from runner.record.inside import inside
 from runner.report.context import notes, provenance, run_views, table_view
-from runner.report.curves import curves
 from runner.report.details import details
 from runner.report.differs import beside, differs
-from runner.report.drawn import Drawn, marked
 from runner.report.earlier_scores import HEADER
-from runner.report.evolutions import evolutions
+from runner.report.figures.curves import curves
+from runner.report.figures.evolutions import evolutions
+from runner.report.figures.picture import Picture, marked
+from runner.report.figures.ranks import ranks
+from runner.report.figures.spreads import spreads
 from runner.report.interactive import embedded
 from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
-from runner.report.ranks import ranks
 from runner.report.results import Laid, as_kept, lay
-from runner.report.spreads import spreads
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
@@ -93,7 +93,7 @@ def markdown(text: object) -> str:
 
 def _figures(
     study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid], kept: Kept, folder: Path, smoke: bool
-) -> tuple[dict[str, Drawn], list[dict[str, Any]]]:
+) -> tuple[dict[str, Picture], list[dict[str, Any]]]:
     """What is drawn, and every figure as the pages show it, its PNG written; figures that were drawn from records which
     are not here stay as they lie beside the kept scores."""
     drawn = (
@@ -128,7 +128,7 @@ def write(
     Where anything in it is a smoke run, title, files and figures say so."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from runner.report.table_figure import table_figure
+    from runner.report.figures.table_figure import table_figure
 
     kept = kept or Kept()
     tables = lay(study, snapshot, kept.scores)

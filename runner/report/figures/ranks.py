@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from runner.report.drawn import Drawn
+from runner.report.figures.picture import Picture
 from runner.report.results import Laid
 from runner.report.verdicts import LEVEL, Paired, holm, two_sided
 from runner.study.definition import RankSpec, StudyDefinition
@@ -84,7 +84,7 @@ def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
     return q * math.sqrt(k * (k + 1) / (6 * n))
 
 
-def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Drawn]:
+def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     """Every diagram of ``study.ranks`` that has scores enough: {file stem: figure}."""
     if not study.ranks:
         return {}
@@ -114,7 +114,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Drawn]:
             f"({by}); Friedman p {found.p_friedman:.2g}; data: {data}"
         )
         figure = critical_difference_diagram(found.ranks, found.groups(), found.distance)
-        drawn[spec.name] = Drawn(figure, caption, {})
+        drawn[spec.name] = Picture(figure, caption, {})
     return drawn
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 SMOKE = "smoke run"  # what is written across a figure in which anything is of one
 
 
-class Drawn(NamedTuple):
+class Picture(NamedTuple):
     """``chart`` is what plotly.js takes, data and layout; empty: there is no interactive form."""
 
     figure: Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from runner.report.charts import spread_chart
-from runner.report.drawn import Drawn
+from runner.report.figures.charts import spread_chart
+from runner.report.figures.picture import Picture
 from runner.report.results import Laid, scores
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -14,7 +14,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 CHOSEN = "beta_selected"  # the score that says which β a run has chosen: the row that was run with it is marked
 
 
-def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, Drawn]:
+def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, Picture]:
     """Every figure of ``study.spreads`` that has scores to draw: {file stem: (figure, caption)}."""
     if not study.spreads:
         return {}
@@ -52,7 +52,7 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
         counted = f"{' or '.join(map(str, sizes))} runs of each"
         data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
         missing = f"; left out as not finite: {lost}" if lost else ""
-        drawn[spec.name] = Drawn(figure, f"{spec.title}; {counted}; data: {data}{missing}", chart)
+        drawn[spec.name] = Picture(figure, f"{spec.title}; {counted}; data: {data}{missing}", chart)
     return drawn
 
 

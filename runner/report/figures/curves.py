@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runner.report.charts import curve_chart
-from runner.report.drawn import Drawn
+from runner.report.figures.charts import curve_chart
+from runner.report.figures.picture import Picture
 from runner.report.results import Laid
 from runner.study.definition import StudyDefinition
 
 
-def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Drawn]:
+def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     """Learning curves of what has been run: {file stem: (figure, caption)}."""
     import pandas as pd
 
@@ -48,5 +48,5 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Drawn]:
             table = pd.DataFrame(rows)
             words = {metric: in_words(metric) for metric in spec.metrics}
             figure, chart = learning_curve(table, spec.label), curve_chart(table, spec.label, words)
-            drawn[spec.name] = Drawn(figure, caption, chart)
+            drawn[spec.name] = Picture(figure, caption, chart)
     return drawn

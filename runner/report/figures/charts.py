@@ -87,11 +87,11 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
                 _on(i, model, not any(t["legendgroup"] == model for t in data))
                 | {
                     "type": "scatter", "mode": "lines+markers", "x": numbers(own["n_train"]), "y": numbers(own["mean"]),
-                    "error_y": {"type": "data", "array": numbers(own["se"].fillna(0.0)), "thickness": 1},
+                    "error_y": {"type": "data", "array": [float(f"{v:.2g}") for v in own["se"].fillna(0.0)], "thickness": 1},
                     "line": {"color": colour, "dash": dash},
                     "marker": {"color": colour, "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 7},
-                    "customdata": [[v, int(n)] for v, n in zip(numbers(own["se"]), own["n"], strict=True)],
-                    "hovertemplate": "%{x}: %{y} (SE %{customdata[0]}, n %{customdata[1]})",
+                    "customdata": [int(n) for n in own["n"]],
+                    "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
                 }
             )  # fmt: skip
     layout = _layout([words[m] for m in metrics], label, len(models))
