@@ -146,16 +146,18 @@ def write(
     shown = tables
     if snapshot is None and kept.origin.rows:
         shown = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
+    said = notes(snapshot, tables, runs, kept.origin)
+    came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
         "name": name,
         "smoke": smoke,
         "description": study.description,
-        "notes": notes(snapshot, tables, runs, kept.origin),
+        "notes": said,
         "tables": [table_view(laid, told) for laid in shown],
         "reference": study.reference,
         "beside": beside(study),
         "figures": figures,
-        "provenance": provenance(study, snapshot, runs, kept.origin.provenance),
+        "provenance": came_from,
         "runs": runs,
     }
     page = Environment(

@@ -229,12 +229,12 @@ class StudyDefinition(_Strict):
                 if name not in shown:
                     raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
         for ranks in self.ranks:
-            table = next((t for t in self.tables if t.name == ranks.table), None)
-            if table is None:
+            ranked = next((t for t in self.tables if t.name == ranks.table), None)
+            if ranked is None:
                 near = nearest(ranks.table, [t.name for t in self.tables])
                 raise ValueError(f"figure {ranks.name}: {ranks.table} is not a table{near}")
-            if ranks.column is not None and ranks.column not in self.columns(table):
-                near = nearest(ranks.column, self.columns(table))
+            if ranks.column is not None and ranks.column not in self.columns(ranked):
+                near = nearest(ranks.column, self.columns(ranked))
                 raise ValueError(f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}")
         drawn: list[FigureSpec | EvolutionSpec | SpreadSpec | RankSpec] = [
             *self.figures, *self.evolutions, *self.spreads, *self.ranks,
