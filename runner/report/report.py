@@ -23,7 +23,7 @@ from runner.report.differs import beside, differs
 from runner.report.earlier_scores import HEADER
 from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions
-from runner.report.figures.picture import Picture, marked
+from runner.report.figures.picture import Picture, marked, marked_chart
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
 from runner.report.interactive import embedded
@@ -101,7 +101,10 @@ def _figures(
     )
     pictures = kept.pictures()
     if smoke:
-        drawn = {f"{stem}_smoke": made._replace(figure=marked(made.figure)) for stem, made in drawn.items()}
+        drawn = {
+            f"{stem}_smoke": Picture(marked(made.figure), made.caption, marked_chart(made.chart))
+            for stem, made in drawn.items()
+        }
     shown = []
     for stem in dict.fromkeys([*pictures, *drawn]):
         made = drawn.get(stem)

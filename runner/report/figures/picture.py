@@ -24,3 +24,12 @@ def marked(figure: Figure) -> Figure:
         0.5, 0.5, SMOKE, fontsize=32, color="#b2182b", alpha=0.25, rotation=20, ha="center", va="center", zorder=10
     )
     return figure
+
+
+def marked_chart(chart: dict[str, Any]) -> dict[str, Any]:
+    """The same across a chart."""
+    if not chart:
+        return chart
+    font = {"size": 32, "color": "rgba(178, 24, 43, 0.25)"}
+    mark = {"text": SMOKE, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False, "font": font}
+    return chart | {"layout": chart["layout"] | {"annotations": [mark]}}

@@ -65,6 +65,7 @@ def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):  # n
     for page in pages:
         assert "(smoke run)" in page.read_text(encoding="utf-8").split("##")[0]
         assert "No number here is a result." in page.read_text(encoding="utf-8")
+    assert '"text":"smoke run"' in pages[0].read_text(encoding="utf-8") + pages[1].read_text(encoding="utf-8")
     assert all("_smoke" in path.name for path in written if path.name != "references.bib"), written
     assert "Smoke run, no result." in (tmp_path / "out" / "paper" / "table_nlpp_smoke.tex").read_text()
 
