@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts lock docs pictures format types clean
+.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts results lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ lint: setup ## ruff (lint and format) and type hints
 
 contracts: setup ## write docs/contracts.md from the protocols
 	$(BIN)/python -m scripts.contracts_page
+
+results: setup ## write the pages of docs/results from the scores kept there (--check: python -m scripts.results --check)
+	$(BIN)/python -m scripts.results
 
 lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
 	$(BIN)/python -m scripts.lock

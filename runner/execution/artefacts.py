@@ -12,8 +12,8 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words
-from runner.execution.citations import BIBLIOGRAPHY, cited
 from runner.record.atomic import write_text
+from runner.record.citations import BIBLIOGRAPHY, cited
 from runner.record.inside import inside
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
-    from runner.execution.restored import Restored
+    from runner.python.restored import Restored
 
 
 class Score(NamedTuple):
@@ -103,7 +103,7 @@ class Result:
         from runner.python.rebuilding import job_of
 
         try:
-            from runner.execution.restored import restored
+            from runner.python.restored import restored
 
             with console.quietly():
                 return restored(job_of(self.record, self._data_dir), self.record, self.compared.facts)

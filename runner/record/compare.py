@@ -40,12 +40,12 @@ class Compared:
         return self.facts["signature"][:8]
 
 
-def _flat(values: Any, prefix: str = "") -> dict[str, str]:
+def flat(values: Any, prefix: str = "") -> dict[str, str]:
     """Dotted keys and values as YAML writes them."""
     out: dict[str, str] = {}
     for key, value in values.items() if isinstance(values, dict) else []:
         if isinstance(value, dict) and value:
-            out |= _flat(value, f"{prefix}{key}.")
+            out |= flat(value, f"{prefix}{key}.")
         else:
             out[f"{prefix}{key}"] = (
                 "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
@@ -81,7 +81,7 @@ def load(folder: Path) -> Compared:
     if facts is None or not isinstance(config, dict):
         raise ConfigError(f"{folder}: its run.json or config.yaml is damaged; give the run's own command again")
     result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
-    return Compared(folder, facts, _flat(config), result, step)
+    return Compared(folder, facts, flat(config), result, step)
 
 
 # ---- what differs -----------------------------------------------------------------------------------------------------
@@ -151,15 +151,34 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
 
 
 def result_rows(runs: list[Compared]) -> list[Row]:
-    """Each metric's mean ± SE in every run, headline metrics first; for two runs also their difference."""
+    """Each metric's mean ± SE in every run, headline metrics first."""
     names = dict.fromkeys(name for run in runs for name in run.result)
+    return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in sorted(names, key=lambda n: "/" in n)]
+
+
+def difference_rows(runs: list[Compared]) -> list[Row]:
+    """Each metric's difference of every run from the first; where replicates are paired and five or more, p of the
+    two-sided signed-rank test, and of several runs also p after Holm's correction for their number."""
+    from runner.report.verdicts import Paired, holm, two_sided
+
+    first, others = runs[0], runs[1:]
     rows = []
-    for name in sorted(names, key=lambda n: "/" in n):
-        values = [run.result.get(name) for run in runs]
-        row = [name, *(_cell(v) for v in values)]
-        if len(runs) == 2:
-            a, b = values
-            row.append(difference(a, b, are_paired(*runs)) if a and b else ABSENT)
+    for name in sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda n: "/" in n):
+        row, tested = [name], {}
+        for run in others:
+            a, b = first.result.get(name), run.result.get(name)
+            if a and b and are_paired(first, run) and len(a) == len(b) > 1:
+                d = [y - x for x, y in zip(a, b, strict=True) if math.isfinite(y - x)]
+                tested[run.label] = Paired(math.nan, None, len(d), two_sided(d))
+        corrected = holm(tested)
+        for run in others:
+            a, b = first.result.get(name), run.result.get(name)
+            text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
+            pair = corrected.get(run.label)
+            if pair is not None and not math.isnan(pair.p_worse):
+                after = f" (Holm {pair.p_holm:.2g})" if len(tested) > 1 else ""
+                text += f", p {pair.p_worse:.2g}{after}"
+            row.append(text)
         rows.append(row)
     return rows
 
@@ -189,7 +208,9 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner compare",
         description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
-        "side by side: mean ± standard error over replicates, and for two runs the difference, second minus first.",
+        "side by side: mean ± standard error over replicates, and the difference of each from the first, with p of "
+        "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
+        "corrected for their number (Holm) where several runs are compared.",
         epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )
@@ -202,13 +223,21 @@ def main(argv: list[str]) -> int:
     runs = [load(find(name, Path(given.output_dir))) for name in given.run]
     labels = [run.label for run in runs]
     config = config_rows(runs, given.all)
-    extra = ["difference"] if len(runs) == 2 else []
     _section("run", "", labels, fact_rows(runs))
     _section("config", "no difference" if not config else "", labels, config)
-    _section("result", "none has a result yet", [*labels, *extra], result_rows(runs))
+    results, apart = result_rows(runs), difference_rows(runs)
+    if len(runs) == 2:  # one column more
+        _section("result", "none has a result yet", [*labels, "difference"], _side_by_side(results, apart))
+    else:
+        _section("result", "none has a result yet", labels, results)
+        _section(f"less {labels[0]}", "none has a result yet", labels[1:], apart)
     for line in warnings(runs):
         print(f"note: {line}", file=sys.stderr)
     return 0
+
+
+def _side_by_side(results: list[Row], apart: list[Row]) -> list[Row]:
+    return [[*result, *difference[1:]] for result, difference in zip(results, apart, strict=True)]
 
 
 def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:

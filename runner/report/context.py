@@ -9,11 +9,13 @@ from typing import Any
 from runner.compose.settings import that_count
 from runner.record.checks import failed, verdict
 from runner.record.code import has_changes
+from runner.report.origin import Origin
 from runner.report.results import Cell, Laid, pooled
 from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 DOUBTED = "†"  # behind a number whose run failed checks
+EARLIER = "of earlier scores: "  # before what is known of them
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse"}
 
 
@@ -26,6 +28,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     summary, pair, mark, digits = cell.summary, cell.against, DOUBTED if cell.doubted else "", spec.digits
     view = {
         "column": cell.column,
+        "value": summary.mean if summary and math.isfinite(summary.mean) else "",
         "ours": cell.shown(spec) + mark if summary else "",
         "exact": cell.shown(spec, more=2) + mark if summary else "",
         "n": summary.n if summary else None,
@@ -47,14 +50,16 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     return view
 
 
-def table_view(laid: Laid) -> dict[str, Any]:
-    """A table, row by row."""
+def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
+    """A table, row by row; ``differs``: by row, its settings that the reference row has otherwise."""
     published, previous, rows = laid.published, None, []
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
         first = row.printed != previous
-        rows.append({"label": row.label, "preset": row.preset, "cells": views, "first": first, "compared": compared})
+        own = differs.get(row.name, "")
+        rows.append({"name": row.name, "label": row.label, "preset": row.preset, "cells": views, "first": first,
+                     "compared": compared, "differs": own})  # fmt: skip
         previous = row.printed
     columns = laid.spec.columns
     return {
@@ -67,6 +72,7 @@ def table_view(laid: Laid) -> dict[str, Any]:
         "rows": rows,
         "bold": any(c.bold for _, cells in laid.rows for c in cells),
         "against": any(row["compared"] for row in rows),
+        "differs": any(row["differs"] for row in rows),
         "printed": f"{published.source}, {published.where}" if published else "",
         "parentheses": published.parentheses if published else "",
         "protocol": published.protocol if published else "",
@@ -95,10 +101,12 @@ def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:
     return listed
 
 
-def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Where the numbers come from: data, code, machine, time."""
+def provenance(
+    study: StudyDefinition, snapshot: Snapshot | None, runs: list[dict[str, Any]], kept: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Where the numbers come from: data, code, machine, time; ``kept``: of earlier scores, which alone have it as it was."""
     if snapshot is None:
-        return [("runs", f"none yet: runner study {study.name}")]
+        return kept or [("runs", f"none yet: runner study {study.name}")]
     done = [run["facts"] for run in runs if run["facts"]]
 
     def each(values: Any) -> str:
@@ -120,12 +128,17 @@ def provenance(study: StudyDefinition, snapshot: Snapshot | None, runs: list[dic
         ("versions", each("  ".join(f"{k} {v}" for k, v in found.items() if v) for found in versions)),
         ("machine", each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in done)),
         ("threads of a run", each(f.get("threads") for f in done)),
+        *((key if key.startswith(EARLIER) else f"{EARLIER}{key}", value) for key, value in kept),
     ]
 
 
-def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]]) -> list[str]:
-    """What a reader must not overlook."""
-    said = []
+def notes(snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: Origin) -> list[str]:
+    """What a reader must not overlook; ``kept``: what is known of earlier scores."""
+    if snapshot is None and kept.provenance:
+        return kept.notes
+    said = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
+    if any(run["facts"].get("smoke") for run in runs):
+        said.append("Smoke runs are among these: tiny data, few steps. No number here is a result.")
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         said.append(f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here.")

@@ -23,6 +23,8 @@ class EarlierCell:
 
     data: str
     values: dict[tuple[int, int], float] = field(default_factory=dict)  # (seed, replicate) -> score
+    doubted: bool = False  # a run behind it failed checks
+    why: str = ""  # it is empty, or cannot be compared
 
 
 EarlierScores = dict[tuple[str, str, str], EarlierCell]  # (table, row, column) -> cell

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import math
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,17 @@ from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes, write_text
 from runner.record.inside import inside
 from runner.report.context import notes, provenance, run_views, table_view
-from runner.report.earlier_scores import HEADER, EarlierScores, read_earlier
-from runner.report.evolutions import evolutions
-from runner.report.results import Laid, lay
-from runner.report.spreads import spreads
+from runner.report.details import details
+from runner.report.differs import beside, differs
+from runner.report.earlier_scores import HEADER
+from runner.report.figures.curves import curves
+from runner.report.figures.evolutions import evolutions
+from runner.report.figures.picture import Picture, marked, marked_chart
+from runner.report.figures.ranks import ranks
+from runner.report.figures.spreads import spreads
+from runner.report.interactive import embedded
+from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
+from runner.report.results import Laid, as_kept, lay
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
@@ -30,44 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
-
-
-def _curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, tuple[Any, str]]:
-    """Learning curves of what has been run: {file stem: (figure, caption)}."""
-    import pandas as pd
-
-    from components.figures.supervised.learning_curve import in_words, learning_curve
-
-    drawn = {}
-    for spec in study.figures:
-        rows: list[dict[str, Any]] = []
-        shown = study.drawn(spec)
-        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
-        names = {row.name: row.label if alike else row.name for row in shown}
-        for laid in tables:
-            across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
-            if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
-                continue
-            for row, cells in laid.rows:
-                for cell in cells:
-                    summary = cell.summary
-                    if "so far" in cell.reason:  # some of the replicates are no fair point of a curve
-                        continue
-                    if row.name in names and summary is not None and math.isfinite(summary.mean):
-                        se = math.nan if summary.se is None else summary.se
-                        rows.append(
-                            {"model": names[row.name], "n_train": float(cell.column), "mean": summary.mean, "se": se,
-                             "metric": spec.metrics[0] if across else laid.spec.metric}
-                        )  # fmt: skip
-        if rows:
-            data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
-            settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
-            titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
-            along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
-            shows = titles.get(spec.x, along)
-            caption = f"{shows}, mean ± SE{settings}; data: {data}"
-            drawn[spec.name] = (learning_curve(pd.DataFrame(rows), spec.label), caption)
-    return drawn
 
 
 def _numbers(tables: list[Laid], path: Path) -> None:
@@ -122,41 +91,76 @@ def markdown(text: object) -> str:
     return re.sub(special, r"\\\1", " ".join(str(text).split()))
 
 
+def _figures(
+    study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid], kept: Kept, folder: Path, smoke: bool
+) -> tuple[dict[str, Picture], list[dict[str, Any]]]:
+    """What is drawn, and every figure as the pages show it, its PNG written; figures that were drawn from records which
+    are not here stay as they lie beside the kept scores."""
+    drawn = (
+        curves(study, tables) | evolutions(study, snapshot) | spreads(study, snapshot, tables) | ranks(study, tables)
+    )
+    pictures = kept.pictures()
+    if smoke:
+        drawn = {
+            f"{stem}_smoke": Picture(marked(made.figure), made.caption, marked_chart(made.chart))
+            for stem, made in drawn.items()
+        }
+    shown = []
+    for stem in dict.fromkeys([*pictures, *drawn]):
+        made = drawn.get(stem)
+        content = _png(made.figure) if made else pictures[stem][1].read_bytes()
+        write_bytes(folder / f"{stem}.png", content)
+        shown.append(
+            {"file": f"{stem}.png", "caption": made.caption if made else pictures[stem][0], "made": made is not None,
+             "base64": base64.b64encode(content).decode(), "chart": made.chart if made else {}}
+        )  # fmt: skip
+    return drawn, shown
+
+
 def write(
     name: str,
     study: StudyDefinition,
     snapshot: Snapshot | None,
     folder: Path,
-    earlier: EarlierScores | None = None,
+    kept: Kept | None = None,
     paper: bool = False,
+    forms: Collection[str] = ("html", "md", "tables"),
 ) -> tuple[list[Path], list[Laid]]:
     """Writes the report into a folder: what was written, the page first, and the tables it shows; ``paper``: and, into
-    ``paper/`` there, what a paper takes from it."""
+    ``paper/`` there, what a paper takes from it; ``forms``: which pages, and tables as pictures.
+    Where anything in it is a smoke run, title, files and figures say so."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from runner.report.table_figure import table_figure
+    from runner.report.figures.table_figure import table_figure
 
-    tables = lay(study, snapshot, earlier)
+    kept = kept or Kept()
+    tables = lay(study, snapshot, kept.scores)
     runs = run_views(snapshot) if snapshot else []
-    drawn = _curves(study, tables) | evolutions(study, snapshot) | spreads(study, snapshot, tables)
+    smoke = any(run["facts"].get("smoke") for run in runs)
+    stem, mark = f"{name}_smoke" if smoke else name, "_smoke" if smoke else ""
     folder.mkdir(parents=True, exist_ok=True)
-    figures, written = [], []
-    for stem, (figure, caption) in drawn.items():
-        content = _png(figure)
-        write_bytes(folder / f"{stem}.png", content)
-        figures.append({"file": f"{stem}.png", "caption": caption, "base64": base64.b64encode(content).decode()})
-        written.append(folder / f"{stem}.png")
-    for laid in tables:
-        written.append(folder / f"table_{laid.spec.name}.png")
-        write_bytes(written[-1], _png(table_figure(laid)))
+    drawn, figures = _figures(study, snapshot, tables, kept, folder, smoke)
+    written = [folder / figure["file"] for figure in figures]
+    for laid in tables if "tables" in forms else []:
+        written.append(folder / f"table_{laid.spec.name}{mark}.png")
+        figure = table_figure(laid)
+        write_bytes(written[-1], _png(marked(figure) if smoke else figure))
+    told = kept.origin.differs | differs(snapshot)
+    shown = tables
+    if snapshot is None and kept.origin.rows:
+        shown = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
+    said = notes(snapshot, tables, runs, kept.origin)
+    came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
         "name": name,
+        "smoke": smoke,
         "description": study.description,
-        "notes": notes(snapshot, tables, runs),
-        "tables": [table_view(laid) for laid in tables],
+        "notes": said,
+        "tables": [table_view(laid, told) for laid in shown],
         "reference": study.reference,
+        "beside": beside(study),
         "figures": figures,
-        "provenance": provenance(study, snapshot, runs),
+        "provenance": came_from,
         "runs": runs,
     }
     page = Environment(
@@ -164,18 +168,22 @@ def write(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     page.filters["md"] = markdown
-    for suffix in ("html", "md"):
-        path = folder / f"{name}.{suffix}"
-        write_text(path, page.get_template(f"template.{suffix}.j2").render(context))
+    interactive = embedded(figures, details(shown, snapshot, folder)) if "html" in forms else {}
+    for suffix in (form for form in ("html", "md") if form in forms):
+        path = folder / f"{stem}.{suffix}"
+        more = interactive if suffix == "html" else {}
+        write_text(path, page.get_template(f"template.{suffix}.j2").render(context | more))
         written.append(path)
-    _numbers(tables, folder / f"{name}.csv")
-    _replicates(tables, folder / f"{name}_replicates.csv")
-    written = [*reversed(written), folder / f"{name}.csv", folder / f"{name}_replicates.csv"]
+    _numbers(tables, folder / f"{stem}.csv")
+    _replicates(tables, folder / f"{stem}_replicates.csv")
+    of = Origin(came_from, said, told, of_cells(tables), {f["file"][:-4]: f["caption"] for f in figures})
+    write_origin(of, folder / f"{stem}_origin.json")
+    written = [*reversed(written), *(folder / f"{stem}{end}" for end in (".csv", "_replicates.csv", "_origin.json"))]
     if paper:
         from runner.report.paper import write_paper
 
-        pictures = {stem: figure for stem, (figure, _) in drawn.items()}
-        written += write_paper(name, folder / "paper", tables, pictures, snapshot)
+        pictures = {name: made.figure for name, made in drawn.items()}
+        written += write_paper(stem, folder / "paper", tables, pictures, snapshot, smoke)
     return written, tables
 
 
@@ -208,9 +216,9 @@ def main(argv: list[str]) -> int:
     snapshot = snapshots.load(name, output_dir)
     study = snapshot.study if snapshot else load_study(given.study)
     folder = given.to or inside(output_dir, name, "study") / "report"
-    earlier = read_earlier(given.earlier, study)
+    kept = read_kept(given.earlier, study)
     try:
-        written, tables = write(name, study, snapshot, folder, earlier, given.paper)
+        written, tables = write(name, study, snapshot, folder, kept, given.paper)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     counts: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +196,11 @@ def _cell(
     if known is not None and cell.data in ("", known.data):  # scores on other data are of another cell
         cell.earlier = len(known.values.keys() - cell.values.keys())
         cell.values, cell.data = known.values | cell.values, known.data
-    if not cell.values:
+        cell.doubted = cell.doubted or (known.doubted and cell.earlier > 0)
+    alone = not asked and not any(reasons)  # no run here has anything to say
+    if known is not None and alone:
+        cell.reason = known.why
+    elif not cell.values:
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
         cell.reason = "a smoke run"
@@ -242,6 +246,13 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(Laid(table, published, columns, rows, data))
     return laid
+
+
+def as_kept(laid: Laid, rows: list[str]) -> Laid:
+    """The table with the rows that it had when its scores were kept and those that have scores: others came into the study
+    since, or are of no use in this table, and were never run."""
+    kept = [(row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)]
+    return replace(laid, rows=kept)
 
 
 def pooled(study: StudyDefinition, replicates: list[int]) -> str:

@@ -91,6 +91,14 @@ def compare(a: Values, b: Values, better: Better) -> Paired:
     return Paired(summary.mean, summary.se, summary.n, p)
 
 
+def two_sided(differences: Iterable[float]) -> float:
+    """p of the signed-rank test that paired differences lie around 0; NaN with fewer than 5, 1 where all are 0."""
+    d = np.array(list(differences))
+    if d.size < FEWEST_PAIRS:
+        return math.nan
+    return float(wilcoxon(d[d != 0.0]).pvalue) if d.any() else 1.0
+
+
 def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
     """The same comparisons with p corrected for how many they are, those that have a p: the i-th smallest of m,
     i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.

@@ -6,6 +6,7 @@ tables   what is laid out, beside which published table; columns are values of a
 figures  learning curves
 evolutions  metrics from evaluation to evaluation, a line for each replicate or a band of them all
 spreads  scores of every replicate, a violin or a box for each row
+ranks    critical-difference diagrams: which rows can be told apart by their ranks over columns or replicates
 """
 
 from __future__ import annotations
@@ -164,6 +165,24 @@ class SpreadSpec(_Strict):
     label: str | None = None  # of the horizontal axis; None: the grid key's last word
 
 
+class RankSpec(_Strict):
+    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them, and which differ."""
+
+    name: FileName
+    title: str
+    table: str
+    blocks: Literal["columns", "replicates"] = "columns"  # over what ranks are taken: columns are other data, say
+    column: str | None = None  # whose replicates are ranked
+    test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
+    rows: list[str] | None = None  # names of the rows ranked (label, or label and preset); None: all
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RankSpec:
+        if (self.blocks == "replicates") == (self.column is None):
+            raise ValueError(f"figure {self.name}: column goes with blocks: replicates, and they with it")
+        return self
+
+
 class StudyDefinition(_Strict):
     """The whole of ``conf/study/<name>.yaml``."""
 
@@ -177,6 +196,7 @@ class StudyDefinition(_Strict):
     figures: list[FigureSpec] = []
     evolutions: list[EvolutionSpec] = []
     spreads: list[SpreadSpec] = []
+    ranks: list[RankSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
     gold: str | None = None  # row from whose predictions the metrics distance, distance_mean and distance_sd are taken
 
@@ -213,7 +233,17 @@ class StudyDefinition(_Strict):
             for name in [*spread.metrics, *spread.levels, *spread.words]:
                 if name not in shown:
                     raise ValueError(f"figure {spread.name}: {name} is in no table{nearest(name, shown)}")
-        drawn: list[FigureSpec | EvolutionSpec | SpreadSpec] = [*self.figures, *self.evolutions, *self.spreads]
+        for ranks in self.ranks:
+            ranked = next((t for t in self.tables if t.name == ranks.table), None)
+            if ranked is None:
+                near = nearest(ranks.table, [t.name for t in self.tables])
+                raise ValueError(f"figure {ranks.name}: {ranks.table} is not a table{near}")
+            if ranks.column is not None and ranks.column not in self.columns(ranked):
+                near = nearest(ranks.column, self.columns(ranked))
+                raise ValueError(f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}")
+        drawn: list[FigureSpec | EvolutionSpec | SpreadSpec | RankSpec] = [
+            *self.figures, *self.evolutions, *self.spreads, *self.ranks,
+        ]  # fmt: skip
         for figure in drawn:
             for name in figure.rows or []:
                 if name not in names and name not in {row.label for row in self.rows}:
@@ -226,7 +256,7 @@ class StudyDefinition(_Strict):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
-    def drawn(self, figure: FigureSpec | EvolutionSpec | SpreadSpec) -> list[Row]:
+    def drawn(self, figure: FigureSpec | EvolutionSpec | SpreadSpec | RankSpec) -> list[Row]:
         """The rows that a figure shows."""
         return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
 

@@ -17,7 +17,7 @@ from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.atomic import orphans
 from runner.record.facts import read
-from runner.record.lock import grabbed, held
+from runner.record.lease import NAME, held, taken
 from runner.record.rebuild import KEEP, traces
 from runner.tables import print_table
 
@@ -49,7 +49,7 @@ def found(output_dir: Path) -> Iterator[Litter]:
     for run in sorted(output_dir.glob("*/*")):
         if not re.fullmatch(r"[0-9a-f]{12}", run.name) or run.is_symlink() or not run.is_dir():
             continue
-        if (run / KEEP).exists() or held(run / ".lock"):
+        if (run / KEEP).exists() or held(run / NAME):
             continue
         facts = read(run)
         if facts is not None and facts.get("smoke") is True:
@@ -67,10 +67,11 @@ def remove(litter: Litter) -> bool:
     """Removes it, unless its run has begun to go in the meantime."""
     if not litter.path.exists():
         return False
-    lock = grabbed(litter.run / ".lock")
-    if lock is None:
+    try:
+        lease = taken(litter.run, litter.run.name)
+    except ConfigError:
         return False
-    with closing(lock):
+    with closing(lease):
         if litter.path.is_dir():
             shutil.rmtree(litter.path)
         else:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from components.figures.samples.evolution import evolution
+from components.figures.style import PALETTE
 
 
 def table() -> pd.DataFrame:
@@ -31,12 +32,16 @@ def test_a_line_for_each_replicate_and_one_for_the_exact_value():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SGLD", "SGLD+R", "exact"]
 
 
-def test_more_methods_than_colours_are_told_apart():
+def test_more_methods_than_colours_have_a_panel_each_before_the_others():
     many = pd.concat([table().query("metric == 'mean'").assign(method=f"m{i}") for i in range(20)])
-    figure = evolution(many, {}, "seconds of training")
-    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
-    assert len(looks) == 20
-    assert figure.axes[0].get_xlabel() == "seconds of training"
+    figure = evolution(many, {"mean": 1.5}, "seconds of training")
+    assert [ax.get_title() for ax in figure.axes] == [f"m{i}" for i in range(20)]
+    replicates = table()["replicate"].nunique()
+    for ax in figure.axes:
+        colours = [line.get_color() for line in ax.lines]
+        assert colours.count(PALETTE[0]) == replicates
+        assert len(colours) == 19 + replicates + 1  # the others' means, its own replicates, the exact value
+    assert figure.get_supxlabel() == "seconds of training"
 
 
 def test_a_band_holds_the_central_part_of_the_replicates_around_their_mean():

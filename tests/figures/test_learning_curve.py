@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
+from components.figures.style import PALETTE
 from components.figures.supervised.learning_curve import learning_curve
 
 SIZES = [100, 1000, 10_000]
@@ -51,11 +52,17 @@ def test_ticks_are_the_sizes():
     assert list(axis.get_majorticklocs()) == SIZES
 
 
-def test_models_beyond_the_palette_are_told_apart_by_dashes():
+def test_more_models_than_colours_have_a_panel_each_before_the_others():
     models = [f"m{i}" for i in range(10)]
-    figure = learning_curve(table(models, ("rmse",)))
-    looks = {(h.get_color(), h.get_linestyle()) for h in figure.legends[0].get_lines()}
-    assert len(looks) == 10
+    figure = learning_curve(table(models, ("rmse", "nlpp")))
+    shown = [ax for ax in figure.axes if ax.axison]
+    assert [ax.get_title() for ax in shown] == [*models, *models]
+    assert not figure.legends
+    for ax, model in zip(shown, models, strict=False):
+        (own,) = bars(ax)  # the one with error bars
+        assert own.lines[0].get_color() == PALETTE[0], model
+        assert len({line.get_color() for line in ax.lines} - {PALETTE[0]}) == 1, "the others, all alike"
+        assert list(ax.xaxis.get_majorticklocs()) == SIZES
 
 
 def test_values_far_above_the_others_are_written_out():

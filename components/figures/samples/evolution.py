@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from components.figures.multiples import COLUMNS, MOST, small_multiples
 from components.figures.style import PALETTE, line_look, new_figure
 
 if TYPE_CHECKING:
@@ -43,18 +44,44 @@ def evolution(
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
     metrics = list(dict.fromkeys(table["metric"]))
     looks = {str(method): line_look(k) for k, method in enumerate(dict.fromkeys(table["method"]))}
-    figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
-    for ax, metric in zip(axes, metrics, strict=True):
-        rows = table[table["metric"] == metric]
-        for method, own in rows.groupby("method", sort=False):
-            if band:
-                _band(ax, own, looks[str(method)])
-                continue
-            for _, line in own.groupby("replicate", sort=False):
-                ax.plot(line["step"], line["value"], **looks[str(method)], lw=1.1, alpha=0.75)
-        if metric in exact:
-            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
-        ax.set(xlabel=label, ylabel=(words or {}).get(metric, f"estimated {metric.replace('_', ' ')}"))
+
+    def lines(ax: Axes, metric: str, method: str, look: dict[str, Any], own: bool) -> None:
+        of = table[(table["metric"] == metric) & (table["method"] == method)]
+        if of.empty:
+            return
+        if not own:
+            mean = band_of(of)[0]
+            ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=0.8, zorder=1)
+        elif band:
+            _band(ax, of, look)
+        else:
+            for _, line in of.groupby("replicate", sort=False):
+                ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
+
+    many = len(looks) > MOST
+    if many:
+        figure, panels = small_multiples(metrics, list(looks), lines)
+    else:
+        figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
+        panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
+        for metric, ax in zip(metrics, axes, strict=True):
+            for method, look in looks.items():
+                lines(ax, metric, method, look, True)
+    for metric, of_metric in panels.items():
+        for k, ax in enumerate(of_metric):
+            if metric in exact:
+                ax.axhline(exact[metric], color=DARK, lw=1.0 if many else 1.6, zorder=3)
+            if not many:
+                ax.set(xlabel=label, ylabel=axis_words(metric, words or {}))
+            elif k % COLUMNS == 0:
+                ax.set_ylabel(axis_words(metric, words or {}), fontsize=7)
+    if many:
+        figure.supxlabel(label, fontsize=9)
+        if exact:
+            figure.legend(
+                handles=[Line2D([], [], color=DARK, lw=1.0, label=known)], loc="outside lower right", fontsize=8
+            )
+        return figure
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
@@ -67,13 +94,22 @@ def evolution(
     return figure
 
 
-def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
-    """Mean over the replicates of one method, and their central 90 %, step by step."""
+def axis_words(metric: str, words: Mapping[str, str]) -> str:
+    """How the axis of a metric is called."""
+    return words.get(metric, f"estimated {metric.replace('_', ' ')}")
+
+
+def band_of(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """Mean over the replicates of one method, and where their central 90 % begin and end, by step."""
     last = own.drop_duplicates(["replicate", "step"], keep="last")  # the end of a replicate is an evaluation too
     of_step = last.groupby("step")["value"]
-    low, high = of_step.quantile(0.05), of_step.quantile(0.95)
+    return of_step.mean(), of_step.quantile(0.05), of_step.quantile(0.95)
+
+
+def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
+    """``band_of``, drawn."""
+    mean, low, high = band_of(own)
     ax.fill_between(
         low.index.to_numpy(float), low.to_numpy(float), high.to_numpy(float), color=look["color"], alpha=0.2, lw=0
     )
-    mean = of_step.mean()
     ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=1.6)

@@ -52,9 +52,7 @@ def spread(
     figure, axes = new_figure(len(metrics), 1, width=width, height=3.0, sharex=True)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = table[(table["metric"] == metric) & np.isfinite(table["value"])]
-        values = rows["value"].to_numpy(float)
-        positive = len(values) > 0 and values.min() > 0
-        log = metric not in levels and positive and values.max() > WIDE * values.min()
+        log = logarithmic(rows["value"].to_numpy(float), metric in levels)
         if log:
             ax.set_yscale("log")
         for (method, group), place in at.items():
@@ -70,6 +68,13 @@ def spread(
     _ticks(axes[-1], methods, groups, at, label)
     _legend(figure, methods if grouped else [], bool(marked))
     return figure
+
+
+def logarithmic(values: np.ndarray, levelled: bool) -> bool:
+    """Whether the axis of a metric is: of finite values that are positive and ``WIDE`` apart, and no level among them."""
+    finite = values[np.isfinite(values)]
+    positive = len(finite) > 0 and finite.min() > 0
+    return bool(not levelled and positive and finite.max() > WIDE * finite.min())
 
 
 def _look(i: int, grouped: bool) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from components.figures.multiples import COLUMNS, MOST, small_multiples
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vP*X"
-DASHES = ["-", (0, (4, 1.5))]
 
 
 def in_words(metric: str) -> str:
@@ -24,7 +25,8 @@ def in_words(metric: str) -> str:
 
 
 def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
-    """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model in the order of the table.
+    """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model in the order of the table;
+    of more than eight models each has a panel of its own.
 
     The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN); ``label`` names the
     horizontal axis where it is not N.  A panel shows the range where most values lie; a value above it is marked by a
@@ -40,54 +42,86 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     if missing:
         raise ValueError(f"the table of a learning curve lacks {', '.join(sorted(missing))}")
     metrics, models = list(dict.fromkeys(table["metric"])), list(dict.fromkeys(table["model"]))
-    # The first eight models take the colours with a full line, the next eight the same colours dashed.
     look: dict[str, dict[str, Any]] = {
-        model: {
-            "color": PALETTE[i % len(PALETTE)],
-            "marker": MARKERS[i % len(MARKERS)],
-            "linestyle": DASHES[(i // len(PALETTE)) % len(DASHES)],
-        }
-        for i, model in enumerate(models)
+        model: {"color": colour, "marker": marker, "ls": "-"}
+        for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
     }
-    figure, axes = new_figure(1, len(metrics), width=4.6, height=3.7)
-    for ax, metric in zip(axes, metrics, strict=True):
-        rows = table[table["metric"] == metric]
-        sizes = sorted(rows["n_train"].unique())
-        low, high = _range(rows["mean"].to_numpy(float))
-        above: Counter[float] = Counter()  # how many values were written above the panel at each N
-        for i, model in enumerate(models):
-            own = rows[rows["model"] == model].sort_values("n_train")
-            if own.empty:
-                continue
-            n = own["n_train"].to_numpy(float)
-            if sizes[0] > 0:  # small steps sideways keep error bars of different models apart
-                n = n * 1.018 ** (i - (len(models) - 1) / 2)
-            mean, se = own["mean"].to_numpy(float), own["se"].fillna(0).to_numpy(float)
-            ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look[model])
-            for size, at, value in zip(own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True):
-                ax.plot(at, high, marker="^", color=look[model]["color"], markersize=6, clip_on=False, zorder=4)
-                ax.annotate(
-                    f"{value:.3g}",
-                    (size, high),
-                    xytext=(0, 6 + 8 * above[size]),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=7,
-                    color=look[model]["color"],
-                )
-                above[size] += 1
-        if sizes[0] > 0:
-            ax.set_xscale("log")
-            ax.xaxis.set_major_locator(FixedLocator(sizes))
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
-            ax.xaxis.set_minor_locator(NullLocator())
-            ax.xaxis.set_minor_formatter(NullFormatter())
-            if any(b < 1.6 * a for a, b in pairwise(sizes)):  # neighbours' labels would touch
-                ax.tick_params(axis="x", labelsize=6.5)
-        ax.set(xlabel=label, ylabel=in_words(metric), ylim=(low, high))
-    handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
-    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
+    limits = {metric: _range(table[table["metric"] == metric]["mean"].to_numpy(float)) for metric in metrics}
+    if len(models) > MOST:
+        figure, panels = small_multiples(
+            metrics,
+            models,
+            lambda ax, metric, model, line, own: _line(
+                ax,
+                _of(table, metric, model),
+                limits[metric][1],
+                0.0,
+                line | {"marker": "o" if own else ""},
+                Counter(),
+                own,
+            ),
+        )
+    else:
+        figure, axes = new_figure(1, len(metrics), width=4.6, height=3.7)
+        panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
+        for metric, ax in zip(metrics, axes, strict=True):
+            above: Counter[float] = Counter()  # how many values were written above the panel at each N
+            for i, model in enumerate(models):  # small steps sideways keep error bars of different models apart
+                aside = i - (len(models) - 1) / 2
+                _line(ax, _of(table, metric, model), limits[metric][1], aside, look[model], above, True)
+        handles = [Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model]) for model in models]
+        figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6)
+    for metric, axes in panels.items():
+        sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
+        for k, ax in enumerate(axes):
+            if sizes[0] > 0:
+                ax.set_xscale("log")
+                ax.xaxis.set_major_locator(FixedLocator(sizes))
+                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
+                ax.xaxis.set_minor_locator(NullLocator())
+                ax.xaxis.set_minor_formatter(NullFormatter())
+                if len(axes) > 1 or any(b < 1.6 * a for a, b in pairwise(sizes)):  # neighbours' labels would touch
+                    ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if len(axes) > 1 else 0)
+            ax.set(ylim=limits[metric])
+            if len(axes) == 1:
+                ax.set(xlabel=label, ylabel=in_words(metric))
+            elif k % COLUMNS == 0:
+                ax.set_ylabel(in_words(metric), fontsize=8)
+    if len(models) > MOST:
+        figure.supxlabel(label, fontsize=9)
     return figure
+
+
+def _of(table: pd.DataFrame, metric: str, model: str) -> pd.DataFrame:
+    return table[(table["metric"] == metric) & (table["model"] == model)].sort_values("n_train")
+
+
+def _line(
+    ax: Axes, own: pd.DataFrame, high: float, aside: float, look: dict[str, Any], above: Counter[float], told: bool
+) -> None:
+    """One model's line; with ``told`` its error bars, and its values above the panel written out."""
+    if own.empty:
+        return
+    n = own["n_train"].to_numpy(float)
+    if n.min() > 0:
+        n = n * 1.018**aside
+    mean, se = own["mean"].to_numpy(float), own["se"].fillna(0).to_numpy(float)
+    if not told:
+        ax.plot(n, mean, linewidth=0.8, zorder=1, **look)
+        return
+    ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
+    for size, at, value in zip(own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True):
+        ax.plot(at, high, marker="^", color=look["color"], markersize=6, clip_on=False, zorder=4)
+        ax.annotate(
+            f"{value:.3g}",
+            (size, high),
+            xytext=(0, 6 + 8 * above[size]),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+            color=look["color"],
+        )
+        above[size] += 1
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from runner.mistakes import ConfigError
-from runner.record.compare import config_rows, difference, load, main, result_rows, warnings
+from runner.record.compare import config_rows, difference, difference_rows, load, main, result_rows, warnings
 
 
 def record(outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts) -> Path:
@@ -74,7 +74,9 @@ def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
 def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
     a = load(record(tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}))
     b = load(record(tmp_path, "bbbb", result={"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}))
-    rows = {row[0]: row[1:] for row in result_rows([a, b])}
+    rows = {
+        row[0]: row[1:] + apart[1:] for row, apart in zip(result_rows([a, b]), difference_rows([a, b]), strict=True)
+    }
     assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
     se = statistics.stdev([1.0, 2.0, 6.0]) / 3**0.5
     assert rows["rmse"][0] == f"3 ± {se:.4g} (n=3)"
@@ -90,9 +92,27 @@ def test_without_common_seed_the_difference_is_not_paired():
     assert difference([1.0], [2.5], paired=True) == "1.5"
 
 
-def test_three_runs_have_no_difference_column(tmp_path):
-    runs = [load(record(tmp_path, name)) for name in ("aaaa", "bbbb", "cccc")]
-    assert [len(row) for row in result_rows(runs)] == [4]
+def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number(tmp_path, capsys):
+    base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    results = {
+        "aaaa": base,
+        "bbbb": [v + 0.1 * (i + 1) for i, v in enumerate(base)],
+        "cccc": base[::-1],
+        "dddd": base[:4],
+    }
+    runs = [load(record(tmp_path, name, result={"rmse": values})) for name, values in results.items()]
+    assert [len(row) for row in result_rows(runs)] == [5]
+    ((name, *apart),) = difference_rows(runs)
+    assert (name, len(apart)) == ("rmse", 3)
+    assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"  # all six signs alike: 2/2⁶; of two tested
+    assert apart[1].endswith("(paired), p 1 (Holm 1)")
+    assert apart[2] == f"-1 ± {math.hypot(se(base), se(base[:4])):.4g}", "of other length: not paired"
+    assert main(["compare", *results, "--output-dir", str(tmp_path)]) == 0
+    assert "less aaaa\trmse\t0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)" in capsys.readouterr().out
+
+
+def se(values):
+    return statistics.stdev(values) / len(values) ** 0.5
 
 
 def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
 from runner.report import report
-from runner.report.paper import COLUMN, SMALLEST, fitted, latex
+from runner.report.paper import COLUMN, SMALLEST, SOFTWARE, TESTS, fitted, latex
 
 
 def test_signs_of_latex_mean_themselves():
@@ -57,5 +57,7 @@ def test_references_of_all_runs_once(study):  # noqa: F811
     (second / "references.bib").write_text(f"{two}\n")
     report.write("small", STUDY, study, study.output_dir / "out", paper=True)
     found = (study.output_dir / "out" / "paper" / "references.bib").read_text()
-    assert re.findall(r"@\w+\{(\w+),", found) == ["a", "b", "bayes_runner"]
+    keys = re.findall(r"@\w+\{(\w+),", found)
+    assert keys == sorted({"a", "b", *TESTS, *SOFTWARE.values()})
+    assert found.count("note = {Version 2.13.0}") == 1, "the version of torch that the runs have recorded"
     assert not (study.output_dir / "out" / "small.tex").exists()

@@ -17,10 +17,11 @@ from runner.published import Published, load_published
 from runner.record.facts import read
 from runner.report import report
 from runner.report.earlier_scores import EarlierCell
-from runner.report.evolutions import evolutions, trained
+from runner.report.figures.curves import curves
+from runner.report.figures.evolutions import evolutions, trained
+from runner.report.figures.spreads import spreads
 from runner.report.report import main
 from runner.report.results import lay, scores, step_times
-from runner.report.spreads import spreads
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -314,13 +315,13 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     assert main(["report", "small", "--output-dir", str(tmp_path)]) == 0
     folder = tmp_path / "small" / "report"
     assert {p.name for p in folder.iterdir()} == {
-        "small.html", "small.md", "small.csv", "small_replicates.csv", "curve.png", "table_nlpp.png",
+        "small.html", "small.md", "small.csv", "small_replicates.csv", "small_origin.json", "curve.png", "table_nlpp.png",
     }  # fmt: skip
     assert "study small: 4 not run, 2 agrees, 1 better, 1 worse" in capsys.readouterr().out
 
     html = (folder / "small.html").read_text()
     assert not re.search(r"""(src|href|url\()\s*=?\s*["']?(https?:)?//""", html)  # nothing is fetched from anywhere
-    assert "<script" not in html
+    assert "default-src 'none'" in html
     assert "data:image/png;base64," in html
     assert "Two &lt;sizes&gt; &amp; three models." in html
     assert "<b>-0.20(0.01)</b>" in html
@@ -419,7 +420,7 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     run = replace(study.runs[-1], cell={})
     small = replace(study, study=StudyDefinition.model_validate(definition), runs=[run])
     record(small, "d", 1000, [0.0, 0.0], result={"accuracy": [0.9, 0.8], "robust": [0.5, 0.4]})
-    drawn, caption = report._curves(small.study, lay(small.study, small))["curve"]
+    drawn, caption, _ = curves(small.study, lay(small.study, small))["curve"]
     (ax,) = drawn.axes
     assert ax.get_xscale() == "linear"
     np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
@@ -464,7 +465,7 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
         )
         run = next(run for run in small.runs if run.row == "iGP, tuned" and run.cell == {"dataset.n_train": n})
         (small.folder(run) / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    drawn, caption = evolutions(definition, small)["way"]
+    drawn, caption, _ = evolutions(definition, small)["way"]
     (ax,) = drawn.axes
     assert caption == "On the way; 2 runs of each"
     np.testing.assert_allclose([line.get_xydata() for line in ax.lines], [
@@ -493,7 +494,7 @@ def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
             for r in range(2)
             for t, phase in ((1, "train"), (10, "evaluation"), (20, "evaluation"), (30, "evaluation"), (30, "final"))
         ))  # fmt: skip
-    drawn, caption = evolutions(definition, small)["way"]
+    drawn, caption, _ = evolutions(definition, small)["way"]
     (line,) = drawn.axes[0].lines
     np.testing.assert_allclose(line.get_xydata(), [[10, 15.0], [20, 15.0], [30, 15.0]])
     assert caption.endswith("2 runs of each, mean of each less sMDGP, tuned, replicate by replicate")
@@ -501,7 +502,7 @@ def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
     assert found == {(0, 0): pytest.approx(10.0), (0, 1): pytest.approx(25.0 + 20.0)}
     banded = {"shows": "band", "rows": ["iGP"], "label": "episode", "words": {"nelbo": "loss"}}
     definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec | banded]})
-    drawn, caption = evolutions(definition, small)["way"]
+    drawn, caption, _ = evolutions(definition, small)["way"]
     (ax,) = drawn.axes
     assert caption.endswith("mean and central 90 % of each less sMDGP, tuned, replicate by replicate")
     assert caption.startswith("On the way, tuned; 2 runs of each")  # settings that all have are named once
@@ -539,7 +540,7 @@ def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
     record(small, "b", 1000, [*(0.3 + NOISE), float("nan")])
     record(small, "c", 1000, 0.7 + NOISE)
     record(small, "d", 1000, [1.0] * 3, result={"nlpp": [1.0] * 3, "beta_selected": [0.1] * 3})
-    drawn, caption = spreads(definition, small, lay(definition, small))["all"]
+    drawn, caption, _ = spreads(definition, small, lay(definition, small))["all"]
     assert caption == "All scores; 6 or 7 runs of each; data: sarcos; left out as not finite: 1"
     (ax,) = drawn.axes
     assert ax.get_ylabel() == "NLPP"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from runner.report.figures.charts import spread_chart
+from runner.report.figures.picture import Picture
 from runner.report.results import Laid, scores
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 CHOSEN = "beta_selected"  # the score that says which β a run has chosen: the row that was run with it is marked
 
 
-def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, tuple[Figure, str]]:
+def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]) -> dict[str, Picture]:
     """Every figure of ``study.spreads`` that has scores to draw: {file stem: (figure, caption)}."""
     if not study.spreads:
         return {}
@@ -45,13 +44,15 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
         if groups == {""}:
             marked = {(name, "") for name, _ in marked}
         key = next((t.spec.columns for t in tables if t.spec.metric in spec.metrics), "")
-        figure = spread(table, spec.kind, spec.levels, marked, spec.label or str(key).split(".")[-1], spec.words)
+        label = spec.label or str(key).split(".")[-1]
+        figure = spread(table, spec.kind, spec.levels, marked, label, spec.words)
+        chart = spread_chart(table, spec.kind, spec.levels, label, spec.words)
         sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
         lost = int((~table["value"].abs().lt(float("inf"))).sum())
         counted = f"{' or '.join(map(str, sizes))} runs of each"
         data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
         missing = f"; left out as not finite: {lost}" if lost else ""
-        drawn[spec.name] = (figure, f"{spec.title}; {counted}; data: {data}{missing}")
+        drawn[spec.name] = Picture(figure, f"{spec.title}; {counted}; data: {data}{missing}", chart)
     return drawn
 
 

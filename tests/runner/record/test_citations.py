@@ -3,7 +3,7 @@
 import re
 
 from components import registry
-from runner.execution.citations import BIBLIOGRAPHY, cited, entries
+from runner.record.citations import BIBLIOGRAPHY, cited, entries
 
 WITHOUT = {"Forina et al. (1988)"}  # a program of which nobody here has seen the handbook
 

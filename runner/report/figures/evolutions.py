@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from runner.record.lines import Line, by_replicate, read_lines
+from runner.report.figures.charts import evolution_chart
+from runner.report.figures.picture import Picture
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 AXES = {"steps": "iteration", "seconds": "seconds of training"}
@@ -29,7 +30,7 @@ def trained(lines: list[Line]) -> Iterator[tuple[Line, float]]:
         yield line, spent.get(r, 0.0)
 
 
-def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, tuple[Figure, str]]:
+def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
     """Every figure of ``study.evolutions`` that has a record to draw: {file stem: (figure, caption)}."""
     if snapshot is None or not study.evolutions:
         return {}
@@ -72,7 +73,8 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, t
             table["method"] = table["method"].map(names)
             label = spec.label or AXES[spec.against]
             figure = evolution(table, spec.exact, label, band=band, words=spec.words, known=spec.known)
-            drawn[spec.name] = (figure, caption)
+            chart = evolution_chart(table, spec.exact, label, band, spec.words, spec.known)
+            drawn[spec.name] = Picture(figure, caption, chart)
     return drawn
 
 

@@ -1,0 +1,70 @@
+"""Mean ranks of several methods on one axis, bars joining those that cannot be told apart (Demšar 2006, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, BAR = PALETTE[6], PALETTE[0]
+STEP, CLOSE = 0.30, 0.11  # inches: between the lines of names, between bars
+CROWDED = 14  # ranks from which every fifth is named
+WIDTH, MARGIN = 6.4, 1.9  # inches: of the figure, and of the names on either side
+
+
+def critical_difference_diagram(
+    ranks: Mapping[str, float], groups: Sequence[Sequence[str]], distance: float | None = None
+) -> Figure:
+    """``ranks`` by name, 1 is best and stands on the left; ``groups``: names that a bar joins; ``distance``: the critical
+    difference, drawn above the axis where there is one for all pairs.
+
+    Raises:
+        ValueError: there are no ranks, or a group names a method that has none.
+    """
+    if not ranks:
+        raise ValueError("nothing to rank")
+    if unknown := {name for group in groups for name in group} - set(ranks):
+        raise ValueError(f"a bar joins {sorted(unknown)[0]}, which has no rank")
+    names = sorted(ranks, key=lambda name: ranks[name])
+    k, left = len(names), (len(names) + 1) // 2
+    bars = CLOSE * len(groups) + 0.15
+    top = 0.75 if distance is not None else 0.45
+    height = top + bars + STEP * left + 0.1
+    figure, (ax,) = new_figure(1, 1, width=WIDTH, height=height)
+    figure.set_layout_engine("none")  # everything is placed in inches
+    ax.set_position((0, 0, 1, 1))
+    ax.set(xlim=(0, WIDTH), ylim=(height, 0))
+    ax.axis("off")
+    scale = (WIDTH - 2 * MARGIN) / max(k - 1, 1)
+
+    def at(rank: float) -> float:
+        return MARGIN + (rank - 1) * scale
+
+    ax.plot([at(1), at(k)], [top, top], color=INK, lw=1.2)
+    for rank in range(1, k + 1):
+        ax.plot([at(rank)] * 2, [top - 0.07, top], color=INK, lw=1.0)
+        if k > CROWDED and rank % 5 and rank > 1:
+            continue
+        ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=INK)
+    if distance is not None:
+        end = min(at(1 + distance), WIDTH - 0.1)
+        ax.plot([at(1), end], [0.3, 0.3], color=INK, lw=1.6)
+        for x in (at(1), end):
+            ax.plot([x, x], [0.25, 0.35], color=INK, lw=1.6)
+        ax.text((at(1) + end) / 2, 0.22, f"CD = {distance:.2f}", ha="center", va="bottom", fontsize=8, color=INK)
+    for i, name in enumerate(names):
+        on_left = i < left
+        y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
+        edge, side = (MARGIN - 0.15, "right") if on_left else (WIDTH - MARGIN + 0.15, "left")
+        ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=INK, lw=0.8)
+        text = f"{name}  {ranks[name]:.2f}" if on_left else f"{ranks[name]:.2f}  {name}"
+        ax.text(edge + (-0.06 if on_left else 0.06), y, text, ha=side, va="center", fontsize=9, color=INK)
+    for i, group in enumerate(groups):
+        ends = [ranks[name] for name in group]
+        y = top + 0.12 + CLOSE * i
+        ax.plot([at(min(ends)) - 0.05, at(max(ends)) + 0.05], [y, y], color=BAR, lw=3.2, solid_capstyle="butt")
+    return figure

@@ -1,0 +1,110 @@
+"""What a cell of a report's page opens: its scores, and its runs with their settings, checks, figures and provenance.
+
+Written into the page as JSON, once for each run; a setting that all runs share is written once.  Figures of runs are in the
+page where they are small together, otherwise shown from the records, where those lie."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from runner.record.checks import combined
+from runner.record.code import has_changes
+from runner.record.compare import flat
+from runner.report.figures.charts import numbers
+from runner.report.results import Laid
+from runner.study.snapshot import FrozenRun, Snapshot
+
+INSIDE = 2_000_000  # bytes: figures of all runs that are written into the page
+
+
+def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict[str, Any]:
+    """``cells`` in the order in which the page shows them, ``runs``, and ``shared`` settings; ``folder``: the page's."""
+    runs = list(snapshot.runs) if snapshot else []
+    configs = [flat(run.config) for run in runs]
+    shared = dict(configs[0]) if configs else {}
+    for config in configs:
+        shared = {key: value for key, value in shared.items() if config.get(key) == value}
+    places = [snapshot.folder(run) if snapshot and run.signature else None for run in runs]
+    pictures = [sorted(place.glob("figures/*.png")) if place else [] for place in places]
+    embed = sum(picture.stat().st_size for found in pictures for picture in found) <= INSIDE
+    index = {place: i for i, place in enumerate(places) if place}
+    cells = [
+        {
+            "title": ", ".join(filter(None, [row.name, cell.column])),
+            "verdict": str(cell.verdict),
+            "data": cell.data,
+            "scores": [[seed, r, score] for (seed, r), score in zip(sorted(cell.values), _sorted(cell.values), strict=True)],
+            "runs": [index[place] for place in cell.folders if place in index],
+            "earlier": cell.earlier,
+        }
+        for laid in tables
+        for row, line in laid.rows
+        for cell in line
+    ]  # fmt: skip
+    said = [
+        _run(run, (snapshot.facts(run) if snapshot else None) or {}, config, shared, place, found, folder, embed)
+        for run, config, place, found in zip(runs, configs, places, pictures, strict=True)
+    ]
+    return {"cells": cells, "runs": said, "shared": shared}
+
+
+def _sorted(values: dict[tuple[int, int], float]) -> list[float | None]:
+    return numbers(values[key] for key in sorted(values))
+
+
+def _run(
+    run: FrozenRun,
+    facts: dict[str, Any],
+    config: dict[str, str],
+    shared: dict[str, str],
+    place: Path | None,
+    pictures: list[Path],
+    folder: Path,
+    embed: bool,
+) -> dict[str, Any]:
+    """One run: what it was asked, what became of it, and where it lies."""
+    git, machine = facts.get("git") or {}, facts.get("hardware") or {}
+    code = git.get("sha", "")[:10] + (" with uncommitted changes" if has_changes(git) else "")
+    versions = "  ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items())
+    provenance = {
+        "state": (facts.get("state") or "not started") + (f": {facts['error']}" if facts.get("error") else ""),
+        "data": facts.get("data", run.data),
+        "seed, replicates": f"{facts['seed']}, {facts['replicates']}" if facts else "",
+        "started": facts.get("started") or "",
+        "seconds": f"{facts['seconds']:.1f}" if facts.get("seconds") else "",
+        "code": code,
+        "versions": versions,
+        "machine": machine.get("gpu") or machine.get("cpu") or "",
+        "threads": str(facts.get("threads") or ""),
+    }
+    checks = [
+        {"mark": {True: "✓", False: "✗", None: "–"}[c["passed"]], "text": f"{c['check']}: {c['detail']}"}
+        for c in combined(facts)
+    ]
+    return {
+        "name": run.name,
+        "command": " ".join(run.overrides),
+        "refused": run.refused or "",
+        "settings": {key: value for key, value in config.items() if key not in shared},
+        "provenance": {key: value for key, value in provenance.items() if value},
+        "checks": checks,
+        "figures": [{"name": p.stem, "source": _embedded(p) if embed else _link(p, folder)} for p in pictures],
+        "record": _link(place, folder) if place and place.is_dir() else "",
+    }
+
+
+def _embedded(picture: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
+
+
+def _link(place: Path, folder: Path) -> str:
+    """From the page to a file of a record: relative, so that both can be moved together."""
+    try:
+        way = Path(os.path.relpath(place, folder)).as_posix()
+    except ValueError:  # another drive
+        return place.as_uri()
+    return quote(way) + ("/" if place.is_dir() else "")

@@ -1,0 +1,52 @@
+"""Figures of a report that show the cells of its tables along a grid key: learning curves, curves under attack."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runner.report.figures.charts import curve_chart
+from runner.report.figures.picture import Picture
+from runner.report.results import Laid
+from runner.study.definition import StudyDefinition
+
+
+def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
+    """Learning curves of what has been run: {file stem: (figure, caption)}."""
+    import pandas as pd
+
+    from components.figures.supervised.learning_curve import in_words, learning_curve
+
+    drawn = {}
+    for spec in study.figures:
+        rows: list[dict[str, Any]] = []
+        shown = study.drawn(spec)
+        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
+        names = {row.name: row.label if alike else row.name for row in shown}
+        for laid in tables:
+            across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
+            if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
+                continue
+            for row, cells in laid.rows:
+                for cell in cells:
+                    summary = cell.summary
+                    if "so far" in cell.reason:  # some of the replicates are no fair point of a curve
+                        continue
+                    if row.name in names and summary is not None and math.isfinite(summary.mean):
+                        se = math.nan if summary.se is None else summary.se
+                        rows.append(
+                            {"model": names[row.name], "n_train": float(cell.column), "mean": summary.mean, "se": se,
+                             "metric": spec.metrics[0] if across else laid.spec.metric, "n": summary.n}
+                        )  # fmt: skip
+        if rows:
+            data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
+            settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
+            titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
+            along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
+            shows = titles.get(spec.x, along)
+            caption = f"{shows}, mean ± SE{settings}; data: {data}"
+            table = pd.DataFrame(rows)
+            words = {metric: in_words(metric) for metric in spec.metrics}
+            figure, chart = learning_curve(table, spec.label), curve_chart(table, spec.label, words)
+            drawn[spec.name] = Picture(figure, caption, chart)
+    return drawn

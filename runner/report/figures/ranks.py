@@ -1,0 +1,136 @@
+"""Critical-difference diagrams: which rows of a table can be told apart by their ranks over many blocks.
+
+A block is a column of the table (a data set; the score is the mean over its replicates, or the median where
+the table has it), or a replicate of one column,
+which all rows saw alike.  Friedman (1937) asks whether the rows differ at all.  Then, by Nemenyi (1963), two mean ranks
+differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by pair, by two-sided signed-rank tests corrected by Holm
+(1979) for all k(k − 1)/2 of them, which does not depend on the rows beside the two.
+
+Source: Demšar (2006), sections 3.2.2 and 3.2.3; García and Herrera (2008) and Benavoli et al. (2016) for the second test.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from runner.report.figures.picture import Picture
+from runner.report.results import Laid
+from runner.report.verdicts import LEVEL, Paired, holm, two_sided
+from runner.study.definition import RankSpec, StudyDefinition
+
+FEWEST_BLOCKS, FEWEST_ROWS = 5, 3
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Mean ranks (1 is best), and which pairs cannot be told apart."""
+
+    ranks: dict[str, float]
+    n_blocks: int
+    p_friedman: float
+    distance: float | None  # critical difference; None: the pairs were tested one by one
+    alike: set[frozenset[str]] = field(default_factory=set)
+
+    def groups(self) -> list[list[str]]:
+        """Greatest runs of neighbours by rank of which no two can be told apart: what a bar joins."""
+        names = sorted(self.ranks, key=lambda name: self.ranks[name])
+        found: list[list[str]] = []
+        for i in range(len(names)):
+            end = i
+            while end + 1 < len(names) and all(
+                frozenset({a, names[end + 1]}) in self.alike for a in names[i : end + 1]
+            ):
+                end += 1
+            if end > i and not (found and names[end] in found[-1]):
+                found.append(names[i : end + 1])
+        return found
+
+
+def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Ranking:
+    """Of scores [blocks] by row.
+
+    Raises:
+        ValueError: fewer than three rows, or scores of different length."""
+    names = list(scores)
+    if len(names) < FEWEST_ROWS:
+        raise ValueError(f"{len(names)} rows cannot be ranked; three or more can")
+    table = np.stack([scores[name] for name in names], axis=1)  # [N, k]
+    n, k = table.shape
+    ranks = rankdata(table if lower else -table, axis=1).mean(axis=0)  # ties share the mean of their ranks
+    level = bool((table == table[:, :1]).all())
+    p_friedman = 1.0 if level else float(friedmanchisquare(*table.T).pvalue)
+    of, pairs = dict(zip(names, map(float, ranks), strict=True)), list(combinations(range(k), 2))
+    if test == "nemenyi":
+        distance = critical_difference(k, n)
+        alike = {frozenset({names[i], names[j]}) for i, j in pairs if abs(ranks[i] - ranks[j]) <= distance}
+        return Ranking(of, n, p_friedman, distance, alike)
+    tested = {}
+    for i, j in pairs:
+        d = table[:, i] - table[:, j]
+        tested[f"{i} {j}"] = Paired(float(d.mean()), None, n, two_sided(d))
+    kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if not pair.p_holm <= LEVEL]
+    return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
+
+
+def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
+    """q_α √(k(k + 1)/(6N)), where q_α is the upper point of the studentized range of k, over √2."""
+    q = float(studentized_range.ppf(1 - level, k, math.inf)) / math.sqrt(2)
+    return q * math.sqrt(k * (k + 1) / (6 * n))
+
+
+def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
+    """Every diagram of ``study.ranks`` that has scores enough: {file stem: figure}."""
+    if not study.ranks:
+        return {}
+    from components.figures.supervised.critical_difference import critical_difference_diagram
+
+    drawn = {}
+    for spec in study.ranks:
+        laid = next(t for t in tables if t.spec.name == spec.table)
+        shown = study.drawn(spec)
+        alike = len({row.preset for row in shown}) == 1
+        names = {row.name: row.label if alike else row.name for row in shown}
+        scores = _blocks(spec, laid, list(names))
+        n = len(next(iter(scores.values()), []))
+        if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:
+            continue
+        found = rank({names[row]: values for row, values in scores.items()}, laid.spec.better == "lower", spec.test)
+        blocks = "columns" if spec.blocks == "columns" else f"replicates of {spec.column}"
+        by = (
+            f"Nemenyi, critical difference {found.distance:.2f}"
+            if found.distance is not None
+            else "two-sided Wilcoxon tests of all pairs after Holm"
+        )
+        settings = f", {shown[0].preset}" if alike and shown[0].preset else ""
+        data = ", ".join(laid.data)
+        caption = (
+            f"{spec.title}{settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "
+            f"({by}); Friedman p {found.p_friedman:.2g}; data: {data}"
+        )
+        figure = critical_difference_diagram(found.ranks, found.groups(), found.distance)
+        drawn[spec.name] = Picture(figure, caption, {})
+    return drawn
+
+
+def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np.float64]]:
+    """Scores by row, of the blocks that all rows with any score have; rows without one are left out."""
+    of: dict[str, dict[object, float]] = {}
+    for row, cells in laid.rows:
+        if row.name not in rows:
+            continue
+        for cell in cells:
+            centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
+            if centre is not None and math.isfinite(centre[0]):
+                of.setdefault(row.name, {})[cell.column] = centre[0]
+            elif spec.blocks == "replicates" and cell.column == spec.column:
+                finite = {key: value for key, value in cell.values.items() if math.isfinite(value)}
+                if finite:
+                    of.setdefault(row.name, {}).update(finite)
+    shared = [key for key in next(iter(of.values()), {}) if all(key in values for values in of.values())]
+    return {name: np.array([values[key] for key in shared]) for name, values in of.items()}

@@ -1,0 +1,125 @@
+"""What a report knows from records beyond the scores: ``<study>_origin.json``, beside ``<study>_replicates.csv``.
+
+Scores that are kept when their records are not (``docs/results``) keep with it where they came from, which of them are of
+runs that failed checks, why cells are empty, and the captions of figures that were drawn from whole runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_text
+from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
+from runner.report.results import Laid
+from runner.study.definition import StudyDefinition
+
+
+@dataclass(frozen=True)
+class OfCell:
+    """What a cell has beside its scores."""
+
+    table: str
+    row: str
+    column: str
+    doubted: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Of all scores of a file."""
+
+    provenance: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    differs: dict[str, str] = field(default_factory=dict)
+    cells: list[OfCell] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
+    rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
+    study: str = ""  # whose runs they are, where that is not the name of the file
+
+
+def path_of(scores: Path) -> Path:
+    """Where the origin of a file of scores lies."""
+    return scores.with_name(scores.name.removesuffix(".csv").removesuffix("_replicates") + "_origin.json")
+
+
+def of_cells(tables: list[Laid]) -> list[OfCell]:
+    """What tables know of their cells."""
+    cells = [
+        OfCell(laid.spec.name, row.name, cell.column, cell.doubted, cell.reason)
+        for laid in tables
+        for row, line in laid.rows
+        for cell in line
+    ]
+    return [cell for cell in cells if cell.doubted or cell.why]
+
+
+def write_origin(origin: Origin, path: Path) -> None:
+    """As JSON, a line for each value: the file is kept under version control."""
+    values = {key: value for key, value in asdict(origin).items() if value}
+    write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Scores of earlier reports, and all that is known of them."""
+
+    scores: EarlierScores = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
+    beside: list[Path] = field(default_factory=list)  # the files of scores
+
+    def pictures(self) -> dict[str, tuple[str, Path]]:
+        """Figures that lie beside the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
+        found = {}
+        for path in self.beside:
+            for stem, caption in self.origin.figures.items():
+                picture = path.with_name(path.name.removesuffix("replicates.csv") + f"{stem}.png")
+                if picture.is_file():
+                    found[stem] = (caption, picture)
+        return found
+
+
+def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
+    """Files of scores, and what lies beside them; of two that give the same replicate the later file counts.
+
+    Raises:
+        ConfigError: a file is damaged, or is not of this study."""
+    earlier = read_earlier(scores, study)
+    merged: dict[str, Any] = {
+        "provenance": [],
+        "notes": [],
+        "differs": {},
+        "cells": [],
+        "figures": {},
+        "rows": {},
+        "study": "",
+    }
+    for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
+        for of in origin.cells:
+            cell = earlier.setdefault((of.table, of.row, of.column), EarlierCell(""))
+            cell.doubted, cell.why = of.doubted, of.why
+        merged["provenance"] += [line for line in origin.provenance if line not in merged["provenance"]]
+        merged["notes"] += [line for line in origin.notes if line not in merged["notes"]]
+        merged["cells"] += origin.cells
+        merged["differs"] |= origin.differs
+        merged["figures"] |= origin.figures
+        merged["rows"] |= origin.rows
+        merged["study"] = merged["study"] or origin.study
+    return Kept(earlier, Origin(**merged), scores)
+
+
+def read_origin(path: Path) -> Origin:
+    """As it was written.
+
+    Raises:
+        ConfigError: the file is damaged."""
+    try:
+        return TypeAdapter(Origin).validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        why = str(error).splitlines()[0]
+        raise ConfigError(f"--with: {path} cannot be read ({why}); without it the scores alone are taken") from None

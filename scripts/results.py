@@ -1,0 +1,153 @@
+"""``make results``: the pages of ``docs/results`` made again from the scores that are kept beside them.
+
+    python -m scripts.results                    every page whose scores are kept; says which have changed
+    python -m scripts.results --check            writes nothing, fails when a page differs from its scores
+    python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
+    python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
+
+A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.  ``STUDY_origin.json`` beside the scores
+holds what only records know.  What stands in a page between the marks of ``BY_HAND`` stays where it is, under its heading.
+Pages of scripts, those written by hand, and figures drawn from records that were not kept are named, and left alone."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from runner.mistakes import ConfigError
+from runner.record.atomic import write_bytes
+from runner.report.origin import Kept, Origin, path_of, read_kept, read_origin
+from runner.report.report import write
+from runner.study import snapshot as snapshots
+from runner.study.definition import StudyDefinition, load_study
+
+FOLDER = Path(__file__).parent.parent / "docs" / "results"
+BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
+ALIKE = 2.0  # of 255: mean difference of the points of two drawings of one figure, by other versions of the library
+
+
+@dataclass
+class Made:
+    """One page made again."""
+
+    name: str
+    files: dict[str, bytes] = field(default_factory=dict)  # file name -> content
+    changed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # figures that could not be drawn anew
+
+
+def same_picture(a: bytes, b: bytes) -> bool:
+    """Whether two PNGs show one figure, though fonts and edges may be drawn a little otherwise."""
+    from matplotlib.image import imread
+
+    if a == b:
+        return True
+    first, second = (imread(io.BytesIO(content), format="png") for content in (a, b))
+    return first.shape == second.shape and float(np.abs(first - second).mean()) * 255 <= ALIKE
+
+
+def with_prose(made: str, old: str) -> str:
+    """The page with what was written by hand in the old one, each piece before the first of the lines after it there that
+    the page has too, or else at its end."""
+    for piece in BY_HAND.finditer(old):
+        after = [line for line in BY_HAND.sub("", old[piece.end() :]).splitlines() if line]
+        anchor = next((line for line in after if f"\n{line}\n" in made), None)
+        if anchor is None:
+            made = f"{made.rstrip()}\n\n{piece.group()}"
+        else:
+            made = made.replace(f"\n{anchor}\n", f"\n{piece.group()}\n{anchor}\n", 1)
+    return made
+
+
+def make(name: str, kept: Kept, study: StudyDefinition, output_dir: Path | None) -> Made:
+    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them."""
+    made = Made(name)
+    snapshot = snapshots.load(name, output_dir) if output_dir else None
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write(name, study, snapshot, folder, kept, forms=("md",))
+        page = (folder / f"{name}.md").read_text(encoding="utf-8")
+        for stem in re.findall(r"^!\[.*\]\((\S+)\.png\)$", page, re.M):
+            made.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
+            page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
+        old = FOLDER / f"{name}.md"
+        page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
+        made.files[f"{name}.md"] = page.encode()
+        if snapshot is not None:
+            for end in ("replicates.csv", "origin.json"):
+                made.files[f"{name}_{end}"] = (folder / f"{name}_{end}").read_bytes()
+    for file, content in made.files.items():
+        path = FOLDER / file
+        there = path.read_bytes() if path.exists() else None
+        same = there is not None and (same_picture(there, content) if file.endswith(".png") else there == content)
+        if not same:
+            made.changed.append(file)
+    if snapshot is None:
+        drawable = {spec.name for spec in [*study.figures, *study.spreads, *study.ranks]}
+        made.kept += [f"{name}_{stem}.png" for stem in kept.pictures() if stem not in drawable]
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Makes pages again; exit code 1 with --check when one differs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.results", description="Pages of docs/results from kept scores."
+    )
+    parser.add_argument("study", nargs="*", help="names of pages (default: all that are there and have kept scores)")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from its scores")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="take in the records of the named studies in this folder"
+    )
+    given = parser.parse_args(argv)
+    if given.keep and not given.study:
+        parser.error("--keep: say of which studies")
+    scores = {path.name.removesuffix("_replicates.csv"): path for path in sorted(FOLDER.glob("*_replicates.csv"))}
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    names = given.study or [name for name in scores if name in pages]
+    wrong, kept_figures = [], []
+    for name in names:
+        if name not in scores and not given.keep:
+            print(f"{name}: no {name}_replicates.csv here; --keep takes it from records")
+            wrong.append(name)
+            continue
+        try:
+            files = [scores[name]] if name in scores else []
+            origin = read_origin(path_of(files[0])) if files and path_of(files[0]).is_file() else Origin()
+            study = load_study(origin.study or name)
+            made = make(name, read_kept(files, study), study, given.keep)
+        except ConfigError as error:
+            print(f"{name}: {error}")
+            wrong.append(name)
+            continue
+        kept_figures += made.kept
+        if made.changed:
+            wrong.append(name)
+            print(f"{name}: {'differs' if given.check else 'written'}: {', '.join(made.changed)}", flush=True)
+            for file in [] if given.check else made.changed:
+                write_bytes(FOLDER / file, made.files[file])
+    print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
+    if not given.study:
+        for said, which in (
+            ("figures drawn from records that were not kept, left as they are", kept_figures),
+            (
+                "pages without kept scores (of scripts, or from before scores were kept), left alone",
+                pages - scores.keys(),
+            ),
+            (
+                "scores without a page of their own (README.md tells of them; name one to make its page)",
+                scores.keys() - pages,
+            ),
+        ):
+            print(f"{said}: {', '.join(sorted(which)) or 'none'}")
+    return 1 if wrong and given.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""Kept scores: with what lies beside them a report without records says what the one with records said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from test_report import NOISE, STUDY, record, study  # noqa: F401
+
+from runner.mistakes import ConfigError
+from runner.report import report
+from runner.report.differs import differs
+from runner.report.origin import path_of, read_kept
+from runner.report.results import lay
+from scripts import results
+
+
+@pytest.fixture
+def kept(study, tmp_path):  # noqa: F811
+    """A report of records: checks failed in one run, another has failed."""
+    rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
+    record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})
+    record(study, "b", 1000, -0.20 + NOISE)
+    record(study, "c", 1000, state="failed", error="step 3: Cholesky failed")
+    report.write("small", STUDY, study, tmp_path / "first")
+    return tmp_path / "first" / "small_replicates.csv"
+
+
+def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
+    again = read_kept([kept], STUDY)
+    report.write("small", STUDY, None, tmp_path / "second", again)
+    first, second = ((tmp_path / folder / "small.md").read_text() for folder in ("first", "second"))
+    assert "0.20(0.01)†" in second
+    assert "not run (failed: step 3: Cholesky failed)" in second
+    assert second == first
+    alone = tmp_path / "alone_replicates.csv"
+    alone.write_bytes(kept.read_bytes())
+    (laid,) = lay(STUDY, None, read_kept([alone], STUDY).scores)
+    assert not any(cell.doubted for _, line in laid.rows for cell in line), "nothing lies beside it"
+    path_of(kept).write_text("{")
+    with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
+        read_kept([kept], STUDY)
+
+
+def test_what_differs_from_the_reference_row(study):  # noqa: F811
+    def configured(run):
+        config = {"inference": {"name": "dsvi", "lr": 0.01}, "dataset": {"n_train": run.cell["dataset.n_train"]}}
+        if run.row == "iGP, tuned":
+            config["inference"] = {"name": "lbfgs", "lr": 1.0 / run.cell["dataset.n_train"], "history": 10}
+        return replace(run, config=config)
+
+    told = differs(replace(study, runs=[configured(run) for run in study.runs]))
+    assert told == {
+        "iGP, tuned": "inference.name=lbfgs, inference.lr=0.01|0.001, 1 settings that sMDGP, tuned has not"
+    } or told == {"iGP, tuned": "inference.name=lbfgs, inference.lr=0.001, 1 settings that sMDGP, tuned has not"}
+    assert differs(None) == {}
+
+
+def test_smoke_runs_are_marked_in_title_files_and_figures(study, tmp_path):  # noqa: F811
+    record(study, "a", 1000, 0.20 + NOISE, smoke=True)
+    record(study, "b", 1000, 0.30 + NOISE)
+    written, _ = report.write("small", STUDY, study, tmp_path / "out", paper=True)
+    pages = [path for path in written if path.suffix in (".html", ".md")]
+    assert {path.name for path in pages} == {"small_smoke.html", "small_smoke.md"}
+    for page in pages:
+        assert "(smoke run)" in page.read_text(encoding="utf-8").split("##")[0]
+        assert "No number here is a result." in page.read_text(encoding="utf-8")
+    assert '"text":"smoke run"' in pages[0].read_text(encoding="utf-8") + pages[1].read_text(encoding="utf-8")
+    assert all("_smoke" in path.name for path in written if path.name != "references.bib"), written
+    assert "Smoke run, no result." in (tmp_path / "out" / "paper" / "table_nlpp_smoke.tex").read_text()
+
+
+def test_results_are_made_from_scores_and_prose_stays(kept, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for end in ("replicates.csv", "origin.json"):
+        (folder / f"small_{end}").write_bytes(kept.with_name(f"small_{end}").read_bytes())
+    (folder / "script.md").write_text("# script\n")
+    monkeypatch.setattr(results, "FOLDER", folder)
+    monkeypatch.setattr(results, "load_study", lambda name: STUDY)
+    assert results.main(["--check"]) == 0  # it has no page yet
+    assert "scores without a page of their own (README.md tells of them; name one to make its page): small" in (
+        told := capsys.readouterr().out
+    )
+    assert "left alone: script" in told
+    assert results.main(["small"]) == 0
+    page = folder / "small.md"
+    assert "![NLPP against n_train, mean ± SE; data: sarcos](small_curve.png)" in page.read_text()
+    assert (folder / "small_curve.png").exists()
+    assert results.main(["--check"]) == 0
+    prose = "<!-- by hand -->\nWhat it means.\n<!-- end -->\n"
+    page.write_text(page.read_text().replace("\n## NLPP", f"\n{prose}\n## NLPP"))
+    assert results.main(["--check"]) == 0, "prose is no difference"
+    page.write_text(page.read_text().replace("0.20(0.01)", "0.10(0.01)"))
+    assert results.main(["--check"]) == 1
+    assert "small: differs: small.md" in capsys.readouterr().out
+    assert results.main([]) == 0
+    assert prose in page.read_text()
+    assert "0.20(0.01)" in page.read_text()
+
+
+def test_one_figure_drawn_twice_is_one_figure():
+    import io
+
+    from matplotlib.figure import Figure
+
+    def png(height, nudge=0.0):
+        figure, buffer = Figure(figsize=(3, 2)), io.BytesIO()
+        figure.subplots().plot([0, 1, 2], [0, height, 1 + nudge])
+        figure.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+    assert results.same_picture(png(1.0), png(1.0, 1e-3))
+    assert not results.same_picture(png(1.0), png(-3.0))

@@ -1,0 +1,151 @@
+"""A report's page in a real browser, headless and without a network: what is drawn, sorts, filters, opens and can be read."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from test_report import NOISE, STUDY, record, study  # noqa: F401
+
+from components.figures.style import PALETTE
+from runner.report import report
+from runner.report.interactive import as_json
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+NEEDS = pytest.mark.skipif(BROWSER is None, reason="no browser here: apt-get install chromium")
+HOSTILE = "</script><script>document.title='taken'</script>"
+PROBE = """<script>(async () => {
+for (let i = 0; i < 400 && !document.body.dataset.drawn; i++) await new Promise((go) => setTimeout(go, 25));
+const of = (where) => [...document.querySelectorAll(where)];
+const said = { drawn: document.body.dataset.drawn, title: document.title, charts: of(".js-plotly-plot").length };
+const table = document.querySelector("table.matrix");
+const first = () => [...table.tBodies[0].rows].filter((row) => !row.hidden)
+  .map((row) => row.cells[0].textContent + row.cells[1].textContent);
+const heading = table.tHead.querySelectorAll("button")[3];
+heading.click(); said.up = first(); heading.click(); said.down = first(); heading.click(); said.back = first();
+const filter = document.querySelector("input.filter");
+filter.value = "TUNED igp"; filter.dispatchEvent(new Event("input")); said.filtered = first();
+filter.value = ""; filter.dispatchEvent(new Event("input"));
+const chart = document.querySelector(".js-plotly-plot");
+said.lines = chart.data.map((trace) => [trace.name, trace.y]);
+await Plotly.restyle(chart, { visible: "legendonly" }, [0]);
+said.left = chart.querySelectorAll(".scatterlayer .trace").length;
+await Plotly.restyle(chart, { visible: true }, [0]);
+said.legend = chart.querySelectorAll(".legendtoggle").length;
+Plotly.Fx.hover(chart, [{ curveNumber: 0, pointNumber: 0 }]);
+await new Promise((go) => setTimeout(go, 300));
+said.hover = chart.querySelector(".hoverlayer").textContent;
+const box = chart.querySelector(".cartesianlayer").getBoundingClientRect();
+said.box = [box.left, box.top, box.right, box.bottom];
+said.wide = [document.documentElement.scrollWidth, innerWidth];
+const grid = of(".figures > figure").map((figure) => figure.getBoundingClientRect().top);
+said.side_by_side = grid.length > 1 && grid[0] === grid[1];
+OPEN
+parent.postMessage(JSON.stringify(said), "*");
+const out = document.createElement("pre"); out.id = "said"; out.hidden = true;
+out.textContent = JSON.stringify(said); document.body.append(out);
+})();</script></body>"""
+OPEN = """document.querySelector("button[data-cell='1']").click(); said.cell = document.getElementById("inside").textContent;
+said.links = of("#inside a").map((a) => a.getAttribute("href")); document.getElementById("cell").close();"""
+
+
+def browse(page, width, height, picture=None):
+    """What ``PROBE`` says, in a window of that size, or a frame where windows cannot be as narrow."""
+    probed = page.with_name("probed.html")
+    probed.write_text(
+        page.read_text(encoding="utf-8").replace("</body>", PROBE.replace("OPEN", OPEN)), encoding="utf-8"
+    )
+    shown = probed
+    if width < 500:
+        shown = page.with_name("framed.html")
+        shown.write_text(
+            f"<body style='margin:0'><iframe src='probed.html' style='width:{width}px;height:{height}px;border:0'></iframe>"
+            "<pre id='said'></pre><script>onmessage = (e) => { document.getElementById('said').textContent = e.data; };"
+            "</script></body>"
+        )
+    command = [
+        str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+        f"--user-data-dir={page.parent / 'profile'}", f"--window-size={max(width, 500)},{height}",
+        "--virtual-time-budget=15000", "--dump-dom", *([f"--screenshot={picture}"] if picture else []), shown.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    found = re.search(r"<pre id=\"said\"[^>]*>(.+?)</pre>", done.stdout, re.S)
+    assert found, done.stderr[-2000:]
+    return json.loads(html.unescape(found.group(1)))
+
+
+@pytest.fixture
+def page(study, tmp_path):  # noqa: F811
+    """Of a study with words that would end a script, two curves, and a run with a figure and a failed check."""
+    curves = [STUDY.figures[0].model_copy(update={"name": name}) for name in ("curve", "again")]
+    definition = STUDY.model_copy(update={"description": HOSTILE, "figures": curves})
+    config = {"inference": {"lr": 0.01, "note": HOSTILE}, "seed": 0}
+    runs = [replace(run, config=config, overrides=["+experiment=a", HOSTILE]) for run in study.runs]
+    frozen = replace(study, study=definition, runs=runs)
+    rhat = {"about": "run", "check": f"R̂ is below 1.01 {HOSTILE}", "passed": False, "detail": "1.2"}
+    for i, experiment in enumerate("abc"):
+        for n in (100, 1000):
+            checks = {"0": [rhat]} if (experiment, n) == ("a", 1000) else {}
+            record(study, experiment, n, [1.2, 0.2, 0.7][i] + NOISE + 100 / n, checks=checks)
+    written, _ = report.write("small", definition, frozen, tmp_path / "small" / "report")
+    return written[0] if written[0].suffix == ".html" else written[1]
+
+
+def test_words_cannot_leave_the_script_that_they_are_in(page):
+    assert as_json({"a": HOSTILE}) == '{"a":"\\u003c/script>\\u003cscript>document.title=\'taken\'\\u003c/script>"}'
+    text = page.read_text(encoding="utf-8")
+    assert HOSTILE not in text
+    assert page.stat().st_size < 3_500_000
+    known = json.loads(re.search(r'id="details">(.*?)</script>', text, re.S).group(1))
+    assert known["shared"]["inference.lr"] == "0.01"
+    assert len(known["cells"]) == len(re.findall(r'data-cell="\d', text)) == 8
+
+
+@NEEDS
+@pytest.mark.slow
+def test_a_page_works_in_a_browser_and_shows_its_figures(page, tmp_path):
+    said = browse(page, 1300, 1600, tmp_path / "wide.png")
+    assert (said["drawn"], said["title"], said["charts"]) == ("yes", "small", 2)
+    order = ["sMDGPas published", "sMDGPtuned", "iGPtuned", "iRF"]
+    assert said["back"] == order
+    assert said["up"] == ["sMDGPtuned", "iGPtuned", "sMDGPas published", "iRF"], "what was not run comes last"
+    assert said["down"] == ["sMDGPas published", "iGPtuned", "sMDGPtuned", "iRF"]
+    assert said["filtered"] == ["iGPtuned"]
+    names, values = zip(*said["lines"], strict=True)
+    assert names == ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")
+    np.testing.assert_allclose(values, [[2.2, 1.3], [1.2, 0.3], [1.7, 0.8]], atol=1e-6)
+    assert (said["left"], said["legend"]) == (2, 3), "the legend switches a line off"
+    assert re.search(r"100: 2\.2 ± 0\.0097 \(SE; n 6\)", said["hover"])
+    assert said["side_by_side"]
+    for words in (
+        "sMDGP, as published, 1000",
+        "scores (6)",
+        "✗ R̂ is below 1.01",
+        "document.title='taken'",
+        "torch 2.13.0",
+    ):
+        assert words in said["cell"]
+    assert said["links"] == [f"../../a/a1000/{name}" for name in ("", "run.json", "config.yaml")]
+    left, top, right, bottom = (round(v) for v in said["box"])
+    picture = imread(tmp_path / "wide.png")[top:bottom, left:right, :3]
+    for colour in PALETTE[:3]:
+        rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        near = np.abs(picture - rgb).max(axis=2) < 0.06
+        assert near.sum() > 100, f"a line of {colour} is to be seen"
+        assert np.ptp(np.nonzero(near)[1]) > 0.5 * picture.shape[1], "from side to side"
+
+
+@NEEDS
+@pytest.mark.slow
+def test_a_page_can_be_read_on_a_telephone(page):
+    said = browse(page, 400, 2000)
+    assert said["wide"] == [400, 400], "nothing but tables scrolls sideways"
+    assert not said["side_by_side"]
+    assert said["drawn"] == "yes"

@@ -1,0 +1,78 @@
+"""Ranks: Demšar's own example, pairs told apart by either test, and bars that join what is alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_report import STUDY, record, study  # noqa: F401
+
+from components.figures.supervised.critical_difference import critical_difference_diagram
+from runner.report.figures.ranks import Ranking, critical_difference, rank, ranks
+from runner.report.results import lay
+from runner.study.definition import StudyDefinition
+
+
+def test_the_critical_differences_that_are_printed():
+    """Demšar (2006), section 3.2.2: four classifiers on 14 data sets."""
+    assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
+    assert critical_difference(4, 14, level=0.10) == pytest.approx(1.12, abs=0.005)
+
+
+def test_friedman_literally_and_ties_share_ranks():
+    rng = np.random.default_rng(0)
+    scores = {name: rng.normal(size=12) + shift for name, shift in zip("abcd", (0.0, 0.3, 1.0, 2.0), strict=True)}
+    found = rank(scores, lower=True, test="nemenyi")
+    table = np.stack(list(scores.values()), axis=1)
+    n, k = table.shape
+    by_hand = [np.mean([1 + sum(row < row[j]) for row in table]) for j in range(k)]
+    assert [found.ranks[name] for name in "abcd"] == pytest.approx(by_hand)
+    statistic = 12 * n / (k * (k + 1)) * (sum(r**2 for r in by_hand) - k * (k + 1) ** 2 / 4)
+    from scipy.stats import chi2
+
+    assert found.p_friedman == pytest.approx(chi2.sf(statistic, k - 1))
+    other_way = rank(scores, lower=False, test="nemenyi")
+    assert other_way.ranks["a"] == pytest.approx(k + 1 - found.ranks["a"])
+    equal = rank({name: np.zeros(6) for name in "abc"}, lower=True, test="wilcoxon")
+    assert (set(equal.ranks.values()), equal.p_friedman) == ({2.0}, 1.0)
+    assert equal.groups() == [["a", "b", "c"]]
+
+
+def test_pairs_are_told_apart_by_signed_ranks_after_holm():
+    base = np.arange(10.0)
+    scores = {"a": base, "b": base + 1 + 0.01 * base, "c": base + 2 + 0.02 * base, "d": base + 2.5 - 0.1 * (base % 7)}
+    found = rank(scores, lower=True, test="wilcoxon")
+    assert found.distance is None
+    assert frozenset("ab") not in found.alike  # 2/2¹⁰ times six is below 5 %
+    five = rank({name: values[:5] for name, values in scores.items()}, lower=True, test="wilcoxon")
+    assert len(five.alike) == 6, "five pairs have no p below 1/16"
+
+
+def test_bars_join_neighbours_of_which_no_two_differ():
+    pairs = {frozenset(p) for p in ("ab", "bc", "cd", "bd")}
+    found = Ranking({"a": 1.0, "b": 2.0, "c": 2.5, "d": 3.5}, 9, 0.01, None, pairs)
+    assert found.groups() == [["a", "b"], ["b", "c", "d"]]
+    figure = critical_difference_diagram(found.ranks, found.groups(), 1.2)
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words == ["1", "2", "3", "4", "CD = 1.20", "a  1.00", "b  2.00", "2.50  c", "3.50  d"]
+    with pytest.raises(ValueError, match="which has no rank"):
+        critical_difference_diagram({"a": 1.0}, [["a", "z"]])
+
+
+def test_a_study_ranks_the_replicates_of_a_column(study):  # noqa: F811
+    noise = np.random.default_rng(1).normal(size=9) * 0.01
+    for experiment, shift in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
+        record(study, experiment, 1000, noise + shift)
+    spec = {"name": "ranked", "title": "Ranks", "table": "nlpp", "blocks": "replicates", "column": "1000"}
+    definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
+    drawn, caption, _ = ranks(definition, lay(definition, replace(study, study=definition)))["ranked"]
+    assert "mean ranks over 9 replicates of 1000" in caption
+    assert any("1.00" in text.get_text() and "sMDGP, tuned" in text.get_text() for text in drawn.axes[0].texts)
+    for wrong, told in (
+        ({"table": "nlp"}, "nlp is not a table, did you mean nlpp"),
+        ({"column": "10"}, "10 is not a column"),
+        ({"column": None}, "column goes with blocks"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec | wrong]})
