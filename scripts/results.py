@@ -66,10 +66,11 @@ def with_prose(made: str, old: str) -> str:
     return made
 
 
-def make(name: str, kept: Kept, study: StudyDefinition, output_dir: Path | None) -> Made:
-    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them."""
+def make(name: str, kept: Kept, study: StudyDefinition, output_dir: Path | None, launched: str | None = None) -> Made:
+    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them;
+    ``launched``: the name that they have there."""
     made = Made(name)
-    snapshot = snapshots.load(name, output_dir) if output_dir else None
+    snapshot = snapshots.load(launched or name, output_dir) if output_dir else None
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(name, study, snapshot, folder, kept, forms=("md",))
@@ -105,7 +106,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="take in the records of the named studies in this folder"
     )
+    parser.add_argument("--as", dest="launched", metavar="NAME", help="the name that the one study was launched under")
     given = parser.parse_args(argv)
+    if given.launched and not (given.keep and len(given.study) == 1):
+        parser.error("--as: with --keep, and the name of one study")
     if given.keep and not given.study:
         parser.error("--keep: say of which studies")
     scores = {path.name.removesuffix("_replicates.csv"): path for path in sorted(FOLDER.glob("*_replicates.csv"))}
@@ -121,7 +125,7 @@ def main(argv: list[str]) -> int:
             files = [scores[name]] if name in scores else []
             origin = read_origin(path_of(files[0])) if files and path_of(files[0]).is_file() else Origin()
             study = load_study(origin.study or name)
-            made = make(name, read_kept(files, study), study, given.keep)
+            made = make(name, read_kept(files, study), study, given.keep, given.launched)
         except ConfigError as error:
             print(f"{name}: {error}")
             wrong.append(name)
