@@ -122,7 +122,6 @@ class Lease:
 
     def __init__(self, path: Path, mine: Holder):
         self.path, self.mine = path, mine
-        _live.add(mine.token)
         self._seen = time.time()
         self._done = threading.Event()
         self._end = weakref.finalize(self, _give_back, path, mine, self._done, os.getpid())
@@ -223,10 +222,20 @@ def taken(folder: Path, signature: str) -> Lease:
     Raises:
         ConfigError: another process holds it.
     """
-    from runner import console  # rich, only where a run is about to start
-
     path, process = folder / NAME, os.getpid()
     mine = Holder(platform.node(), place(), process, started(process), uuid.uuid4().hex)
+    _live.add(mine.token)  # before it is seen in a file: another thread of ours would take it for one left behind
+    try:
+        return _won(path, mine, signature)
+    except BaseException:
+        _live.discard(mine.token)
+        raise
+
+
+def _won(path: Path, mine: Holder, signature: str) -> Lease:
+    from runner import console  # rich, only where a run is about to start
+
+    folder = path.parent
     first: dict[str, float] = {}  # token -> when it had been touched, as we saw it first
     while True:
         found = holder(path)
