@@ -61,7 +61,7 @@ def of_records(folder: Path) -> dict[Kind, list[float]]:
     found: dict[Kind, list[float]] = {}
     for path in folder.glob("*/run.json"):
         facts = read(path.parent)
-        if facts is None or facts["state"] != "done" or facts.get("taken_over") or not facts["seconds"]:
+        if facts is None or facts["state"] != "done" or facts.get("taken_over") or not facts.get("seconds"):
             continue
         try:
             steps = STEPS.search((path.parent / "config.yaml").read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ class Forecast:
         """One run is over; of one that is done the seconds are remembered."""
         self.waiting.pop(run.signature, None)
         facts = self.snapshot.facts(run)
-        if facts and facts["state"] == "done" and facts["seconds"]:
+        if facts and facts["state"] == "done" and facts.get("seconds"):
             self.rates.setdefault(self._like(run), []).append(facts["seconds"] / size(run.config))
 
     def _left(self, going: Going) -> tuple[float | None, float | None]:

@@ -40,7 +40,7 @@ class LogDensity(Dataset[Density]):
     Raises:
         Misfit: there is no such function, it raises, gives another shape or mixes rows, or is finite nowhere chains start.
 
-    Source: Gallego (2021), section 2.2.1; Stan Development Team (2024), constraint transforms."""
+    Source: Gallego (2021), section 2.2.1."""
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True

@@ -21,7 +21,6 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 MEND = "set model.network to the one that was saved, or name its file"
-BY_MLP = ("penalised", "weight_space", "affine_layers", "log_joint", "theta_predictive", "training_start", "own_inputs")
 
 
 @register("model", "state_dict")
@@ -47,7 +46,13 @@ class StateDict(Model[Supervised, Network]):
     domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})  # its network says which
     offers: ClassVar[frozenset[str]] = frozenset({"network"})
     offers_where: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(BY_MLP, "network=mlp"),
+        "penalised": "network=mlp",
+        "weight_space": "network=mlp",
+        "affine_layers": "network=mlp",
+        "log_joint": "network=mlp",
+        "theta_predictive": "network=mlp",
+        "training_start": "network=mlp",
+        "own_inputs": "network=mlp",
         "warm_start": "network=mlp",
         "dropout": "network={name: mlp, dropout: 0.1}",
         "batch_normalised": "network=vgg",

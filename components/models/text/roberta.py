@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
 from components.models.networks.feed_forward import DropoutRate
-from components.models.text.tokens import TOKENS, check_vocabulary, read
+from components.models.text.tokens import check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import DataUnavailable, Misfit
@@ -90,7 +90,7 @@ class Roberta(Model[Supervised, RobertaNetwork]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domains: ClassVar[frozenset[Domain]] = TOKENS
+    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
     differentiable: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}

@@ -16,7 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
 from components.models.networks.feed_forward import DropoutRate
-from components.models.text.tokens import TOKENS, check_vocabulary, mean_over_tokens, read
+from components.models.text.tokens import check_vocabulary, mean_over_tokens, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -107,7 +107,7 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domains: ClassVar[frozenset[Domain]] = TOKENS
+    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
     differentiable: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}

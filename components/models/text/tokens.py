@@ -5,11 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.contracts.problems import Domain
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
-
-TOKENS: frozenset[Domain] = frozenset({"tokens"})  # the inputs that they read
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:

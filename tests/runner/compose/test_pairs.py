@@ -161,7 +161,7 @@ def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_a
     """One line, with models that can: networks for images on tokens, those for tokens on pixels, attacks on either."""
     fit, descent = component("inference", "fit"), component("inference", "map")
     reviews, pixels = component("dataset", "reviews", simulated=True), component("dataset", "cifar10", simulated=True)
-    readers = "lstm, multinomial_naive_bayes, roberta, text_transformer, tfidf_logistic"
+    readers = "lstm, multinomial_naive_bayes, roberta, state_dict, text_transformer, tfidf_logistic"
     for model in ("vgg", "cnn", "mlp", "logistic_regression", "gp_classifier"):
         wanted = (
             rf"model={model} reads inputs that are binary or continuous, those of .*reviews are tokens.*fit: {readers}"

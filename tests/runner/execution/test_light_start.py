@@ -69,7 +69,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
     argv, folder = finished
     with monkeypatch.context() as slowly:
         slowly.setattr(app, "find_done", lambda _: None)
-        slowly.setattr(console.out, "_width", 160)
+        slowly.setattr(console.out, "_width", console.WIDEST)
         capsys.readouterr()
         assert app.attempt(*compose(argv)).code == 0
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns

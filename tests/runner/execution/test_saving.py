@@ -27,6 +27,7 @@ def course():
         rng=SimpleNamespace(replicate=0, state=dict),
         seconds=0.0,
         received=[],
+        stopping=False,
         blocks=RowBlocks(),
     )
 

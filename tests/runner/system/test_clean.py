@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runner.mistakes import ConfigError
-from runner.record.lock import grabbed
+from runner.record.lease import taken
 from runner.system.clean import main
 
 
@@ -43,7 +43,7 @@ def outputs(tmp_path):
 
 
 def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
-    lock = grabbed(outputs["going"] / ".lock")
+    lock = taken(outputs["going"], "s")
     clean = ["clean", "--output-dir", str(tmp_path)]
     assert main([*clean, "--dry-run"]) == 0
     said = capsys.readouterr().out
@@ -57,8 +57,8 @@ def test_only_what_is_no_result_goes(outputs, tmp_path, capsys):
     assert "removed  4 of 4, 4.0 MB" in capsys.readouterr().out
     assert not outputs["smoke"].exists()
     assert not (tmp_path / "toy" / "abcdefabcdef").exists()
-    assert sorted(path.name for path in outputs["interrupted"].iterdir()) == [".lock", "checkpoints", "run.json"]
-    assert sorted(path.name for path in outputs["done"].iterdir()) == [".lock", "run.json"]
+    assert sorted(path.name for path in outputs["interrupted"].iterdir()) == ["checkpoints", "run.json"]
+    assert sorted(path.name for path in outputs["done"].iterdir()) == ["run.json"]
     for name in ("kept", "going"):
         assert (outputs[name] / "checkpoints").is_dir()
     assert (tmp_path / "studies" / "mine").is_dir()
