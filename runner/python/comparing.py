@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from runner.mistakes import ConfigError
 from runner.python.result import Result, load
-from runner.record.compare import Compared, are_paired, config_rows, fact_rows, warnings
+from runner.record.compare import Compared, are_paired, config_rows, fact_rows, metrics_of, warnings
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -82,15 +81,10 @@ def compare(
     )
 
 
-def _metrics(found: dict[str, Compared]) -> list[str]:
-    """Headline metrics first."""
-    return sorted(dict.fromkeys(name for run in found.values() for name in run.result), key=lambda name: "/" in name)
-
-
 def _scores(found: dict[str, Compared]) -> pd.DataFrame:
     import pandas as pd
 
-    metrics = _metrics(found)
+    metrics = metrics_of(found.values())
     columns: dict[tuple[str, str], list[float]] = {}
     for label, run in found.items():
         cells = [run.result.get(metric) or [] for metric in metrics]
@@ -103,26 +97,17 @@ def _scores(found: dict[str, Compared]) -> pd.DataFrame:
 
 def _tests(found: dict[str, Compared]) -> Iterator[tuple[Any, ...]]:
     """A row for each metric and pair of runs that share replicates."""
-    from runner.report.verdicts import holm
+    from runner.report.verdicts import compare as paired
+    from runner.report.verdicts import holm, numbered
 
-    for metric in _metrics(found):
+    for metric in metrics_of(found.values()):
         pairs: dict[str, tuple[str, str, Paired]] = {}
         for (a, one), (b, other) in combinations(found.items(), 2):
-            if are_paired(one, other) and (pair := _two_sided(one, other, metric)) is not None:
+            if not are_paired(one, other):
+                continue
+            of_a, of_b = (numbered(run.result.get(metric) or ()) for run in (one, other))
+            if (pair := paired(of_b, of_a, None)).n:
                 pairs[f"{a}\0{b}"] = a, b, pair
         for key, corrected in holm({key: pair for key, (_, _, pair) in pairs.items()}).items():
             a, b, pair = pairs[key]
             yield metric, a, b, pair.difference, pair.se, pair.n, pair.p_worse, corrected.p_holm
-
-
-def _two_sided(a: Compared, b: Compared, metric: str) -> Paired | None:
-    """b − a of the replicates that both have; None: there is none.  The test's p is twice the smaller of its two sides."""
-    from runner.report.verdicts import compare as one_sided
-
-    of_a, of_b = (dict(enumerate(run.result.get(metric) or ())) for run in (a, b))
-    values_a, values_b = ({(0, r): value for r, value in of.items()} for of in (of_a, of_b))
-    lower, higher = one_sided(values_b, values_a, "lower"), one_sided(values_b, values_a, "higher")
-    if not lower.n:
-        return None
-    p = 2 * min(lower.p_worse, higher.p_worse)
-    return replace(lower, p_worse=p if math.isnan(p) else min(1.0, p))  # NaN: too few pairs

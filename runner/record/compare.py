@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,26 +150,29 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
     return shown if len(a) == 1 or len(b) == 1 else f"{shown} ± {_number(math.hypot(se_a, se_b))}"
 
 
+def metrics_of(runs: Iterable[Compared]) -> list[str]:
+    """All metrics that a run has, headline metrics first."""
+    return sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name)
+
+
 def result_rows(runs: list[Compared]) -> list[Row]:
-    """Each metric's mean ± SE in every run, headline metrics first."""
-    names = dict.fromkeys(name for run in runs for name in run.result)
-    return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in sorted(names, key=lambda n: "/" in n)]
+    """Each metric's mean ± SE in every run."""
+    return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in metrics_of(runs)]
 
 
 def difference_rows(runs: list[Compared]) -> list[Row]:
     """Each metric's difference of every run from the first; where replicates are paired and five or more, p of the
     two-sided signed-rank test, and of several runs also p after Holm's correction for their number."""
-    from runner.report.verdicts import Paired, holm, two_sided
+    from runner.report.verdicts import compare, holm, numbered
 
     first, others = runs[0], runs[1:]
     rows = []
-    for name in sorted(dict.fromkeys(name for run in runs for name in run.result), key=lambda n: "/" in n):
+    for name in metrics_of(runs):
         row, tested = [name], {}
         for run in others:
             a, b = first.result.get(name), run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
-                d = [y - x for x, y in zip(a, b, strict=True) if math.isfinite(y - x)]
-                tested[run.label] = Paired(math.nan, None, len(d), two_sided(d))
+                tested[run.label] = compare(numbered(b), numbered(a), None)
         corrected = holm(tested)
         for run in others:
             a, b = first.result.get(name), run.result.get(name)

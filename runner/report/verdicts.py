@@ -58,7 +58,8 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
 @dataclass(frozen=True)
 class Paired:
-    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided Wilcoxon)."""
+    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided Wilcoxon), or, where neither
+    side is the better one, of "a differs" (two-sided)."""
 
     difference: float
     se: float | None
@@ -76,8 +77,13 @@ class Paired:
         return self.difference / self.se
 
 
-def compare(a: Values, b: Values, better: Better) -> Paired:
-    """Differences a − b over the replicates that both have.
+def numbered(values: Iterable[float]) -> dict[tuple[int, int], float]:
+    """Scores by replicate where all are of one seed."""
+    return {(0, r): value for r, value in enumerate(values)}
+
+
+def compare(a: Values, b: Values, better: Better | None) -> Paired:
+    """Differences a − b over the replicates that both have; ``better`` None: neither side is, and the test has two.
 
     The signed-rank statistic is that of Wilcoxon (1945), exact for samples as small as ours; pairs that are equal
     carry no sign and are left out."""
@@ -86,17 +92,9 @@ def compare(a: Values, b: Values, better: Better) -> Paired:
     summary = summarise(d)
     p = math.nan
     if d.size >= FEWEST_PAIRS:
-        worse = "greater" if better == "lower" else "less"
+        worse = "two-sided" if better is None else "greater" if better == "lower" else "less"
         p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0], alternative=worse).pvalue)
     return Paired(summary.mean, summary.se, summary.n, p)
-
-
-def two_sided(differences: Iterable[float]) -> float:
-    """p of the signed-rank test that paired differences lie around 0; NaN with fewer than 5, 1 where all are 0."""
-    d = np.array(list(differences))
-    if d.size < FEWEST_PAIRS:
-        return math.nan
-    return float(wilcoxon(d[d != 0.0]).pvalue) if d.any() else 1.0
 
 
 def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:

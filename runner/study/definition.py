@@ -15,44 +15,21 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    NonNegativeInt,
-    PositiveInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
-from runner.record.inside import inside
+from runner.study.figure_specs import EvolutionSpec, Figure, FigureSpec, FileName, RankSpec, SpreadSpec, Strict
 
-
-def _file_name(name: str) -> str:
-    """What a file of the report is called by."""
-    try:
-        inside(Path(), name, "name")
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return name
-
-
-FileName = Annotated[str, AfterValidator(_file_name)]
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})  # metrics of predictions that two runs have kept
 POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Row(_Strict):
+class Row(Strict):
     """One line of the tables."""
 
     label: str  # as printed
@@ -78,7 +55,7 @@ class Row(_Strict):
 CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}  # what stands for a cell of a table
 
 
-class TableSpec(_Strict):
+class TableSpec(Strict):
     """One table of the report."""
 
     name: FileName
@@ -112,78 +89,7 @@ class TableSpec(_Strict):
         return self.columns[column] if isinstance(self.columns, dict) else str(self.metric)
 
 
-class FigureSpec(_Strict):
-    """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
-
-    name: FileName
-    x: str  # the grid key, or the table's name
-    label: str = "training points $N$"  # of the horizontal axis
-    metrics: list[str]
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
-
-
-class EvolutionSpec(_Strict):
-    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or their mean in a band."""
-
-    name: FileName
-    title: str
-    metrics: list[str]
-    against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
-    exact: dict[str, float] = {}  # metric -> its true value, where that is known
-    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
-    shows: Literal["replicates", "band"] = "replicates"  # a line each, or their mean and where the central 90 % lie
-    words: dict[str, str] = {}  # metric -> how its axis is called
-    label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
-    known: str = "exact"  # what the legend calls the values of ``exact``
-    less: str | None = None  # row that is taken from the others, replicate by replicate; without bands means are drawn
-
-    @model_validator(mode="after")
-    def _consistent(self) -> EvolutionSpec:
-        if self.less is not None and self.against == "seconds":
-            raise ValueError(f"figure {self.name}: less is taken step by step; leave out against: seconds")
-        for key, named in (("exact", self.exact), ("words", self.words)):
-            for name in named:
-                if name not in self.metrics:
-                    raise ValueError(
-                        f"figure {self.name}: {key} has {name}{nearest(name, self.metrics)}, which is not drawn"
-                    )
-        return self
-
-
-class SpreadSpec(_Strict):
-    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a violin or a box for each
-    row, side by side for each value of the grid key that is the table's columns."""
-
-    name: FileName
-    title: str
-    kind: Literal["violin", "box"] = "violin"
-    metrics: list[str]  # each is in a table
-    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
-    levels: dict[str, float] = {}  # metric -> a dashed line: 0.9 of the coverage of 90 % intervals
-    words: dict[str, str] = {}  # metric -> how its axis is called
-    label: str | None = None  # of the horizontal axis; None: the grid key's last word
-
-
-class RankSpec(_Strict):
-    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them, and which differ."""
-
-    name: FileName
-    title: str
-    table: str
-    blocks: Literal["columns", "replicates"] = "columns"  # over what ranks are taken: columns are other data, say
-    column: str | None = None  # whose replicates are ranked
-    test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
-    rows: list[str] | None = None  # names of the rows ranked (label, or label and preset); None: all
-
-    @model_validator(mode="after")
-    def _consistent(self) -> RankSpec:
-        if (self.blocks == "replicates") == (self.column is None):
-            raise ValueError(f"figure {self.name}: column goes with blocks: replicates, and they with it")
-        return self
-
-
-class StudyDefinition(_Strict):
+class StudyDefinition(Strict):
     """The whole of ``conf/study/<name>.yaml``."""
 
     name: FileName
@@ -241,7 +147,7 @@ class StudyDefinition(_Strict):
             if ranks.column is not None and ranks.column not in self.columns(ranked):
                 near = nearest(ranks.column, self.columns(ranked))
                 raise ValueError(f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}")
-        drawn: list[FigureSpec | EvolutionSpec | SpreadSpec | RankSpec] = [
+        drawn: list[Figure] = [
             *self.figures, *self.evolutions, *self.spreads, *self.ranks,
         ]  # fmt: skip
         for figure in drawn:
@@ -256,9 +162,15 @@ class StudyDefinition(_Strict):
                     raise ValueError(f"figure {evolution.name}: cell has {key}={value}, which is not in the grid")
         return self
 
-    def drawn(self, figure: FigureSpec | EvolutionSpec | SpreadSpec | RankSpec) -> list[Row]:
+    def drawn(self, figure: Figure) -> list[Row]:
         """The rows that a figure shows."""
         return [r for r in self.rows if figure.rows is None or r.name in figure.rows or r.label in figure.rows]
+
+    def named(self, figure: Figure) -> tuple[dict[str, str], str]:
+        """What a figure calls each row that it shows, and the settings of them all; settings are named where they differ."""
+        rows = self.drawn(figure)
+        alike = len({row.preset for row in rows}) == 1
+        return {row.name: row.label if alike else row.name for row in rows}, rows[0].preset if alike else ""
 
     def columns(self, table: TableSpec) -> list[str]:
         """Column headings of a table, in order."""

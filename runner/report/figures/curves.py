@@ -20,9 +20,7 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     drawn = {}
     for spec in study.figures:
         rows: list[dict[str, Any]] = []
-        shown = study.drawn(spec)
-        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
-        names = {row.name: row.label if alike else row.name for row in shown}
+        names, preset = study.named(spec)
         for laid in tables:
             across = laid.spec.name == spec.x  # one run has a whole curve: the columns of a table, which are numbers
             if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
@@ -40,7 +38,7 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
                         )  # fmt: skip
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
-            settings = f", settings {shown[0].preset}" if alike and shown[0].preset else ""
+            settings = f", settings {preset}" if preset else ""
             titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
             along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
             shows = titles.get(spec.x, along)

@@ -41,9 +41,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
     drawn = {}
     for spec in study.evolutions:
         lines: list[dict[str, Any]] = []
-        rows = study.drawn(spec)
-        alike = len({row.preset for row in rows}) == 1  # settings are named where they differ
-        names = {row.name: row.label if alike else row.name for row in rows}
+        names, preset = study.named(spec)
         shown = names.keys() | {spec.less}
         for run in snapshot.runs:
             facts = None if run.refused or run.row not in shown else snapshot.facts(run)
@@ -61,7 +59,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             table = pd.DataFrame(lines)
             band = spec.shows == "band"
             sizes = sorted(set(table.groupby("method")["replicate"].nunique()))
-            settings = f", {rows[0].preset}" if alike and rows[0].preset else ""
+            settings = f", {preset}" if preset else ""
             caption = f"{spec.title}{settings}; {' or '.join(map(str, sizes))} runs of each"
             of_each = "mean and central 90 %" if band else "mean"
             if spec.less is not None:

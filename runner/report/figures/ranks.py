@@ -21,8 +21,9 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
 from runner.report.results import Laid
-from runner.report.verdicts import LEVEL, Paired, holm, two_sided
-from runner.study.definition import RankSpec, StudyDefinition
+from runner.report.verdicts import LEVEL, compare, holm, numbered
+from runner.study.definition import StudyDefinition
+from runner.study.figure_specs import RankSpec
 
 FEWEST_BLOCKS, FEWEST_ROWS = 5, 3
 
@@ -70,10 +71,8 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
         distance = critical_difference(k, n)
         alike = {frozenset({names[i], names[j]}) for i, j in pairs if abs(ranks[i] - ranks[j]) <= distance}
         return Ranking(of, n, p_friedman, distance, alike)
-    tested = {}
-    for i, j in pairs:
-        d = table[:, i] - table[:, j]
-        tested[f"{i} {j}"] = Paired(float(d.mean()), None, n, two_sided(d))
+    values = [numbered(column.tolist()) for column in table.T]
+    tested = {f"{i} {j}": compare(values[i], values[j], None) for i, j in pairs}
     kept = [tuple(map(int, key.split())) for key, pair in holm(tested).items() if not pair.p_holm <= LEVEL]
     return Ranking(of, n, p_friedman, None, {frozenset({names[i], names[j]}) for i, j in kept})
 
@@ -93,9 +92,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     drawn = {}
     for spec in study.ranks:
         laid = next(t for t in tables if t.spec.name == spec.table)
-        shown = study.drawn(spec)
-        alike = len({row.preset for row in shown}) == 1
-        names = {row.name: row.label if alike else row.name for row in shown}
+        names, preset = study.named(spec)
         scores = _blocks(spec, laid, list(names))
         n = len(next(iter(scores.values()), []))
         if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:
@@ -107,7 +104,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
             if found.distance is not None
             else "two-sided Wilcoxon tests of all pairs after Holm"
         )
-        settings = f", {shown[0].preset}" if alike and shown[0].preset else ""
+        settings = f", {preset}" if preset else ""
         data = ", ".join(laid.data)
         caption = (
             f"{spec.title}{settings}: mean ranks over {n} {blocks}, 1 is best; bars join what cannot be told apart at 5 % "

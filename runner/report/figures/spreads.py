@@ -24,9 +24,7 @@ def spreads(study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid
 
     drawn = {}
     for spec in study.spreads:
-        shown = study.drawn(spec)
-        alike = len({row.preset for row in shown}) == 1  # settings are named where they differ
-        names = {row.name: row.label if alike else row.name for row in shown}
+        names, _ = study.named(spec)
         lines: list[dict[str, Any]] = []
         for metric in spec.metrics:
             laid = next(t for t in tables if metric in t.spec.metrics)

@@ -1,0 +1,103 @@
+"""What a study's YAML says of its figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+from runner.mistakes import ConfigError, nearest
+from runner.record.inside import inside
+
+
+def _file_name(name: str) -> str:
+    """What a file of the report is called by."""
+    try:
+        inside(Path(), name, "name")
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]
+
+
+class Strict(BaseModel):
+    """A part of a study, which knows its keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FigureSpec(Strict):
+    """A curve of some metrics over a grid key, or of one over the columns of a table whose headings are numbers."""
+
+    name: FileName
+    x: str  # the grid key, or the table's name
+    label: str = "training points $N$"  # of the horizontal axis
+    metrics: list[str]
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+
+
+class EvolutionSpec(Strict):
+    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or their mean in a band."""
+
+    name: FileName
+    title: str
+    metrics: list[str]
+    against: Literal["steps", "seconds"] = "steps"  # seconds of training: what evaluations took is left out
+    exact: dict[str, float] = {}  # metric -> its true value, where that is known
+    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+    shows: Literal["replicates", "band"] = "replicates"  # a line each, or their mean and where the central 90 % lie
+    words: dict[str, str] = {}  # metric -> how its axis is called
+    label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
+    known: str = "exact"  # what the legend calls the values of ``exact``
+    less: str | None = None  # row that is taken from the others, replicate by replicate; without bands means are drawn
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EvolutionSpec:
+        if self.less is not None and self.against == "seconds":
+            raise ValueError(f"figure {self.name}: less is taken step by step; leave out against: seconds")
+        for key, named in (("exact", self.exact), ("words", self.words)):
+            for name in named:
+                if name not in self.metrics:
+                    raise ValueError(
+                        f"figure {self.name}: {key} has {name}{nearest(name, self.metrics)}, which is not drawn"
+                    )
+        return self
+
+
+class SpreadSpec(Strict):
+    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a violin or a box for each
+    row, side by side for each value of the grid key that is the table's columns."""
+
+    name: FileName
+    title: str
+    kind: Literal["violin", "box"] = "violin"
+    metrics: list[str]  # each is in a table
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+    levels: dict[str, float] = {}  # metric -> a dashed line: 0.9 of the coverage of 90 % intervals
+    words: dict[str, str] = {}  # metric -> how its axis is called
+    label: str | None = None  # of the horizontal axis; None: the grid key's last word
+
+
+class RankSpec(Strict):
+    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them, and which differ."""
+
+    name: FileName
+    title: str
+    table: str
+    blocks: Literal["columns", "replicates"] = "columns"  # over what ranks are taken: columns are other data, say
+    column: str | None = None  # whose replicates are ranked
+    test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
+    rows: list[str] | None = None  # names of the rows ranked (label, or label and preset); None: all
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RankSpec:
+        if (self.blocks == "replicates") == (self.column is None):
+            raise ValueError(f"figure {self.name}: column goes with blocks: replicates, and they with it")
+        return self
+
+
+Figure = FigureSpec | EvolutionSpec | SpreadSpec | RankSpec
