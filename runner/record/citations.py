@@ -21,7 +21,7 @@ ACCENT = re.compile(r"\{?\\(['`\"^~uvc])\{?(\w)\}?\}?")
 
 @dataclass(frozen=True)
 class BibEntry:
-    """One entry: its key, its text, the authors' family names and the year."""
+    """One entry: its key, its text, the authors' family names and the year; none, and empty where it has no authors."""
 
     key: str
     body: str
@@ -50,16 +50,17 @@ def _names(authors: str) -> tuple[str, ...]:
 
 @cache
 def entries(path: Path = BIBLIOGRAPHY) -> tuple[BibEntry, ...]:
-    """Every entry that has authors."""
+    """Every entry of a BibTeX file."""
     found = []
     for body in re.split(r"\n(?=@)", path.read_text(encoding="utf-8")):
         key = re.match(r"@\w+\{([^,]+),", body.strip())
         fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?\s*$", body, re.MULTILINE))
-        if key and "author" in fields:
-            found.append(BibEntry(key[1], body.strip(), _names(fields["author"]), fields["year"]))
+        if key:
+            names = _names(fields["author"]) if "author" in fields else ()
+            found.append(BibEntry(key[1], body.strip(), names, fields.get("year", "")))
     return tuple(found)
 
 
 def cited(text: str, path: Path = BIBLIOGRAPHY) -> list[BibEntry]:
     """The entries that a text cites, in the order of the file."""
-    return [entry for entry in entries(path) if entry.cited().search(text)]
+    return [entry for entry in entries(path) if entry.names and entry.cited().search(text)]

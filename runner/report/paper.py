@@ -104,26 +104,21 @@ def bibliography(snapshot: Snapshot | None) -> str:
     the runs have recorded, in the order of keys."""
     from importlib.metadata import version
 
-    from runner.record.citations import BIBLIOGRAPHY
+    from runner.record.citations import entries as read
 
-    known = _entries(BIBLIOGRAPHY)
+    known = {entry.key: entry.body for entry in read()}
     entries = {key: known[key] for key in TESTS}
     versions: dict[str, dict[str, None]] = {}
     for run in snapshot.runs if snapshot else []:
         if snapshot and run.signature:
-            entries |= _entries(snapshot.folder(run) / "references.bib")
+            path = snapshot.folder(run) / "references.bib"
+            entries |= {entry.key: entry.body for entry in read(path)} if path.is_file() else {}
             for package, number in ((snapshot.facts(run) or {}).get("versions") or {}).items():
                 versions.setdefault(package, {})[number] = None
     for package, key in SOFTWARE.items():
         used = " and ".join(versions.get(package) or [version(package)])
         entries[key] = f"{known[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
     return "\n\n".join(entries[key] for key in sorted(entries)) + "\n"
-
-
-def _entries(path: Path) -> dict[str, str]:
-    """Entries of a BibTeX file by key; none where there is no file."""
-    bodies = re.split(r"\n(?=@)", path.read_text(encoding="utf-8")) if path.is_file() else []
-    return {found.group(1): body.strip() for body in bodies if (found := re.match(r"@\w+\{([^,]+),", body.strip()))}
 
 
 def write_paper(
