@@ -12,7 +12,7 @@ from components.contracts.roles import Problem
 from components.trouble import Misfit
 from runner.compose.config import Job
 from runner.execution import checkpoint
-from runner.execution.assembly import load_problem
+from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, RunFailure
 
@@ -51,15 +51,15 @@ def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
     vectorised = facts.get("vectorised", job.vectorised)
     try:
         problem = load_problem(job, rng, job.settings.replicates if vectorised else 1)
-        model = job.model.build(problem, rng)
-        fresh = job.inference.init(model, problem, rng)
+        model = build_model(job, problem, rng)
+        fresh = job.method.init(model, problem, rng)
     except Misfit as error:
         raise ConfigError(str(error)) from None
     try:
-        state, streams = checkpoint.restore(found, tensors, fresh)
-        rng.restore(streams)
+        state, streams = checkpoint.restore(found, tensors, fresh, rng.device)
+        rng.restore(streams, found["step"])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise RunFailure(
             f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {again}"
         ) from error
-    return Restored(problem, model, job.inference.posterior(state), rng, found["replicate"], found["step"])
+    return Restored(problem, model, job.method.posterior(state), rng, found["replicate"], found["step"])
