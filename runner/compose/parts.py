@@ -53,8 +53,12 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
-    integers = frozenset(key for key, field in cls.model_fields.items() if _numbers(field.annotation) == {int})
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers)
+    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers_of(cls))
+
+
+def integers_of(cls: type[BaseModel]) -> frozenset[str]:
+    """Keys of a class whose numbers are integers."""
+    return frozenset(key for key, field in cls.model_fields.items() if _numbers(field.annotation) == {int})
 
 
 def _numbers(annotation: Any) -> set[type]:

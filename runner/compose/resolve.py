@@ -16,8 +16,8 @@ from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
-from runner.compose.parts import filled, known, parts_inside, whole, with_integers
-from runner.compose.settings import INTEGERS, NOT_SIGNED, Settings
+from runner.compose.parts import filled, integers_of, known, parts_inside, whole, with_integers
+from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
 from runner.plugins import import_plugins
@@ -105,7 +105,7 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     config["experiment"] = experiment or "custom"
     if isinstance(config.get("plugins"), list):
         import_plugins(config["plugins"])
-    config |= {key: whole(config[key]) for key in INTEGERS if key in config}
+    config |= {key: whole(config[key]) for key in integers_of(Settings) if key in config}
     config |= {role: with_integers(role, config[role]) for role in CHOSEN if role in config}
     if explicit is not None and config.get("smoke") is True:
         config = shortened(_smoke(config, explicit), explicit)

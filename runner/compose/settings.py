@@ -62,9 +62,6 @@ class Settings(BaseModel):
     output_dir: str
 
 
-INTEGERS = ("seed", "replicates", "steps", "eval_every", "record_every", "checkpoint_every", "threads")
-
-
 def that_count(overrides: Iterable[str]) -> list[str]:
     """Those of overrides ("key=value") that can change a number."""
     return [word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in NOT_SIGNED]

@@ -19,19 +19,10 @@ from runner.study.job_pool import GRACE, Going
 from runner.study.launcher import Launcher, engine
 from runner.study.left_going import LeftGoing
 from runner.study.snapshot import FrozenRun, Snapshot, location
+from runner.study.submitit_engine import ENDED
 
 POLL = 0.5  # seconds between looks at the jobs
-GONE = {
-    "FINISHED",
-    "COMPLETED",
-    "CANCELLED",
-    "FAILED",
-    "TIMEOUT",
-    "OUT_OF_MEMORY",
-    "DEADLINE",
-    "INTERRUPTED",
-    "UNKNOWN",
-}
+GONE = ENDED | {"UNKNOWN"}
 
 
 class Waited(Protocol):

@@ -99,7 +99,7 @@ class OptunaSweeper(Sweeper):
         self.folder = Path(folder)
         self.sampler, self.seed, self.startup_trials = sampler, seed, startup_trials
         self.pruner, self.warmup_steps, self.reduction = pruner, warmup_steps, reduction
-        self.objectives = several(objectives, None)
+        self.asked_objectives = objectives
         self.params = dict(params or {})
 
     def _check(self) -> None:
@@ -119,8 +119,8 @@ class OptunaSweeper(Sweeper):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         from hydra.core.plugins import Plugins
 
+        self.objectives = several(self.asked_objectives, config.get("objective"))
         self._check()
-        several([vars(one) for one in self.objectives] or None, config.get("objective"))
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
