@@ -29,6 +29,11 @@ class Rng(Protocol):
     def of(self, replicate: int) -> Rng: ...  # the streams of another replicate: always the same ones, which go on
 
 
+def seed_from(generator: torch.Generator) -> int:
+    """A seed for what has a generator of its own: a library, or draws that are made when a posterior is asked for."""
+    return int(torch.randint(2**31, (), generator=generator, device=generator.device))
+
+
 class Beside:
     """Fresh streams of a run's seed and replicate, all at one index: what they draw leaves the run's own alone."""
 

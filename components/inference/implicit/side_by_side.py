@@ -88,9 +88,7 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         one = self.one
         R = len(batch.x)
         streams = [rng.of(r).noise for r in range(R)]
-        like = state.q.values[0]
-        noise = [torch.randn(one.draws(batch.n_rows), one.noise_dim, generator=g, dtype=like.dtype, device=like.device)
-                 for g in streams]  # fmt: skip
+        noise = [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
         terms, ours = self.terms(state, batch, torch.stack(noise))
         _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}

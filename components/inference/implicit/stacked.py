@@ -41,6 +41,11 @@ class Stacked(nn.Module, Generic[N]):
             for same in zip(*each, strict=True)
         )
 
+    @property
+    def one(self) -> N:
+        """One of them, for what does not depend on parameters."""
+        return self._one[0].one
+
     def learned(self) -> list[Tensor]:
         """Parameters that training moves."""
         return [value for value in self.values if value.requires_grad]

@@ -15,7 +15,7 @@ from components.contracts.capabilities.partitions import DirichletProcess
 from components.contracts.problems import Rows, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -66,6 +66,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
+    enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
     prior: Literal["model", "library"]
@@ -95,7 +96,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
             n_init=self.starts,
             max_iter=self.cycles,
             weight_concentration_prior=state.model.concentration,
-            random_state=int(torch.randint(2**31, (), generator=rng.init)),
+            random_state=seed_from(rng.init),
             **keys,
         )
         with warnings.catch_warnings():

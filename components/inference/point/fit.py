@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.posteriors.fitted import Fitted
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -44,7 +43,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         if state.fitted is not None:  # a further step has nothing to add
             return state, {}
-        seed = int(torch.randint(2**31, (), generator=rng.init))
+        seed = seed_from(rng.init)
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
     def posterior(self, state: FitState) -> Fitted:

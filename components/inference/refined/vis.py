@@ -14,7 +14,7 @@ from components.contracts.capabilities import ClassConditional, Pathwise
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS, Sampled, started, training_data
 from components.inference.point.descent import Descent, optimizer_of
@@ -160,7 +160,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
         base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(mean.device)
-        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        seed = seed_from(rng.init)
         sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
         return RefiningParameters(

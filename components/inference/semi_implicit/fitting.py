@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     OF_DRAWS,
@@ -73,7 +73,7 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         mean = started(model, problem, self.sees, 1, rng, begin).start[0]
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
-        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        seed = seed_from(rng.init)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return SemiImplicitFitting(q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem))
 

@@ -13,7 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     OF_DRAWS,
@@ -95,7 +95,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = started(model, problem, self.sees, 1, rng, begin).start[0]
         q = GlobalGaussian(JointByRows.of(model, problem), mean, self.initial_std, self.covariance == "full", "shared")
-        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        seed = seed_from(rng.init)
         train = training_data(problem)
         optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
         return Contrasting(q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train)

@@ -14,7 +14,7 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.inference.structural.coordinates import Coordinates
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, begun, iterate
 from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, simulated
@@ -82,7 +82,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         for restart in range(self.restarts):
             normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
             runs.append(begun(coordinates.start(design, self.restart_scale * normal * (restart > 0))))
-        seed = int(torch.randint(2**31, (), generator=rng.init))
+        seed = seed_from(rng.init)
         return Searches(model=model, series=problem.series, seed=seed, runs=runs)
 
     def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:

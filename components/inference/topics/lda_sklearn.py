@@ -13,7 +13,7 @@ from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts, Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
 from components.registry import register
@@ -41,6 +41,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     sees: ClassVar[Sees] = "whole"
+    enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     passes: PositiveInt
@@ -70,7 +71,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
             max_doc_update_iter=self.updates,
             mean_change_tol=self.tolerance,
             evaluate_every=-1,
-            random_state=int(torch.randint(2**31, (), generator=rng.init)),
+            random_state=seed_from(rng.init),
         ).fit(counts)
         return replace(state, lam=torch.from_numpy(found.components_).to(eta)), {}
 

@@ -12,7 +12,7 @@ from components.contracts.capabilities.mean_field import ClosedFormAscent, Facto
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.contracts.traces import Trace
 from components.inference.variational.factor_posterior import Climb
 from components.problems.supervised import Supervised
@@ -51,7 +51,7 @@ def begun(
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
         raise NumericalTrouble("the objective is not finite where it starts", "change the prior of the model, or seed")
-    seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+    seed = seed_from(rng.init)
     return CoordinateState(model=model, ascent=ascent, factors=factors, objective=objective, seed=seed)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.streams import seed_from
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import CoregionalisedLevel, Features, Level, SharedAndSpecific, join_features
@@ -38,7 +39,7 @@ def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) ->
         return x[torch.randperm(x.shape[0], generator=generator)[:M].to(x.device)]
     from sklearn.cluster import KMeans  # slow to import, rarely wanted
 
-    seed = int(torch.randint(2**31, (), generator=generator))
+    seed = seed_from(generator)
     centres = KMeans(M, n_init=1, random_state=seed).fit(x.cpu().double().numpy()).cluster_centers_
     return torch.as_tensor(centres).to(x)
 

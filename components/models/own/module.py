@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import nn
 
 from components.contracts.roles import Model
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, blamed, found
 from components.models.own.module_network import ModuleNetwork
 from components.models.own.weights_file import fill_network, read_weights
@@ -88,7 +88,7 @@ class Module(Model[Supervised, ModuleNetwork]):
         return ModuleNetwork(
             problem,
             made,
-            int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device)),
+            seed_from(rng.init),
             tensors is not None,
             where,
             inputs=self.inputs,

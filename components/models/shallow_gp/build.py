@@ -8,6 +8,7 @@ import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.streams import seed_from
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
@@ -59,7 +60,7 @@ def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.G
     if method == "kmeans" and len(own) > n:
         from sklearn.cluster import KMeans  # slow to import
 
-        seed = int(torch.randint(2**31, (), generator=generator))
+        seed = seed_from(generator)
         return torch.as_tensor(KMeans(n, n_init=1, random_state=seed).fit(own.cpu().double()).cluster_centers_).to(own)
     return torch.cat([shuffled(own), shuffled(others)])[:n]
 

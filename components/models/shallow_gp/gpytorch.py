@@ -10,7 +10,7 @@ from gpytorch.models import ApproximateGP, ExactGP
 from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
-from components.contracts.streams import Rng
+from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, found
 from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
@@ -53,7 +53,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         cls = found("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
-        seed = int(torch.randint(2**31, (), generator=rng.init, device=rng.init.device))
+        seed = seed_from(rng.init)
         with exactly(where), torch.random.fork_rng([]):
             torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
             if issubclass(cls, ExactGP):
