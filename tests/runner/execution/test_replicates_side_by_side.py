@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from runner import load
 from runner.compose.settings import sign
 from runner.execution import execute
 from runner.execution.execute import run
+from runner.execution.rng import Streams
 from runner.execution.signals import Pruned
 from runner.record.lines import read_lines
 
@@ -45,6 +47,9 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
         run(job, stop)
     _, again = run(job)
     assert again == found
+    loaded = load(job.folder)  # each replicate has a posterior of its own
+    scored = loaded.problem.score(loaded.posterior, Streams(0))
+    assert len(loaded.posterior) == len(scored["rmse"]) == 2
     assert _lines(job.folder) == _lines(going.job.folder)
 
 
