@@ -25,8 +25,9 @@ from components import registry
 from components.contracts.sequences import Ahead
 from components.contracts.structural import Structure
 from components.inference.structural.dynamics import allowed
+from components.inference.structural.place import Place, SweepNumbers
 from components.inference.structural.structural_gibbs import theta_of
-from components.inference.structural.sweep import Place, Sweep, SweepNumbers
+from components.inference.structural.sweep import Sweep
 from components.maths.conditionals.truncated_gamma import deviations
 from components.problems.forecasting import Forecasting
 from components.problems.sequence import Sequence

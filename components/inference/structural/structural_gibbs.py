@@ -17,7 +17,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.structural import Structure
 from components.contracts.traces import Trace
-from components.inference.structural.sweep import Place, Sweep
+from components.inference.structural.place import Place
+from components.inference.structural.sweep import Sweep
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from components.inference.structural.dynamics import draw_dynamics
 from components.inference.structural.fading import Fading
 from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
 from components.inference.structural.interweaving import Interweaving
+from components.inference.structural.place import Place, SweepNumbers, drawn_ahead
 from components.maths.compiled import loops, structural_sweep
 from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
@@ -28,30 +29,6 @@ from components.maths.conditionals.truncated_gamma import deviations
 from components.maths.series import simulation_smoother as tensor_states
 from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order
 from components.maths.series.stocks import stocks
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where C chains are."""
-
-    sigma: Tensor  # [C, S]
-    phi: Tensor  # [C, Q]
-    gamma: Tensor  # which columns are in [C, p] bool
-    beta: Tensor  # [C, p], 0 where they are out
-    nu: Tensor  # [C]; ∞: errors are Gaussian
-    precisions: Tensor  # λ [C, n]; [C, 0]: all are 1
-
-
-@dataclass(frozen=True)
-class SweepNumbers:
-    """The random numbers of K sweeps that do not hang on what they draw."""
-
-    first: Tensor  # normal [K, C, d]
-    states: Tensor  # normal [K, C, n − 1, k]
-    observations: Tensor  # normal [K, C, n]
-    columns: Tensor  # normal [K, C, p]
-    u: Tensor  # uniform [K, C, p + 1]
-    g: Tensor  # Gamma(shape_j, 1) of the S scales, the first twice [K, C, S + 1]
 
 
 class Sweep:
@@ -100,7 +77,7 @@ class Sweep:
     def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
         """Those of K sweeps of C chains."""
         n, d, k, p, S = self.n, self.d, len(self.owner), len(self.slab.inclusion), len(self.shape)
-        normals, uniforms = _numbers((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
+        normals, uniforms = drawn_ahead((sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator)
         shape = torch.cat([self.shape, self.shape[:1]]).to(generator.device).expand(sweeps, chains, S + 1)
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
         first, states, observations, columns = normals
@@ -291,18 +268,3 @@ class Sweep:
         z = (left - in_order(X * place.beta.unsqueeze(1))) / place.sigma[:, :1]
         nu = place.nu if errors.nu is not None else draw_freedom(errors, z, seen, place.nu, generator)
         return replace(place, nu=nu, precisions=draw_precisions(z, seen, nu, generator))
-
-
-def _numbers(
-    lead: tuple[int, int], shapes: tuple[tuple[int, ...], ...], u: int, generator: torch.Generator
-) -> tuple[list[Tensor], Tensor]:
-    """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a seed drawn from the generator:
-    they take half the time of torch's."""
-    if generator.device.type != "cpu":
-        device, dtype = generator.device, torch.float64
-        rest = [torch.randn(*lead, *shape, generator=generator, device=device, dtype=dtype) for shape in shapes]
-        return rest, torch.rand(*lead, u, generator=generator, device=device, dtype=dtype)
-    seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
-    drawing = np.random.Generator(np.random.SFC64(seed))
-    normals = [torch.from_numpy(drawing.standard_normal((*lead, *shape))) for shape in shapes]
-    return normals, torch.from_numpy(drawing.random((*lead, u)))
