@@ -6,28 +6,22 @@ the text of the classes; neither Hydra nor torch is imported.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from components import registry
-from runner import CONF, conf_folders
+from runner import conf_folders
 from runner.arguments import Parser
 from runner.catalogue.command_options import options_of
-from runner.catalogue.declarations import SETTINGS, Declared, component_class, declared
-from runner.catalogue.list_and_show import GROUPS, chosen, describe, explained, options, read_keys
+from runner.catalogue.list_and_show import GROUPS, options
+from runner.catalogue.override_candidates import Candidate, modules, override_candidates
 from runner.catalogue.shell_scripts import SCRIPTS
 from runner.mistakes import ConfigError
-from runner.plugins import source_file
-from runner.yaml_comments import Key, read_file
-
-Candidate = tuple[str, str]  # what to insert, and what it means
 
 FLAGS = [
     ("--multirun", "a sweep: every combination of comma-separated values"),
@@ -37,148 +31,6 @@ FLAGS = [
     ("--help", "the commands and the run-level keys"),
     ("--hydra-help", "Hydra's own flags"),
 ]
-LAUNCHERS = {
-    "joblib": "hydra_joblib_launcher",
-    "submitit_local": "hydra_submitit_launcher",
-    "submitit_slurm": "hydra_submitit_launcher",
-    "ray": "hydra_ray_launcher",
-}
-
-
-# ---- overrides --------------------------------------------------------------------------------------------------------
-def _choices(words: list[str]) -> dict[str, str]:
-    """The components that a command line picks: by ``role=name``, or else through its experiment."""
-    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
-    picked: dict[str, str] = {}
-    path = conf_folders.find("experiment", given.get("experiment", ""))
-    if path is not None:
-        picked = chosen(yaml.safe_load(path.read_text(encoding="utf-8")))
-    return picked | {role: given[role] for role in registry.CHOSEN if role in given}
-
-
-def _own(role: str, name: str, words: list[str]) -> Declared:
-    """What the class of a component declares, or that of the run-level keys (role "")."""
-    if not role:
-        return declared("Settings", SETTINGS)
-    if name in registry.names(role):
-        return describe(role, name)[1]
-    of_plugins = ((component_class(role, name, path), path) for path in _plugin_files(words))
-    return next((declared(cls, path) for cls, path in of_plugins if cls), Declared())
-
-
-def _plugin_files(words: list[str]) -> Iterator[Path]:
-    """The modules that a command line names as plug-ins, of which the text alone is read: a tab runs nobody's code."""
-    named = [m for w in words if w.startswith("plugins=") for m in w.partition("=")[2].strip("[]'\"").split(",")]
-    named += [after for before, after in itertools.pairwise(words) if before == "--plugin"]
-    yield from filter(None, map(source_file, named))
-
-
-def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
-    """The role that a dotted path leads to, through parts of parts, and the components that may be there: the one that the
-    command line or a YAML names, or else all of the role.  Role "": the path leads nowhere."""
-    role, *rest = path
-    if role not in registry.CHOSEN:
-        return "", []
-    given = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
-    name, reached = _choices(words).get(role), role
-    while True:
-        names = [name] if name in options(role) else options(role)
-        if not rest:
-            return role, names
-        key, *rest = rest
-        holder = next((n for n in names if key in _own(role, n, words).holds), None)
-        if holder is None:
-            return "", []
-        reached = f"{reached}.{key}"
-        content = _read(role, holder)[1] or {}
-        role, name = _own(role, holder, words).holds[key], given.get(reached, content.get(key))
-
-
-def _read(role: str, name: str) -> tuple[list[Key], Any]:
-    """Keys and content of a component's YAML; none of one that cannot be read."""
-    path = conf_folders.find(role, name)
-    with suppress(ConfigError):
-        return read_keys(path) if path else ([], None)
-    return [], None
-
-
-def _keys(word: str, words: list[str]) -> list[Candidate]:
-    """Groups, run-level keys and, once a role is begun, the keys of its component and of its parts."""
-    before, dot, _ = word.rpartition(".")
-    role, names = _at(before.split("."), words) if dot else ("", [])
-    if role:
-        found: dict[str, str] = {}
-        for name in names:
-            own = _own(role, name, words)
-            for key in explained(_read(role, name)[0], own):
-                if key.path != "name":
-                    ends = "=." if key.path in own.holds else "." if key.nested else "="
-                    for end in ends:
-                        found.setdefault(f"{before}.{key.path}{end}", f"{key.text}  {key.comment}")
-        return list(found.items())
-    out = [("+experiment=", "a whole experiment"), ("hydra/launcher=", "where jobs run"), ("hydra/sweeper=", "how a "
-            "sweep chooses values")]  # fmt: skip
-    for group in registry.CHOSEN:
-        out += [(f"{group}=", f"choose the {group}"), (f"{group}.", f"a key of the {group}")]
-    types = _own("", "", words).fields
-    out += [(f"{key.path}=", key.comment) for key in read_file(CONF / "config.yaml")[0] if key.path in types]
-    return out
-
-
-def _named(role: str) -> list[Candidate]:
-    """The components of a role, each with its sentence."""
-    about = {entry.name: entry.sentence for entry in registry.catalogue(role)}
-    return [(name, about.get(name, "")) for name in options(role)]
-
-
-def _values(key: str, words: list[str]) -> list[Candidate]:
-    """Values of ``key=``: names of a group, the members of a choice, true and false."""
-    plain = key.lstrip("+~")
-    if plain in registry.CHOSEN:
-        return _named(plain)
-    if plain in ("experiment", "published"):
-        return [(name, "") for name in options(plain)]
-    if plain in ("hydra/launcher", "hydra/sweeper"):
-        installed = [n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)]
-        known = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
-        return [(name, "") for name in sorted(known)]
-    if plain == "device":
-        return [("cpu", ""), ("cuda", "the GPU")]
-    if plain == "plugins":
-        return [(f"[{name}]", path) for name, path in _modules(words)]
-    before, dot, last = plain.rpartition(".")
-    role, names = _at(before.split("."), words) if dot else ("", [""])
-    # Of the component chosen, or, before one is, of the first that has such a key and says its values.
-    reachable = names if role or not dot else []
-    first: list[Candidate] | None = None
-    for name in reachable:
-        own = _own(role, name, words)
-        values = _members(own, last) if last in own.fields else None
-        if values and values != [("null", "")]:
-            return values
-        first = values if first is None else first
-    return first or []
-
-
-def _members(own: Declared, key: str) -> list[Candidate]:
-    """The values that a key of a component may have, where its declaration lists them."""
-    kind = own.fields[key]
-    none = [("null", "")] if kind.endswith(" or null") else []
-    if key in own.holds:
-        return _named(own.holds[key]) + none
-    members = kind.removesuffix(" or null")
-    out = ["true", "false"] if members == "true or false" else members.split(" | ") if " | " in members else []
-    return [(value, "") for value in out] + none
-
-
-def _override(word: str, words: list[str]) -> list[Candidate]:
-    if "=" not in word:
-        if word.startswith("~"):
-            return [(f"~{role}", f"leave the {role} out") for role in registry.CHOSEN]
-        return _keys(word, words)
-    key, _, typed = word.partition("=")
-    before = f"{key}={typed[: typed.rfind(',') + 1]}"  # a sweep: model=smdgp,mm<TAB>
-    return [(before + value, meaning) for value, meaning in _values(key, words)]
 
 
 # ---- sub-commands -----------------------------------------------------------------------------------------------------
@@ -205,13 +57,6 @@ def _launched(words: list[str]) -> list[Candidate]:
     return [(name, "launched under this name") for name in found if name not in options("study")]
 
 
-def _modules(_: list[str]) -> list[Candidate]:
-    """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not imported."""
-    folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
-    found = {path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))}
-    return [(name, path) for name, path in sorted(found.items()) if name.isidentifier() and not name.startswith("_")]
-
-
 def _nothing(_: list[str]) -> list[Candidate]:
     """A value that the shell completes, as files."""
     return []
@@ -219,7 +64,7 @@ def _nothing(_: list[str]) -> list[Candidate]:
 
 # Options that take one of some values, or a file.
 VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
-    "--as": _launched, "--plugin": _modules,
+    "--as": _launched, "--plugin": modules,
     **dict.fromkeys(("--output-dir", "--data-dir", "--config-dir", "--to", "--with", "--in", "--port", "--jobs", "--only"),
                     _nothing),
 }  # fmt: skip
@@ -296,7 +141,7 @@ def _candidates(word: str, words: list[str], commands: dict[str, tuple[str, str]
     elif word.startswith("-"):
         found = FLAGS
     else:
-        found = _override(word, words)
+        found = override_candidates(word, words)
         if not words and "=" not in word:
             found = [*((name, text[23:].strip()) for name, (_, text) in commands.items()), *found]
     return list(found)
