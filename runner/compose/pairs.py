@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from components import registry
-from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
-from components.contracts.problems import Domain
+from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from runner.compose.build import ROLE_OF, held
-from runner.compose.parts import names_inside
+from runner.compose.attacker_pairs import attackers_that_fit, check_attacker
+from runner.compose.build import held
+from runner.compose.would_fit import a_kind, listed, would_fit
 from runner.mistakes import ConfigError
-
-C = TypeVar("C", bound=Component)
-AttackerClass = type[Evasion] | type[Contamination] | type[Injection] | type[Opponent]
-
-
-def _fitting(base: type[C], fits: Callable[[type[C]], bool]) -> list[str]:
-    role = ROLE_OF[base]
-    classes = {name: registry.get(role, name) for name in registry.names(role)}
-    return [name for name, cls in classes.items() if issubclass(cls, base) and fits(cls)]
-
-
-def _attackers(fits: Callable[[AttackerClass], bool]) -> list[str]:
-    evaluated = [*_fitting(Evasion, fits), *_fitting(Injection, fits)]
-    return sorted([*evaluated, *_fitting(Contamination, fits), *_fitting(Opponent, fits)])
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) if names else "none yet"
 
 
 @contextmanager
@@ -40,10 +21,6 @@ def _naming(path: str) -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None) -> None:
@@ -56,7 +33,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     check_model(dataset, model)
     check_gradients(inference, "inference", model)  # first: what an estimator asks, the method that holds it asks too
     if unknown := model.assumed() - dataset.simulates:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
+        names = listed(would_fit(Model, lambda m: kind in m.kinds and m.assumes <= dataset.simulates))
         raise ConfigError(
             f"model={model.name} assumes {', '.join(sorted(unknown))} of what made the data, "
             f"which dataset={dataset.name} is not; models that fit: {names}"
@@ -67,13 +44,13 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         check_attacker(attacker, "attacker", dataset, model)
         offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
         if lacking := ", ".join(sorted(model.needs_attacker - offered)):
-            names = _listed(_fitting(Contamination, lambda a: model.needs_attacker <= a.offers))
+            names = listed(would_fit(Contamination, lambda a: model.needs_attacker <= a.offers))
             raise ConfigError(
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks; attackers "
                 f"that have it: {names}"
             )
     if isinstance(attacker, Injection) and not {"filtered_states"} <= inference.gives:
-        names = _listed(_fitting(Inference, lambda i: kind in i.kinds and "filtered_states" in i.gives))
+        names = listed(would_fit(Inference, lambda i: kind in i.kinds and "filtered_states" in i.gives))
         raise ConfigError(
             f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not; filters: {names}"
         )
@@ -81,7 +58,7 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
     if attacker is not None:
         check_held(attacker, "attacker", dataset, model)
     if kind == "game" and attacker is None:
-        names = _listed(_attackers(lambda a: kind in a.kinds))
+        names = listed(attackers_that_fit(lambda a: kind in a.kinds))
         raise ConfigError(f"attacker: dataset={dataset.name} is a game and needs an adversary; there are: {names}")
     own = any(isinstance(part, Attacker) for _, part in held(inference, "inference"))
     if inference.attacks and attacker is None and not own:
@@ -99,10 +76,10 @@ def check_side_by_side(dataset: Dataset, inference: Inference, attacker: Attacke
     asked = "side_by_side=true"
     if dataset.kind != "supervised":
         raise ConfigError(
-            f"{asked}: is for supervised data, and dataset={dataset.name} is {_a(dataset.kind)} problem; leave it out"
+            f"{asked}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.kind)} problem; leave it out"
         )
     if inference.side_by_side() is None:
-        able = _listed(_fitting(Inference, lambda i: i.side_by_side is not Inference.side_by_side))
+        able = listed(would_fit(Inference, lambda i: i.side_by_side is not Inference.side_by_side))
         raise ConfigError(
             f"{asked}: inference={inference.name} computes one replicate after the other; leave it out, or use one of: {able}"
         )
@@ -125,23 +102,23 @@ def check_model(dataset: Dataset, model: Model) -> None:
         return target is None or m.targets is None or target in m.targets
 
     if kind not in model.kinds:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds))
+        names = listed(would_fit(Model, lambda m: kind in m.kinds))
         raise ConfigError(
-            f"model={model.name} does not fit dataset={dataset.name} ({_a(kind)} problem); models that do: {names}"
+            f"model={model.name} does not fit dataset={dataset.name} ({a_kind(kind)} problem); models that do: {names}"
         )
     if kind == "supervised" and dataset.domain not in model.domains:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
+        names = listed(would_fit(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
         raise ConfigError(
             f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
             f"are {dataset.domain}; models that fit: {names}"
         )
     if not reads_labels(type(model)):
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
+        names = listed(would_fit(Model, lambda m: kind in m.kinds and dataset.domain in m.domains and reads_labels(m)))
         raise ConfigError(
             f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}; models that do: {names}"
         )
     if (holds := dataset.holds()) is not None and model.values is not None and holds not in model.values:
-        names = _listed(_fitting(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
+        names = listed(would_fit(Model, lambda m: kind in m.kinds and (m.values is None or holds in m.values)))
         raise ConfigError(
             f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}; models that do: {names}"
         )
@@ -160,11 +137,11 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     kind, offered = dataset.kind, model.offered()
 
     def fitting() -> str:  # a list that imports every method: for a complaint alone
-        names = _fitting(Inference, lambda i: kind in i.kinds and any(way <= offered for way in i.ways(kind)))
-        return f"inference that fits model={model.name}: {_listed(names)}"
+        names = would_fit(Inference, lambda i: kind in i.kinds and any(way <= offered for way in i.ways(kind)))
+        return f"inference that fits model={model.name}: {listed(names)}"
 
     if kind not in inference.kinds:
-        raise ConfigError(f"inference={inference.name} has no use for {_a(kind)} problem; {fitting()}")
+        raise ConfigError(f"inference={inference.name} has no use for {a_kind(kind)} problem; {fitting()}")
     lacks = inference.needs - offered or inference.needed(kind, offered) - offered
     if not lacks:
         return
@@ -178,7 +155,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         values = dict(inference)
         told = {key: part.name if isinstance(part := values[key], Component) else part for key in keys}
         who = " and ".join(f"inference.{key}={value}" for key, value in told.items())
-        names = _listed(_models_with(inference.needed(kind, offered), dataset))
+        names = listed(_models_with(inference.needed(kind, offered), dataset))
         raise ConfigError(f"{who} need{'s' if len(keys) == 1 else ''} {lacked}; models that can: {names}")
     raise ConfigError(f"inference={inference.name} needs {lacked}; {fitting()}")
 
@@ -191,7 +168,7 @@ def check_scored(dataset: Dataset, model: Model) -> None:
     asked = dataset.asked_by_keys()
     for capability in sorted(asked.keys() - model.offered()):
         setting, mend = asked[capability]
-        names = _listed(_models_with(frozenset({capability}), dataset))
+        names = listed(_models_with(frozenset({capability}), dataset))
         raise ConfigError(
             f"{setting} needs {capability}, which model={model.name} lacks; use {mend}, or one of the models that can: {names}"
         )
@@ -254,72 +231,10 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
     """
     offered = inference.made() or model.offered()
     if lacking := gradient.needs - offered:
-        names = _listed(_fitting(Gradient, lambda g: g.needs <= offered))
+        names = listed(would_fit(Gradient, lambda g: g.needs <= offered))
         who = f"the q(θ) of inference={inference.name}" if inference.made() else f"model={model.name}"
-        models = "" if inference.made() else _listed(_fitting(Model, lambda m: gradient.needs <= m.offers))
+        models = "" if inference.made() else listed(would_fit(Model, lambda m: gradient.needs <= m.offers))
         raise ConfigError(
             f"{where}={gradient.name} needs {', '.join(sorted(lacking))}, which {who} lacks; gradients that fit it: {names}"
             + (f"; models that have it: {models}" if models else "")
         )
-
-
-def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
-    """Refuses an attacker, chosen by the key ``where``, that cannot attack what it sees: a dataset and a model.
-
-    Raises:
-        ConfigError: naming the key, and attackers that would work.
-    """
-    kind, target, chosen = dataset.kind, dataset.labelled(), f"{where}={attacker.name}"
-    if kind not in attacker.kinds:
-        raise _wrong_kind(chosen, kind, dataset.name)
-    if attacker.targets is not None and target not in attacker.targets:
-        needed = " or ".join(sorted(attacker.targets))
-        raise ConfigError(f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}")
-    if attacker.follows_gradient and not model.differentiable:
-        names = _listed(_attackers(lambda a: kind in a.kinds and not a.follows_gradient))
-        raise ConfigError(
-            f"{chosen} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
-        )
-    if isinstance(attacker, Evasion):
-        check_domain(attacker.inputs(), chosen, type(dataset), dataset.name)
-        if attacker.follows() == "dlr" and target == "binary":
-            raise ConfigError(
-                f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two; use "
-                "margin"
-            )
-
-
-def _wrong_kind(chosen: str, kind: str, dataset: str) -> ConfigError:
-    """The complaint about an attacker who has no use for a kind of problem."""
-    names = _listed(_attackers(lambda a: kind in a.kinds))
-    return ConfigError(f"{chosen} cannot attack {_a(kind)} problem (dataset={dataset}); attackers that can: {names}")
-
-
-def check_domain(attacked: Domain, chosen: str, dataset: type[Dataset], name: str) -> None:
-    """Refuses an attack on inputs of another kind than those of a dataset.
-
-    Raises:
-        ConfigError: with attackers that would work.
-    """
-    kind, domain = dataset.kind, dataset.domain
-    if attacked != domain:
-        names = _listed(_fitting(Evasion, lambda a: kind in a.kinds and a.domain == domain))
-        raise ConfigError(
-            f"{chosen} attacks {attacked} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
-        )
-
-
-def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
-    """Refuses attackers inside a component's full mapping, by their classes alone: before sizes of another kind reach one
-    that attacks other inputs, or one that is none of evasion reaches the key of one.
-
-    Raises:
-        ConfigError: with attackers that would work.
-    """
-    dataset: type[Dataset] = registry.get("dataset", name)
-    for path, inner, attacker in names_inside(role, values, role):
-        cls = registry.get(inner, attacker)
-        if issubclass(cls, Evasion) and cls.domain is not None:
-            check_domain(cls.domain, f"{path}={attacker}", dataset, name)
-        elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
-            raise _wrong_kind(f"{path}={attacker}", dataset.kind, name)
