@@ -1,14 +1,10 @@
-"""What a run shows: its choice as a tree, a progress bar with live metrics, a result table, where everything went.
-
-On a terminal it is live (rich); otherwise plain lines, one per evaluation.
-"""
+"""What a run shows: its choice as a tree, a result table, where everything went; ``progress`` shows its steps."""
 
 from __future__ import annotations
 
 import csv
 import math
 import sys
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,16 +24,12 @@ from runner.record.checks import tally
 from runner.standard_error import mean_se
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from runner.compose.resolve import Identified
     from runner.tracking.handover import Handover
 
 WIDEST = 10_000  # columns of what is piped: it has no width of its own, and a line of it is never folded
 out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
-SHOWN = 5  # live metrics beside the bar
-SAID_EVERY = 30.0  # seconds between the lines of a long evaluation
 PARTS = 20  # tasks or parameters in the table of results
 WIDE = 8  # columns that can be read beside each other
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
@@ -121,82 +113,6 @@ def show_facts(values: Mapping[str, str]) -> None:
     """Facts about the data, on one line."""
     shown = "  ".join(f"[cyan]{k}[/cyan] {escape(v)}" for k, v in values.items())
     out.print(shown)
-
-
-class Live:
-    """Progress of one run's steps over all its looped replicates."""
-
-    def __init__(self, total: int, replicates: int):
-        self.total, self.replicates = total, replicates
-        self.started = time.monotonic()
-        self.assessed, self.said = False, 0.0  # whether the last evaluation has begun, and when a line told of it
-        self.progress: Progress | None = None
-        if out.is_terminal and not out.quiet:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
-
-            self.progress = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=30),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("[dim]{task.fields[live]}"),
-                console=out,
-                refresh_per_second=4,
-            )
-            self.task = self.progress.add_task("training", total=total, rate="", live="")
-            self.progress.start()
-
-    def update(self, step: int, replicate: int, info: Mapping[str, float]) -> None:
-        if self.progress is None:
-            return
-        name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
-        task = self.progress.tasks[self.task]
-        live = "  ".join(f"{k} {number(v)}" for k, v in list(info.items())[:SHOWN])
-        rate = (
-            f"{task.speed:.0f}/s"
-            if task.speed and task.speed >= 1
-            else (f"{1 / task.speed:.1f} s each" if task.speed else "")
-        )
-        self.progress.update(self.task, completed=step, description=name, live=live, rate=rate)
-
-    def restart(self, replicate: int) -> None:
-        self.assessed = False
-        if self.progress is not None:
-            self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
-
-    def evaluated(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
-        """One line per evaluation, also when not on a terminal."""
-        of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
-        headline = {k: v for k, v in scores.items() if "/" not in k}
-        shown = "  ".join(f"{k} {number(v)}" for k, v in headline.items())
-        seconds = time.monotonic() - self.started
-        out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
-
-    def evaluating(self, what: str, done: int, of: int) -> None:
-        """What the last evaluation is at: the bar counts its parts; a line every half a minute when not on a terminal."""
-        now = time.monotonic()
-        if self.progress is not None:
-            if not self.assessed:
-                self.progress.reset(self.task, total=of, description=what, rate="", live="")
-            self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
-        elif self.assessed and now - self.said > SAID_EVERY:
-            out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)", markup=False)
-        if not self.assessed or now - self.said > SAID_EVERY:
-            self.said = now
-        self.assessed = True
-
-    def stop(self) -> None:
-        if self.progress is not None:
-            self.progress.stop()
 
 
 def show_result(

@@ -28,7 +28,6 @@ import torch
 from torch import Tensor
 
 from components.inference.chains import Chains
-from runner import console
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.execution import blocks, checkpoint
@@ -40,6 +39,7 @@ from runner.execution.loop import Duty, Step, steps
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from runner.execution.signals import Received
+from runner.progress import Live
 from runner.record import atomic
 from runner.record.record import Record
 
@@ -96,7 +96,7 @@ def main() -> None:
         this = job(draws, folder)
         plain, without, cpu_without = Sampler(this).go([])
         record, sampler, spent = Record.open(this), Sampler(this), [0.0]
-        course = Course(this, record, None, sampler.problem, sampler.rng, console.Live(len(without), 1), Announcements(),
+        course = Course(this, record, None, sampler.problem, sampler.rng, Live(len(without), 1), Announcements(),
                         Received(), None, 0.0, RowBlocks())  # fmt: skip
         with (
             mock.patch.object(atomic, "write_bytes", counted),

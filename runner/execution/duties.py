@@ -21,6 +21,7 @@ from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
 from runner.execution.signals import Interrupted, Received
 from runner.execution.watch import Watch
+from runner.progress import Live
 from runner.record.record import Record
 from runner.tracking.handover import Handover
 
@@ -36,7 +37,7 @@ class Course:
     handover: Handover | None
     problem: Problem
     rng: Streams
-    live: console.Live
+    live: Live
     announcements: Announcements
     received: Received
     watch: Watch

@@ -30,6 +30,7 @@ from runner.execution.scores import Scores, plain
 from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted_signals
 from runner.execution.watch import Watch
 from runner.mistakes import ConfigError, RunFailure
+from runner.progress import Live
 from runner.record.checks import Kept, kept
 from runner.record.facts import gathered
 from runner.record.inside import real_file
@@ -114,12 +115,12 @@ class Run:
         if lost := self.record.rewind(replicate, step):
             console.announce("Damaged record", lost)
 
-    def _shown(self, total: int, replicate: int, live: list[console.Live]) -> console.Live:
+    def _shown(self, total: int, replicate: int, live: list[Live]) -> Live:
         """The display of the whole run, which each replicate starts again."""
         if live:
             live[0].restart(replicate)
         else:
-            live.append(console.Live(total, self.loops))
+            live.append(Live(total, self.loops))
         return live[0]
 
     def _traced(self, replicate: int) -> list[tuple[int, Scores]]:
@@ -127,7 +128,7 @@ class Run:
         lines = read_lines(self.record.folder)
         return [(at["step"], at["metrics"]) for at in lines if (at["replicate"], at["phase"]) == (replicate, "train")]
 
-    def replicate(self, replicate: int, received: Received, live: list[console.Live]) -> tuple[Scores, list[Kept]]:
+    def replicate(self, replicate: int, received: Received, live: list[Live]) -> tuple[Scores, list[Kept]]:
         """Trains, scores and checks one replicate (or all of them, where they are computed at once)."""
         job, inference = self.job, self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
@@ -193,7 +194,7 @@ class Run:
         """``go``, while signals are noted."""
         record = self.record
         torch.set_num_threads(self.settings.threads)
-        live: list[console.Live] = []
+        live: list[Live] = []
         began = time.monotonic()
         before = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner import console
+from runner import console, progress
+from runner.progress import Live
 
 JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
 
@@ -76,8 +77,8 @@ def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
 
 def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, capsys):
     clock = [100.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
-    live = console.Live(10, 1)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    live = Live(10, 1)
     for seconds, part in ((0, 0), (10, 1), (25, 2), (10, 3)):
         clock[0] += seconds
         live.evaluating("pgd, ε = 0.1", part, 4)
@@ -88,7 +89,7 @@ def test_on_a_terminal_the_bar_counts_the_parts_of_the_evaluation(monkeypatch):
     from rich.console import Console
 
     monkeypatch.setattr(console, "out", Console(force_terminal=True, file=io.StringIO()))
-    live = console.Live(10, 2)
+    live = Live(10, 2)
     live.update(10, 0, {"loss": 1.0})
     live.evaluating("pgd, ε = 0.1", 1, 4)
     task = live.progress.tasks[live.task]

@@ -1,0 +1,91 @@
+"""The steps of a run as they go: a bar with live metrics on a terminal (rich), otherwise a line for each evaluation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from runner import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+SHOWN = 5  # live metrics beside the bar
+SAID_EVERY = 30.0  # seconds between the lines of a long evaluation
+
+
+class Live:
+    """Progress of one run's steps over all its looped replicates."""
+
+    def __init__(self, total: int, replicates: int):
+        self.total, self.replicates = total, replicates
+        self.started = time.monotonic()
+        self.assessed, self.said = False, 0.0  # whether the last evaluation has begun, and when a line told of it
+        self.progress: Progress | None = None
+        if console.out.is_terminal and not console.out.quiet:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            self.progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("[dim]{task.fields[live]}"),
+                console=console.out,
+                refresh_per_second=4,
+            )
+            self.task = self.progress.add_task("training", total=total, rate="", live="")
+            self.progress.start()
+
+    def update(self, step: int, replicate: int, info: Mapping[str, float]) -> None:
+        if self.progress is None:
+            return
+        name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
+        task = self.progress.tasks[self.task]
+        live = "  ".join(f"{k} {console.number(v)}" for k, v in list(info.items())[:SHOWN])
+        rate = (
+            f"{task.speed:.0f}/s"
+            if task.speed and task.speed >= 1
+            else (f"{1 / task.speed:.1f} s each" if task.speed else "")
+        )
+        self.progress.update(self.task, completed=step, description=name, live=live, rate=rate)
+
+    def restart(self, replicate: int) -> None:
+        self.assessed = False
+        if self.progress is not None:
+            self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
+
+    def evaluated(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
+        """One line per evaluation, also when not on a terminal."""
+        of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
+        headline = {k: v for k, v in scores.items() if "/" not in k}
+        shown = "  ".join(f"{k} {console.number(v)}" for k, v in headline.items())
+        seconds = time.monotonic() - self.started
+        console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
+
+    def evaluating(self, what: str, done: int, of: int) -> None:
+        """What the last evaluation is at: the bar counts its parts; a line every half a minute when not on a terminal."""
+        now = time.monotonic()
+        if self.progress is not None:
+            if not self.assessed:
+                self.progress.reset(self.task, total=of, description=what, rate="", live="")
+            self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
+        elif self.assessed and now - self.said > SAID_EVERY:
+            console.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)", markup=False)
+        if not self.assessed or now - self.said > SAID_EVERY:
+            self.said = now
+        self.assessed = True
+
+    def stop(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
