@@ -80,8 +80,9 @@ class LastLayerOut:
             features = self.network.features(below, batch.x)  # [K, N, m − 1]
         fit = self._regression(features.detach(), rest, batch)
         inverse = torch.cholesky_inverse(fit.factor)  # B⁻¹ [K, m, m]
-        pull = (fit.residual / fit.variance[:, None])[..., None] * fit.mean[:, None] - fit.features @ inverse
-        (slope,) = torch.autograd.grad(features, below, pull[..., :-1].to(rest))
+        left = torch.cat([(fit.residual / fit.variance[:, None])[..., None].to(rest), -fit.features.to(rest)], -1)
+        right = torch.cat([fit.mean[:, None], inverse], 1)[..., :-1].to(rest)
+        (slope,) = torch.autograd.grad(features, below, left @ right)  # (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹ in one product
         parts = [slope - rest[:, : self.below] / self.network.prior_std[: self.below] ** 2]
         if self.network.learns_noise:
             parts.append(self._noise_slope(fit, inverse, rest, batch).to(rest))
@@ -106,8 +107,10 @@ class LastLayerOut:
 
     def _regression(self, features: Tensor, rest: Tensor, batch: Batch) -> Regression:
         """Where B cannot be factored in floating point everything is NaN, so that no sampler takes such a state."""
-        seen = batch.mask.double()  # [N, 1]
-        phi = torch.cat([features, features.new_ones(*features.shape[:-1], 1)], -1).double() * seen
+        K, N, _ = features.shape
+        phi = torch.cat([features, features.new_ones(K, N, 1)], -1).double()
+        if not batch.mask.all():
+            phi = phi * batch.mask
         y = torch.where(batch.mask, batch.y, 0.0).double()  # [N, 1]
         variance = self._log_noise(rest)[:, 0].double().exp()
         gram = phi.mT @ phi + torch.diag_embed(variance[:, None] / self.scale**2)  # B
