@@ -47,7 +47,7 @@ class WarmUp(BaseModel):
     what a model does not integrate out, under log p(θ₋, y); after each step the others are drawn from p(w | θ₋, y), so that
     θ = (θ₋, w) are draws of the same posterior, without the stiffest of its directions in the way.
 
-    Source of collapsing: Liu (1994), section 2."""
+    Source: Liu (1994), for what is integrated out."""
 
     before: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt

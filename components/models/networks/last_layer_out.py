@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -12,8 +12,25 @@ from torch import Tensor
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 
-if TYPE_CHECKING:
-    from components.models.networks.feed_forward import FeedForward
+
+class Layered(Protocol):
+    """What a network says of itself that its last layer can be integrated out by; θ as in ``FlatNetwork``."""
+
+    prior_std: Tensor  # [P]
+    log_noise: Tensor  # [1]
+    learns_noise: bool
+    noise_median: float  # of σ² under its prior, its logarithm
+    noise_spread: float | None
+    pieces: list[int]  # numbers of weights and biases, in turn, of each layer
+
+    @property
+    def dim(self) -> int: ...
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...
+
+    def noise_log_prior(self, log_noise: Tensor) -> Tensor: ...
+
+    def features(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P − m] -> [K, B, m − 1]
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,7 @@ class LastLayerOut:
 
     Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10)."""
 
-    def __init__(self, network: FeedForward):
+    def __init__(self, network: Layered):
         self.network, m = network, sum(network.pieces[-2:])
         self.below = len(network.prior_std) - m  # weights that stay
         self.scale = network.prior_std[self.below :].double()  # √S [m]
