@@ -74,4 +74,6 @@ def sign(config: dict[str, Any], data: str) -> str:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
+    if (config.get("inference") or {}).get("collapse") == "none":  # nothing is integrated out, as before the key
+        signed["inference"] = {k: v for k, v in config["inference"].items() if k != "collapse"}
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from components.contracts.capabilities.densities import (
     ClosedFormScore,
+    Collapsible,
     Conditionals,
     GaussianPrior,
     LogJoint,
@@ -81,6 +82,7 @@ CAPABILITIES: dict[str, type] = {
     "warm_start": WarmStart,
     "training_start": TrainingStart,
     "closed_form_score": ClosedFormScore,
+    "collapsible": Collapsible,
     "own_inputs": OwnInputs,
     "conditionals": Conditionals,
     "conjugate": Conjugate,

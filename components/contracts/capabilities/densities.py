@@ -78,6 +78,26 @@ class ClosedFormScore(Protocol):
 
 
 @runtime_checkable
+class Collapsed(LogJoint, ClosedFormScore, Protocol):
+    """The log joint of some of the parameters, the others integrated out: log p(θ₋, y) = log ∫ p(θ, y) dw, θ = (θ₋, w).
+
+    It is of the whole data, whose log-likelihood is [K, 1]: w makes rows depend on each other."""
+
+    def rest(self, theta: Tensor) -> Tensor: ...  # θ [K, P] -> θ₋ [K, P']
+
+    def completed(
+        self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator
+    ) -> Tensor: ...  # θ [K, P], w drawn from p(w | θ₋, y)
+
+
+@runtime_checkable
+class Collapsible(Protocol):
+    """A log joint some of whose parameters can be integrated out in closed form."""
+
+    def collapsed(self) -> Collapsed: ...  # raises Misfit where the data do not allow it
+
+
+@runtime_checkable
 class OwnInputs(Protocol):
     """A log joint whose K parameters may each be given inputs of their own, x [K, B, D]."""
 

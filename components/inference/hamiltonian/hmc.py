@@ -71,7 +71,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             eps = min(eps, time / n_steps)
 
         energy = z.energy(mass)  # [C]
-        proposed = leapfrog(state.model, batch, mass, eps, z, n_steps)
+        proposed = leapfrog(self.target(state.model), batch, mass, eps, z, n_steps)
         proposed_energy = proposed.energy(mass)
         error = energy_error(proposed_energy, energy)
         rate, diverging = acceptance(error), error > DIVERGENT  # [C], [C]
@@ -91,7 +91,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             "n_steps": torch.full_like(accepted, n_steps, dtype=torch.long),
             "step_size": torch.full_like(rate, eps),
         }
-        state = self.arrived(replace(state, length=length), tuning, after, diverging, stats)
+        state = self.arrived(replace(state, length=length), batch, tuning, after, diverging, stats, rng)
         info = {
             "log_joint": after.value.mean(),
             "acceptance_rate": rate.mean(),

@@ -47,7 +47,7 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
     def step(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size
-        draw = no_u_turn(state.model, batch, tuning.mass, eps, z, self.max_depth, rng.noise)
+        draw = no_u_turn(self.target(state.model), batch, tuning.mass, eps, z, self.max_depth, rng.noise)
         tuning = self.learnt(tuning, state, batch, draw.z, draw.acceptance.mean(), rng)
         stats = {
             "acceptance_rate": draw.acceptance,
@@ -56,7 +56,7 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             "tree_depth": draw.depth,
             "step_size": torch.full_like(draw.energy, eps),
         }
-        state = self.arrived(state, tuning, draw.z, draw.diverging, stats)
+        state = self.arrived(state, batch, tuning, draw.z, draw.diverging, stats, rng)
         info = {
             "log_joint": draw.z.value.mean(),
             "acceptance_rate": draw.acceptance.mean(),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import Collapsible, LogJoint
+from components.contracts.capabilities.densities import Collapsed
 from components.contracts.problems import Sees
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, Sampled, Seen, first_batch, moved, started
@@ -32,8 +33,8 @@ from components.inference.log_joint import value_and_gradient
 class HamiltonianChains(Chains):
     """The state of chains that follow trajectories."""
 
-    value: Tensor  # log π(θ) [C]
-    gradient: Tensor  # [C, P]
+    value: Tensor  # log π(θ) [C], where parameters are integrated out that of the others
+    gradient: Tensor  # [C, P'], with respect to the parameters that the trajectories move
     tuning: Tuning
     divergences: Tensor  # trajectories after warm-up that diverged []
     length: Length | None = None  # of trajectories; None: they end by themselves
@@ -42,20 +43,39 @@ class HamiltonianChains(Chains):
 class WarmUp(BaseModel):
     """Keys of samplers whose step size and masses are learnt in warm-up, from all chains together.
 
-    After warm-up nothing is learnt, so that what is kept comes from one fixed kernel."""
+    After warm-up nothing is learnt, so that what is kept comes from one fixed kernel.  With ``collapse`` trajectories move θ₋,
+    what a model does not integrate out, under log p(θ₋, y); after each step the others are drawn from p(w | θ₋, y), so that
+    θ = (θ₋, w) are draws of the same posterior, without the stiffest of its directions in the way.
 
+    Source: Liu (1994), for what is integrated out."""
+
+    before: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in so many is kept
     step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
+    collapse: Literal["none", "last_layer"]  # what is integrated out of the trajectories, and drawn after each
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"collapsible": "collapse"} if self.collapse != "none" else {}
+
+    def target(self, model: LogJoint) -> LogJoint:
+        """The density that trajectories follow.
+
+        Raises Misfit where the model cannot integrate out what ``collapse`` says of these data."""
+        if self.collapse == "none":
+            return model
+        assert isinstance(model, Collapsible)
+        return model.collapsed()
 
     def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""
         state = started(model, problem, sees, self.chains, rng)
-        batch, theta = first_batch(problem, sees, rng), state.theta
-        value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
+        batch, target = first_batch(problem, sees, rng), self.target(model)
+        theta = _moving(target, state.theta)
+        value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']
         ones, dense = theta.new_ones(theta.shape[1]), self.mass == "dense"
         unit = Mass.of(torch.diag(ones) if dense else ones)
         tuning = Tuning(self.step_size, unit, DualAveraging.around(self.step_size), Scatter.none(theta, dense))
@@ -64,10 +84,11 @@ class WarmUp(BaseModel):
 
     def ready(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
         """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
-        theta, tuning = state.theta, state.tuning
+        target, tuning = self.target(state.model), state.tuning
+        theta = _moving(target, state.theta)
         z = Phase(theta, theta, state.value, state.gradient)
         if state.t == 0 and self.warmup > 0:
-            eps = reasonable_step(state.model, batch, tuning.mass, self.step_size, z, rng.noise)
+            eps = reasonable_step(target, batch, tuning.mass, self.step_size, z, rng.noise)
             tuning = replace(tuning, step_size=eps, averaging=DualAveraging.around(eps))
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
@@ -86,19 +107,35 @@ class WarmUp(BaseModel):
             if step in ends:
                 mass = Mass.of(tuning.scatter.covariance())
                 eps = math.exp(averaging.log_average)
-                eps = reasonable_step(state.model, batch, mass, eps, z, rng.noise)
+                eps = reasonable_step(self.target(state.model), batch, mass, eps, z, rng.noise)
                 return Tuning(eps, mass, DualAveraging.around(eps), Scatter.none(z.theta, self.mass == "dense"))
         if step == self.warmup:
             return replace(tuning, step_size=settled(math.exp(averaging.log_average)))
         return tuning
 
     def arrived(
-        self, state: HamiltonianChains, tuning: Tuning, z: Phase, diverging: Tensor, stats: dict[str, Tensor]
+        self,
+        state: HamiltonianChains,
+        batch: Seen,
+        tuning: Tuning,
+        z: Phase,
+        diverging: Tensor,
+        stats: dict[str, Tensor],
+        rng: Rng,
     ) -> HamiltonianChains:
-        """The state one step on, at z; ``stats`` [C] are of the trajectories that led there."""
+        """The state one step on, at z and with what is integrated out drawn; ``stats`` [C] are of the trajectories."""
         divergences = state.divergences
         if state.t >= self.warmup:
             divergences = divergences + diverging.sum()
         stats = {"lp": z.value, "diverging": diverging, **stats}
         state = replace(state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences)
-        return moved(state, z.theta, self.warmup, self.thinning, stats)
+        target, theta = self.target(state.model), z.theta
+        if isinstance(target, Collapsed):
+            assert batch is not None  # a model of data
+            theta = target.completed(theta, batch, rng.noise)
+        return moved(state, theta, self.warmup, self.thinning, stats)
+
+
+def _moving(target: LogJoint, theta: Tensor) -> Tensor:
+    """What trajectories move of θ [C, P]."""
+    return target.rest(theta) if isinstance(target, Collapsed) else theta

@@ -19,7 +19,9 @@ from torch.nn import functional as F
 from components.contracts.streams import Rng
 from components.models.networks.convolutions import Convolutions, Downsampling
 from components.models.networks.flat_network import FlatNetwork
+from components.models.networks.last_layer_out import LastLayerOut
 from components.problems.supervised import Supervised
+from components.trouble import Misfit
 
 Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
@@ -85,10 +87,11 @@ class FeedForward(FlatNetwork):
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
     # ---- the forward pass ------------------------------------------------------------------------------------------
-    def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""
-        parts = theta.split(self.pieces, -1)
-        weights = [w.unflatten(-1, shape) for w, shape in zip(parts[::2], self.shapes, strict=True)]
+    def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
+        """θ [..., P] as (W [..., out, in], b [..., out]) of each layer; θ may be that of the ``first`` so many alone."""
+        shapes = self.shapes[:first]
+        parts = theta.split(self.pieces[: 2 * len(shapes)], -1)
+        weights = [w.unflatten(-1, shape) for w, shape in zip(parts[::2], shapes, strict=True)]
         return list(zip(weights, parts[1::2], strict=True))
 
     def propagate(
@@ -97,12 +100,19 @@ class FeedForward(FlatNetwork):
         """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given.
 
         x is what the first affine layer sees: the inputs, or the features of convolutions, which dropout acts on too."""
-        h, last = x, len(self.shapes) - 1
+        h = self._hidden(x, affine, generator, passes)
+        return affine(len(self.shapes) - 1, h).unflatten(-1, (self.n_tasks, self.n_outputs))
+
+    def _hidden(
+        self, x: Tensor, affine: Affine, generator: torch.Generator | None = None, passes: int | None = None
+    ) -> Tensor:
+        """What the last layer sees [..., B, units]."""
+        h = x
         if self.front is not None:
             h = self._dropped(h, generator, passes)
-        for layer in range(self.first, last):
+        for layer in range(self.first, len(self.shapes) - 1):
             h = self._dropped(self.activation(affine(layer, h)), generator, passes)
-        return affine(last, h).unflatten(-1, (self.n_tasks, self.n_outputs))
+        return h
 
     def _dropped(self, h: Tensor, generator: torch.Generator | None, passes: int | None) -> Tensor:
         if generator is None or self.dropout == 0:
@@ -126,14 +136,39 @@ class FeedForward(FlatNetwork):
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
         layers = self.layers(self._weights(theta))
+        return self.propagate(self._seen(x, layers), _batched(layers, len(theta)))
 
-        def affine(layer: int, h: Tensor) -> Tensor:
-            weight, bias = layers[layer]
-            if weight.shape[-2] == 1:  # one output: products with single columns and rows are slow as batched matrices
-                return (h * weight).sum(-1, keepdim=True) + bias[:, None]
-            return torch.baddbmm(bias[:, None], h.expand(len(theta), *h.shape[-2:]), weight.mT)
+    def features(self, theta: Tensor, x: Tensor) -> Tensor:
+        """What the last layers of K networks see [K, B, units], of the weights below them θ [K, P'']."""
+        layers = self.layers(theta, len(self.shapes) - 1)
+        return self._hidden(self._seen(x, layers), _batched(layers, len(theta)))
 
-        return self.propagate(x if self.front is None else self.front(x, layers[: self.first]), affine)
+    def _seen(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
+        return x if self.front is None else self.front(x, layers[: self.first])
+
+    # ---- without the last layer --------------------------------------------------------------------------------------
+    def collapsed(self) -> LastLayerOut:
+        """The log density of all but the last layer, which is integrated out.
+
+        Raises Misfit where that has no closed form: classes, several tasks, no layer below."""
+        if self.target != "real" or self.n_tasks > 1 or len(self.shapes) - self.first < 2:
+            raise Misfit(
+                "inference.collapse=last_layer: the last layer can be integrated out where there is one real-valued label "
+                "a row, and a hidden layer; use none"
+            )
+        return LastLayerOut(self)
+
+
+def _batched(layers: list[tuple[Tensor, Tensor]], K: int) -> Affine:
+    """The affine maps of K networks, in batched products."""
+
+    def affine(layer: int, h: Tensor) -> Tensor:
+        weight, bias = layers[layer]
+        if weight.shape[-2] == 1:  # one output: products with single columns and rows are slow as batched matrices
+            return (h * weight).sum(-1, keepdim=True) + bias[:, None]
+        return torch.baddbmm(bias[:, None], h.expand(K, *h.shape[-2:]), weight.mT)
+
+    return affine
 
 
 def _glorot(

@@ -35,6 +35,7 @@ class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
         "log_joint": "prior_std=1.0 model.biases=random",
         "theta_predictive": "prior_std=1.0 model.biases=random",
         "training_start": "prior_std=1.0 model.biases=random",
+        "collapsible": "prior_std=1.0 model.biases=random",
     }
     before: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
 
@@ -54,7 +55,7 @@ class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
             "dropout": self.dropout > 0,
             "penalised": fixed,
             "affine_layers": random,
-            **dict.fromkeys(("log_joint", "theta_predictive", "training_start"), fixed and random),
+            **dict.fromkeys(("log_joint", "theta_predictive", "training_start", "collapsible"), fixed and random),
         }
         return self.offers | {capability for capability, has in brought.items() if has}
 

@@ -1,0 +1,154 @@
+"""A network whose last layer is integrated out exactly: a log density over the parameters below it, and the noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.problems import Batch, Rows
+from components.contracts.sequences import Series
+
+
+class Layered(Protocol):
+    """What a network says of itself that its last layer can be integrated out by; θ as in ``FlatNetwork``."""
+
+    prior_std: Tensor  # [P]
+    log_noise: Tensor  # [1]
+    learns_noise: bool
+    noise_median: float  # of σ² under its prior, its logarithm
+    noise_spread: float | None
+    pieces: list[int]  # numbers of weights and biases, in turn, of each layer
+
+    @property
+    def dim(self) -> int: ...
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...
+
+    def noise_log_prior(self, log_noise: Tensor) -> Tensor: ...
+
+    def features(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P − m] -> [K, B, m − 1]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The last layer's posterior at K particles; all float64."""
+
+    features: Tensor  # Φ [K, N, m], rows without a label zero
+    variance: Tensor  # σ² [K]
+    factor: Tensor  # L [K, m, m], LLᵀ = B
+    mean: Tensor  # ŵ [K, m]
+    residual: Tensor  # y − Φŵ [K, N]
+
+
+class LastLayerOut:
+    """log p(θ₋, y) = log ∫ p(θ, y) dw of one real-valued task: w [m] is the last layer, θ₋ [K, P − m] all but w.
+
+    With Φ = [h(x), 1] [N, m] of the layers below and w ~ N(0, S), S diagonal:  y | θ₋ ~ N(0, σ²I + ΦSΦᵀ), of which
+    log N = −½ [‖y − Φŵ‖²/σ² + ŵᵀS⁻¹ŵ + (N − m) log σ² + log|B| + log|S| + N log 2π],  B = ΦᵀΦ + σ²S⁻¹,  ŵ = B⁻¹Φᵀy;
+    ∂/∂Φ = (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹,  ∂/∂ log σ² = ½ [‖y − Φŵ‖²/σ² − (N − m) − σ² tr(S⁻¹B⁻¹)];  w | θ₋, y ~ N(ŵ, σ²B⁻¹).
+    One factor of m × m serves all three.  Products of Φ are in float64: σ²S⁻¹ is lost beside ΦᵀΦ in float32.
+
+    Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10)."""
+
+    def __init__(self, network: Layered):
+        self.network, m = network, sum(network.pieces[-2:])
+        self.below = len(network.prior_std) - m  # weights that stay
+        self.scale = network.prior_std[self.below :].double()  # √S [m]
+
+    @property
+    def dim(self) -> int:
+        return self.network.dim - len(self.scale)
+
+    @property
+    def names(self) -> list[str]:
+        return []
+
+    def constrain(self, rest: Tensor) -> Tensor:
+        return rest
+
+    def rest(self, theta: Tensor) -> Tensor:
+        """θ₋ of θ [K, P]."""
+        return torch.cat([theta[:, : self.below], theta[:, self.below + len(self.scale) :]], 1)
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.rest(self.network.sample_prior(n, generator))
+
+    def log_prior(self, rest: Tensor) -> Tensor:
+        """log p(θ₋), normalised: [K]."""
+        s = self.network.prior_std[: self.below]
+        z = rest[:, : self.below] / s
+        weights = -0.5 * (z * z).sum(1) - s.log().sum() - 0.5 * self.below * math.log(2 * math.pi)
+        return weights + self.network.noise_log_prior(self._log_noise(rest))
+
+    def log_likelihood(self, rest: Tensor, batch: Batch | Rows | Series) -> Tensor:
+        """log p(y | θ₋) of all rows together, which w made depend on each other: [K, 1]."""
+        assert isinstance(batch, Batch)
+        features = self.network.features(rest[:, : self.below], batch.x)
+        return self._evidence(self._regression(features, rest, batch), batch)[:, None].to(rest)
+
+    def score(self, rest: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
+        """log p(θ₋, y) [K] and its gradient [K, P − m], from one pass back through the layers below."""
+        with torch.enable_grad():
+            below = rest[:, : self.below].detach().requires_grad_()
+            features = self.network.features(below, batch.x)  # [K, N, m − 1]
+        fit = self._regression(features.detach(), rest, batch)
+        inverse = torch.cholesky_inverse(fit.factor)  # B⁻¹ [K, m, m]
+        left = torch.cat([(fit.residual / fit.variance[:, None])[..., None].to(rest), -fit.features.to(rest)], -1)
+        right = torch.cat([fit.mean[:, None], inverse], 1)[..., :-1].to(rest)
+        (slope,) = torch.autograd.grad(features, below, left @ right)  # (y − Φŵ) ŵᵀ/σ² − ΦB⁻¹ in one product
+        parts = [slope - rest[:, : self.below] / self.network.prior_std[: self.below] ** 2]
+        if self.network.learns_noise:
+            parts.append(self._noise_slope(fit, inverse, rest, batch).to(rest))
+        density = rest.new_empty(0)  # not read
+        if value:
+            density = (self.log_prior(rest) + self._evidence(fit, batch)).to(rest)
+        return density, torch.cat(parts, 1)
+
+    def completed(self, rest: Tensor, batch: Batch | Rows | Series, generator: torch.Generator) -> Tensor:
+        """θ [K, P] with w drawn from p(w | θ₋, y)."""
+        assert isinstance(batch, Batch)
+        with torch.no_grad():
+            fit = self._regression(self.network.features(rest[:, : self.below], batch.x), rest, batch)
+            z = torch.randn(fit.mean.shape, generator=generator, device=generator.device, dtype=fit.mean.dtype)
+            z = torch.linalg.solve_triangular(fit.factor.mT, z.to(fit.mean)[..., None], upper=True)[..., 0]
+            w = fit.mean + fit.variance.sqrt()[:, None] * z  # L⁻ᵀz ~ N(0, B⁻¹)
+        return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
+
+    # ---- the regression of y on Φ ----------------------------------------------------------------------------------
+    def _log_noise(self, rest: Tensor) -> Tensor:
+        return rest[:, self.below :] if self.network.learns_noise else self.network.log_noise.expand(len(rest), -1)
+
+    def _regression(self, features: Tensor, rest: Tensor, batch: Batch) -> Regression:
+        """Where B cannot be factored in floating point everything is NaN, so that no sampler takes such a state."""
+        K, N, _ = features.shape
+        phi = torch.cat([features, features.new_ones(K, N, 1)], -1).double()
+        if not batch.mask.all():
+            phi = phi * batch.mask
+        y = torch.where(batch.mask, batch.y, 0.0).double()  # [N, 1]
+        variance = self._log_noise(rest)[:, 0].double().exp()
+        gram = phi.mT @ phi + torch.diag_embed(variance[:, None] / self.scale**2)  # B
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        factor = torch.where(failed[:, None, None] > 0, torch.nan, factor)
+        mean = torch.cholesky_solve(phi.mT @ y, factor)  # [K, m, 1]
+        return Regression(phi, variance, factor, mean[..., 0], (y - phi @ mean)[..., 0])
+
+    def _evidence(self, fit: Regression, batch: Batch) -> Tensor:
+        """log N(y; 0, σ²I + ΦSΦᵀ) [K]."""
+        n, m = batch.mask.sum().double(), len(self.scale)
+        square = fit.residual.square().sum(1) / fit.variance + (fit.mean / self.scale).square().sum(1)
+        log_det = 2 * (fit.factor.diagonal(dim1=1, dim2=2).log().sum(1) + self.scale.log().sum())
+        return -0.5 * (square + log_det + (n - m) * fit.variance.log() + n * math.log(2 * math.pi))
+
+    def _noise_slope(self, fit: Regression, inverse: Tensor, rest: Tensor, batch: Batch) -> Tensor:
+        """∂ log p(θ₋, y) / ∂ log σ², [K, 1]."""
+        n, m = batch.mask.sum().double(), len(self.scale)
+        spread = fit.variance * (inverse.diagonal(dim1=1, dim2=2) / self.scale**2).sum(1)
+        slope = 0.5 * (fit.residual.square().sum(1) / fit.variance - (n - m) - spread)[:, None]
+        network = self.network
+        if network.noise_spread is None:
+            return slope
+        return slope - (self._log_noise(rest) - network.noise_median) / network.noise_spread**2

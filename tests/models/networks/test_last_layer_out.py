@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from small_problems import classes, component, real
+
+from components.inference.log_joint import log_joint, value_and_gradient
+from components.models.networks.last_layer_out import LastLayerOut
+from components.trouble import Misfit
+from runner.execution.rng import Streams
+
+NETWORKS = {
+    "two layers": {"widths": [5, 4]},
+    "known noise": {"widths": [3], "noise": 0.05, "activation": "tanh"},
+    "flat prior of the noise": {"widths": [1], "noise_spread": None},
+}
+
+
+def collapsed(problem, **keys) -> LastLayerOut:
+    model = component("model", "mlp", **({"prior_std": 0.7} | keys)).build(problem, Streams(0))
+    return model.to(problem.train.x.dtype).collapsed()
+
+
+def normal(mean: float, sd: float, x):
+    return -0.5 * ((x - mean) / sd) ** 2 - math.log(sd * math.sqrt(2 * math.pi))
+
+
+def small(missing=0.2):
+    problem = real(n=30, n_tasks=1, missing=missing)
+    mask = torch.ones(30, 1, dtype=torch.bool)
+    mask[: round(missing * 30)] = False
+    return replace(problem, train=replace(problem.train, mask=mask))
+
+
+def dense(model: LastLayerOut, rest, problem):
+    """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by hand."""
+    network, seen = model.network, problem.train.mask[:, 0]
+    h, at = problem.train.x[seen], 0
+    for out, inside in network.shapes[:-1]:
+        w = rest[at : at + out * inside].reshape(out, inside)
+        b = rest[at + out * inside : at + out * inside + out]
+        h, at = network.activation(h @ w.T + b), at + out * inside + out
+    phi = torch.cat([h, torch.ones(len(h), 1, dtype=h.dtype)], 1)
+    log_noise = rest[at] if network.learns_noise else network.log_noise[0]
+    return phi, problem.train.y[seen, 0], log_noise.exp(), rest[:at]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_density_is_that_of_the_dense_gaussian(name):
+    problem = small()
+    model = collapsed(problem, **NETWORKS[name])
+    rest = model.sample_prior(4, torch.Generator().manual_seed(1))
+    assert rest.shape == (4, model.dim)
+    got, _ = value_and_gradient(model, rest, problem.train)
+    for k in range(4):
+        phi, y, noise, weights = dense(model, rest[k], problem)
+        covariance = noise * torch.eye(len(y), dtype=y.dtype) + 0.7**2 * phi @ phi.T
+        literal = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
+        literal = literal + normal(0.0, 0.7, weights).sum()
+        if model.network.learns_noise and model.network.noise_spread is not None:
+            literal = literal + normal(math.log(0.1), 2.0, noise.log())
+        assert float(got[k]) == pytest.approx(float(literal), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradient_is_that_of_differences(name):
+    problem = small()
+    model = collapsed(problem, **NETWORKS[name])
+    g = torch.Generator().manual_seed(2)
+    rest = model.sample_prior(3, g)
+    value, gradient = value_and_gradient(model, rest, problem.train)
+    torch.testing.assert_close(value, log_joint(model, rest, problem.train))
+    u = torch.randn(rest.shape, generator=g, dtype=rest.dtype)
+    ahead, behind = (log_joint(model, rest + step * u, problem.train) for step in (1e-6, -1e-6))
+    torch.testing.assert_close((gradient * u).sum(1), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
+
+
+def test_gradient_holds_in_single_precision_where_the_noise_is_small():
+    problem = small(missing=0.0)
+    exact = collapsed(problem, widths=[8, 8], noise=1e-4)
+    rest = exact.sample_prior(4, torch.Generator().manual_seed(3))
+    train = problem.train
+    single = replace(problem, train=replace(train, x=train.x.float(), y=train.y.float()))
+    rough = collapsed(single, widths=[8, 8], noise=1e-4)
+    value, gradient = value_and_gradient(rough, rest.float(), single.train)
+    true, slope = value_and_gradient(exact, rest, train)
+    assert value.dtype == gradient.dtype == torch.float32
+    torch.testing.assert_close(value.double(), true, rtol=1e-3, atol=1e-2)
+    assert float((gradient - slope).norm() / slope.norm()) < 1e-3
+
+
+def test_completed_draws_have_the_mean_and_covariance_of_the_conditional():
+    problem, n = small(), 40_000
+    model = collapsed(problem, widths=[4, 3])
+    rest = model.sample_prior(1, torch.Generator().manual_seed(4))
+    phi, y, noise, _ = dense(model, rest[0], problem)
+    covariance = torch.linalg.inv(phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2)
+    mean = covariance @ phi.T @ y / noise
+    theta = model.completed(rest.expand(n, -1), problem.train, torch.Generator().manual_seed(5))
+    torch.testing.assert_close(model.rest(theta), rest.expand(n, -1), rtol=0, atol=0)
+    w = theta[:, model.below : model.below + 4]
+    assert float(((w.mean(0) - mean) / (covariance.diagonal() / n).sqrt()).abs().max()) < 4
+    c = covariance.diagonal()
+    error = ((torch.outer(c, c) + covariance**2) / n).sqrt()  # of a covariance of n Gaussian draws
+    assert float(((w.T.cov() - covariance) / error).abs().max()) < 4
+
+
+def test_joint_is_marginal_times_conditional():
+    """log p(θ, y) − log p(θ₋, y) is the log density of w given the rest, at any w."""
+    problem = small()
+    model = collapsed(problem, widths=[4, 3])
+    g = torch.Generator().manual_seed(6)
+    theta = model.network.sample_prior(5, g)
+    rest = model.rest(theta)
+    left = log_joint(model.network, theta, problem.train) - log_joint(model, rest, problem.train)
+    for k in range(5):
+        phi, y, noise, _ = dense(model, rest[k], problem)
+        precision = phi.T @ phi / noise + torch.eye(4, dtype=y.dtype) / 0.7**2
+        mean = torch.linalg.solve(precision, phi.T @ y / noise)
+        w = theta[k, model.below : model.below + 4]
+        law = torch.distributions.MultivariateNormal(mean, precision_matrix=precision)
+        assert float(left[k].detach()) == pytest.approx(float(law.log_prob(w)), rel=1e-7)
+
+
+def test_where_it_cannot_be_factored_nothing_is_finite():
+    problem = small()
+    model = collapsed(problem, widths=[4])
+    rest = model.sample_prior(2, torch.Generator().manual_seed(7))
+    rest[1] *= 1e200
+    value, gradient = value_and_gradient(model, rest, problem.train)
+    assert torch.isfinite(value).tolist() == [True, False]
+    assert torch.isfinite(gradient).all(1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("problem", [real(n_tasks=2), classes()], ids=["tasks", "classes"])
+def test_what_has_no_closed_form_is_refused(problem):
+    with pytest.raises(Misfit, match=r"inference\.collapse=last_layer"):
+        collapsed(problem, widths=[4])
+    with pytest.raises(Misfit, match="a hidden layer"):
+        collapsed(small(), widths=[])
