@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.roles import Model
-from components.models.networks.feed_forward import FeedForward
+from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.multi_task import NormalPrior
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mbnn2")
-class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
+class MBNN2(NormalPrior, Model[Supervised, DenseNetwork]):
     """mBNN2: multi-head Bayesian neural network of two layers, with a normal prior on every weight and bias.
 
     The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot
@@ -31,5 +31,6 @@ class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
             "theta_predictive",
             "training_start",
             "own_inputs",
+            "closed_form_score",
         }
     )
