@@ -6,9 +6,9 @@
 ``posteriors`` (Normal Computing) runs its chains with ``torch.vmap``: over the log posterior, with one gradient for all
 chains, or over its whole update; the faster of the two is the peer.  All see the same particles, batch and model (ReLU
 units, N(0, 1) priors, unit observation noise), and are asserted to take the same step but for the noise.  A step leads from
-one state to the next.  Timings are interleaved and are seconds of the process's own CPU, one thread, so that what else the
-machine does falls out; freed memory is kept by the process, as in every run, which all gain by.  The ratio is the median of
-those of neighbouring steps.
+one state to the next.  Timings, of ours interleaved with one peer at a time, are seconds of the process's own CPU, one
+thread, so that what else the machine does falls out; freed memory is kept by the process, as in every run, which all gain
+by.  The ratio is the median of those of neighbouring steps.
 """
 
 from __future__ import annotations
