@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 
@@ -9,6 +12,18 @@ from components.contracts.capabilities import ClosedFormScore, LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.trouble import Misfit
+
+
+@cache
+def _scored(kind: type) -> bool:
+    return issubclass(
+        kind, ClosedFormScore
+    )  # a protocol takes tens of microseconds to compare, which every step would pay
+
+
+def has_score(model: LogJoint) -> TypeGuard[ClosedFormScore]:
+    """Whether the gradient is there in closed form, which the class of a model says."""
+    return _scored(type(model))
 
 
 def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
@@ -28,7 +43,7 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Ser
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
-    if isinstance(batch, Batch) and isinstance(model, ClosedFormScore):
+    if isinstance(batch, Batch) and has_score(model):
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
@@ -45,7 +60,7 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Ser
 
 def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
-    if not isinstance(batch, Batch) or not isinstance(model, ClosedFormScore):
+    if not isinstance(batch, Batch) or not has_score(model):
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():
         return model.score(theta.detach(), batch, False)[1]

@@ -21,7 +21,7 @@ def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
 
 
 def _fits(parts: dict[str, Declared]) -> bool:
-    """The rules of ``runner.compose.pairs.check_pairs``, from the text of the classes of two roles."""
+    """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two roles."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient, attacker = parts.get("gradient"), parts.get("attacker")
     if "block" in parts and model:

@@ -18,11 +18,11 @@ from components.contracts.roles import Component, Dataset, Inference, Model
 from components.evaluation.threat import Threat, threat_of
 from components.metrics.names import score_names
 from components.registry import CHOSEN
-from runner.compose.attacker_pairs import check_held_attackers
 from runner.compose.build import built
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
-from runner.compose.pairs import check_pairs, check_side_by_side
+from runner.compose.fit.attacker_pairs import check_held_attackers
+from runner.compose.fit.pairs import check_pairs, check_side_by_side
 from runner.compose.resolve import Identified, Resolved, resolve
 from runner.compose.settings import Settings, sign
 from runner.mistakes import ConfigError, nearest

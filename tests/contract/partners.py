@@ -20,7 +20,7 @@ from components.contracts.roles import Component
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.mistakes import ConfigError
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
@@ -19,6 +19,7 @@ from components.inference.point.descent import frozen
 from components.inference.variational.ascent import climb_term, risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
+from components.models.latent.perceptron import Perceptron
 from components.problems.supervised import Supervised
 
 
@@ -28,7 +29,7 @@ class AdversarialState:
 
     q: Generator
     optimizer: Adam
-    discriminator: nn.Module | None
+    discriminator: Perceptron | None
     discriminator_optimizer: Adam | None
     t: int = 0
 
@@ -91,7 +92,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], Contrast]:
         """N/B Σ_b data term − β KL and its parts, each []."""
-        T = None if state.discriminator is None else held(state.discriminator)
+        T = None if state.discriminator is None else state.discriminator.held  # at the optimum E_q[∇_φ T] = 0 (2.2)
         noise = state.q.noise(self.draws(batch.n_rows), generator)
         return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup))
 
@@ -122,14 +123,3 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
 
     def posterior(self, state: AdversarialState) -> MeanFieldPosterior:
         return MeanFieldPosterior(frozen(state.q), self.n_predict)
-
-
-def held(discriminator: nn.Module) -> Callable[[Tensor], Tensor]:
-    """T with its parameters held still: at the optimum E_q[∇_φ T] = 0 through them (section 2.2)."""
-    still = {name: p.detach() for name, p in discriminator.named_parameters()}
-
-    def T(theta: Tensor) -> Tensor:
-        value: Tensor = torch.func.functional_call(discriminator, still, (theta,))
-        return value
-
-    return T

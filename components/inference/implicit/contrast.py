@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -19,7 +21,7 @@ class Contrast:
     centred: Tensor  # θ − μ [K, P]
     variance: Tensor  # Σ_jj [P], of these draws (divided by K)
 
-    @property
+    @cached_property
     def standardised(self) -> Tensor:
         """θ̃_j = (θ_j − μ_j)/√Σ_jj [K, P] (below eq. 16)."""
         return self.centred * self.variance.rsqrt()
@@ -49,4 +51,5 @@ def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
 
 def discrimination(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
     """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two apart."""
-    return F.softplus(-discriminator(ours)).mean() + F.softplus(discriminator(noise)).mean()
+    told, taken = discriminator(torch.cat([ours, noise])).split([len(ours), len(noise)])  # one pass for both
+    return F.softplus(-told).mean() + F.softplus(taken).mean()

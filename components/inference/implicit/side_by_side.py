@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
@@ -20,6 +20,7 @@ from components.inference.point.descent import frozen
 from components.inference.variational.ascent import risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
+from components.models.latent.perceptron import Perceptron
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
 
 
@@ -29,7 +30,7 @@ class SideBySideState:
 
     q: Stacked[Generator]
     optimizer: Adam
-    discriminator: Stacked[nn.Module] | None
+    discriminator: Stacked[Perceptron] | None
     discriminator_optimizer: Adam | None
     t: int = 0
 

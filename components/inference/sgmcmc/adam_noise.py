@@ -85,7 +85,7 @@ class AdamNoise(Inference[LogJoint, Sampled, Seen, AdamNoiseState], StepSizes, G
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "preconditioner": averaged(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),

@@ -73,7 +73,7 @@ class AdamNR(Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsi
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, m=m)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "preconditioner": averaged(1 / M, R),
             "step_size": eps,
             "draws": len(state.kept),

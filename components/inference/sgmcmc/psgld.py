@@ -107,7 +107,7 @@ class PSGLD(Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientE
         state = replace(moved(state, theta, self.burn_in, self.thinning), v=v, control=control)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "preconditioner": averaged(G, R),
             "step_size": eps,
             "draws": len(state.kept),

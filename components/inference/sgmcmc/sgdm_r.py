@@ -77,7 +77,7 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
         state = replace(moved(state, theta, self.burn_in, self.thinning), momentum=momentum)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "temperature": averaged(momentum.square(), R),  # 1 where the momenta have their stationary law
             "step_size": eps,
             "draws": len(state.kept),

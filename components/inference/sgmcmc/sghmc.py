@@ -122,7 +122,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         state = replace(moved(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -68,7 +68,7 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
         state = replace(moved(state, theta, self.burn_in, self.thinning), control=control)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),
         }

@@ -67,7 +67,7 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
         state = replace(moved(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares)
         info = {
             "log_joint": averaged(value, R),
-            "grad_norm": averaged(gradient.norm(dim=1), R),
+            "grad_norm": averaged(torch.linalg.vector_norm(gradient, dim=1), R),
             "direction_norm": averaged(phi.norm(dim=1), R),
             "step_size": eps,
             "draws": len(state.kept),

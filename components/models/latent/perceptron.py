@@ -57,6 +57,12 @@ class Perceptron(nn.Module):
             h = self.activation(layer(h))
         return last(h)
 
+    def held(self, h: Tensor) -> Tensor:
+        """The same with its parameters held still: gradients pass through h alone."""
+        for at, layer in enumerate(self.layers):
+            h = F.linear(self.activation(h) if at else h, layer.weight.detach(), layer.bias.detach())
+        return h
+
     # ---- the same with its derivative by the parameters, which spares what autograd records -------------------------------
     def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
         """What ``forward`` gives, and what each affine map was given, all but the first before the activation."""

@@ -13,7 +13,8 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.networks.feed_forward import Activation, FeedForward
+from components.models.networks.dense_network import DenseNetwork
+from components.models.networks.feed_forward import Activation
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -30,11 +31,12 @@ class BayesianNetwork(nn.Module):
     """θ [K, P] is the weights w, then log λ if it is learned, then u_t of every task if the log γ_t = c u_t are learned."""
 
     scales: Tensor
+    precisions: Tensor
     own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
     def __init__(
         self,
-        network: FeedForward,
+        network: DenseNetwork,
         scales: Tensor,
         weight_precision: Gamma | None,
         noise_precision: Gamma | None,
@@ -44,6 +46,7 @@ class BayesianNetwork(nn.Module):
         super().__init__()
         self.network, self.start, self.noise_unit = network, start, noise_unit
         self.register_buffer("scales", scales)  # prior standard deviation of every weight where λ = 1 [n]
+        self.register_buffer("precisions", scales**-2, persistent=False)
         self.weight_precision, self.noise_precision = weight_precision, noise_precision
         self.n_weights = len(scales)
         tasks = 0 if noise_precision is None else network.n_tasks
@@ -83,6 +86,24 @@ class BayesianNetwork(nn.Module):
             of_u = log_gamma_density(log_gamma, self.noise_precision) + math.log(self.noise_unit)
             value = value + of_u.sum(1)
         return value
+
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
+        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P] in closed form."""
+        gradient = torch.empty_like(theta)
+        likelihood, by_noise = self.network.pull(theta, batch, self.log_noise(theta)[:, 0], gradient, value)
+        (w, log_lambda, log_gamma), (of_w, of_lambda, of_u) = self.split(theta), gradient.split(self.pieces, 1)
+        pulled = w * self.precisions  # minus the gradient of the log prior where λ = 1
+        if self.weight_precision is None:
+            of_w.sub_(pulled)
+        else:
+            lam, (a, b) = log_lambda.exp(), self.weight_precision
+            half_square = 0.5 * (w * pulled).sum(1, keepdim=True)
+            of_w.addcmul_(pulled, lam, value=-1)
+            of_lambda.copy_(0.5 * self.n_weights + a - lam * (half_square + b))
+        if self.noise_precision is not None:
+            a, b = self.noise_precision
+            of_u.copy_(self.noise_unit * (a - b * log_gamma.exp() - by_noise))  # log σ² = −log γ
+        return likelihood + self.log_prior(theta) if value else likelihood, gradient
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
         z = torch.randn(n, self.n_weights, generator=generator, dtype=self.scales.dtype, device=generator.device)
@@ -141,7 +162,9 @@ class BNN(Model[Supervised, BayesianNetwork]):
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "warm_start", "own_inputs"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
+    )
 
     widths: list[PositiveInt]
     activation: Activation
@@ -158,7 +181,7 @@ class BNN(Model[Supervised, BayesianNetwork]):
 
     def build(self, problem: Supervised, rng: Rng) -> BayesianNetwork:
         learned = self.noise == "learned" and problem.target == "real"
-        network = FeedForward(
+        network = DenseNetwork(
             problem,
             rng,
             widths=self.widths,

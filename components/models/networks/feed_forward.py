@@ -70,7 +70,7 @@ class FeedForward(FlatNetwork):
         window = front.window if front else 1
         theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.activation, self.front, self.shapes = own, front, shapes
+        self.unit, self.activation, self.front, self.shapes = activation, own, front, shapes
         self.first = len(convolutions)  # number of convolutions: index of the first affine layer
         self.pieces = [n for out, inside in shapes for n in (out * inside, out)]
 
@@ -91,7 +91,7 @@ class FeedForward(FlatNetwork):
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer; θ may be that of the ``first`` so many alone."""
         shapes = self.shapes[:first]
         parts = theta.split(self.pieces[: 2 * len(shapes)], -1)
-        weights = [w.unflatten(-1, shape) for w, shape in zip(parts[::2], shapes, strict=True)]
+        weights = [w.view(*w.shape[:-1], *shape) for w, shape in zip(parts[::2], shapes, strict=True)]
         return list(zip(weights, parts[1::2], strict=True))
 
     def propagate(

@@ -22,6 +22,7 @@ class FlatNetwork(nn.Module):
     weights followed by the log σ_t² when they are learned."""
 
     prior_std: Tensor
+    prior_precision: Tensor
     log_noise: Tensor
     own_inputs = True  # K particles may each be given inputs of their own, x [K, B, D]
 
@@ -41,6 +42,7 @@ class FlatNetwork(nn.Module):
         self.dropout = dropout
         self.theta = nn.Parameter(theta.to(x))
         self.register_buffer("prior_std", torch.full_like(self.theta.detach(), prior_std))
+        self.register_buffer("prior_precision", self.prior_std**-2, persistent=False)
         self.log_normaliser = len(self.theta) * math.log(prior_std * math.sqrt(2 * math.pi))  # of the weights' prior
         self.learns_noise = problem.target == "real" and noise == "learned"
         start = noise_init if noise == "learned" else noise
@@ -66,6 +68,36 @@ class FlatNetwork(nn.Module):
         else:
             log_density = class_log_prob(f, batch.y)
         return (log_density * batch.mask).sum(-1)
+
+    def likelihood_slopes(
+        self, f: Tensor, batch: Batch, log_noise: Tensor, value: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """N/B Σ_b log p(y_b|f_b) [K], empty without ``value``, and its slopes by f [K, T, C, B] and by log σ² [K or 1, T]."""
+        seen = batch.mask.mT  # [T, B]
+        if self.target == "real":
+            residual = torch.where(seen, batch.y.mT - f[:, :, 0], 0.0)  # [K, T, B]
+            precision, n = (
+                batch.scale * (-log_noise).exp(),
+                batch.scale * seen.sum(-1, dtype=f.dtype),
+            )  # [K or 1, T], [T]
+            squares = precision * residual.square().sum(-1)  # [K, T]
+            by_f, by_noise = residual.mul_(precision.unsqueeze(-1)).unsqueeze(2), 0.5 * (squares - n)
+            if not value:
+                return f.new_zeros(0), by_f, by_noise
+            return -0.5 * (squares + n * (log_noise + math.log(2 * math.pi))).sum(1), by_f, by_noise
+        log_p = f.log_softmax(2)
+        label = batch.y.mT.clamp_min(0).unsqueeze(-2).expand(*f.shape[:2], 1, -1)  # [K, T, 1, B]
+        of_label = log_p.gather(2, label)[:, :, 0] if value else None  # [K, T, B]
+        by_f = log_p.exp_().neg_().scatter_add_(2, label, f.new_ones(1, 1, 1, 1).expand_as(label))
+        by_f.mul_((batch.scale * seen.to(f.dtype)).unsqueeze(-2))
+        likelihood = f.new_zeros(0) if of_label is None else batch.scale * (of_label * seen).sum((1, 2))
+        return likelihood, by_f, f.new_zeros(0)
+
+    def noise_prior_slope(self, log_noise: Tensor) -> Tensor:
+        """The slope of ``noise_log_prior`` by every log σ_t², [K, T]."""
+        if self.noise_spread is None:
+            return torch.zeros_like(log_noise)
+        return (self.noise_median - log_noise) / self.noise_spread**2
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:
         """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""

@@ -19,8 +19,6 @@ class Layered(Protocol):
     prior_std: Tensor  # [P]
     log_noise: Tensor  # [1]
     learns_noise: bool
-    noise_median: float  # of σ² under its prior, its logarithm
-    noise_spread: float | None
     pieces: list[int]  # numbers of weights and biases, in turn, of each layer
 
     @property
@@ -29,6 +27,8 @@ class Layered(Protocol):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor: ...
+
+    def noise_prior_slope(self, log_noise: Tensor) -> Tensor: ...
 
     def features(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P − m] -> [K, B, m − 1]
 
@@ -148,7 +148,4 @@ class LastLayerOut:
         n, m = batch.mask.sum().double(), len(self.scale)
         spread = fit.variance * (inverse.diagonal(dim1=1, dim2=2) / self.scale**2).sum(1)
         slope = 0.5 * (fit.residual.square().sum(1) / fit.variance - (n - m) - spread)[:, None]
-        network = self.network
-        if network.noise_spread is None:
-            return slope
-        return slope - (self._log_noise(rest) - network.noise_median) / network.noise_spread**2
+        return slope + self.network.noise_prior_slope(self._log_noise(rest))

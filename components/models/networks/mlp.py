@@ -8,14 +8,15 @@ from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
-from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
+from components.models.networks.feed_forward import Activation, DropoutRate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mlp")
-class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
+class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     """Multi-layer perceptron of any widths and activation, with a Gaussian prior on its weights.
 
     f(x) = W_L a(… a(W_1 x + b_1) …) + b_L: one head of C outputs per task; θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²)
@@ -36,6 +37,7 @@ class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
         "theta_predictive": "prior_std=1.0 model.biases=random",
         "training_start": "prior_std=1.0 model.biases=random",
         "collapsible": "prior_std=1.0 model.biases=random",
+        "closed_form_score": "prior_std=1.0 model.biases=random",
     }
     before: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
 
@@ -55,13 +57,16 @@ class MLP(Model[Supervised, FeedForward | EmpiricalBayesNetwork]):
             "dropout": self.dropout > 0,
             "penalised": fixed,
             "affine_layers": random,
-            **dict.fromkeys(("log_joint", "theta_predictive", "training_start", "collapsible"), fixed and random),
+            **dict.fromkeys(
+                ("log_joint", "theta_predictive", "training_start", "collapsible", "closed_form_score"),
+                fixed and random,
+            ),
         }
         return self.offers | {capability for capability, has in brought.items() if has}
 
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward | EmpiricalBayesNetwork:
+    def build(self, problem: Supervised, rng: Rng) -> DenseNetwork | EmpiricalBayesNetwork:
         s = self.prior_init if self.prior_std == "learned" else self.prior_std
-        network = FeedForward(
+        network = DenseNetwork(
             problem,
             rng,
             widths=self.widths,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 
 
@@ -28,6 +29,10 @@ class BegunNetwork(FeedForward):
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] where chains begin."""
         return self.initial(n, generator)
+
+
+class BegunDenseNetwork(BegunNetwork, DenseNetwork):
+    """The same of affine layers alone, with their gradient in closed form."""
 
 
 def begun(start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator) -> Tensor:

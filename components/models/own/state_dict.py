@@ -13,8 +13,9 @@ from components.contracts.capabilities import Network
 from components.contracts.problems import Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
-from components.models.own.begun import BegunNetwork
+from components.models.own.begun import BegunDenseNetwork, BegunNetwork
 from components.models.own.ordinary_layers import flattened
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
@@ -53,6 +54,7 @@ class StateDict(Model[Supervised, Network]):
         "theta_predictive": "network=mlp",
         "training_start": "network=mlp",
         "own_inputs": "network=mlp",
+        "closed_form_score": "network=mlp",
         "warm_start": "network=mlp",
         "dropout": "network={name: mlp, dropout: 0.1}",
         "batch_normalised": "network=vgg",
@@ -88,7 +90,7 @@ class StateDict(Model[Supervised, Network]):
             fill_network(network, tensors, where, MEND)
         else:
             self._take(network, tensors, where)
-        return BegunNetwork(network, self.spread)
+        return (BegunDenseNetwork if isinstance(network, DenseNetwork) else BegunNetwork)(network, self.spread)
 
     @torch.no_grad()
     def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str) -> None:

@@ -14,7 +14,7 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
 from components.trouble import DataUnavailable, SimulatedData
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 

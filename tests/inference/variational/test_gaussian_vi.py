@@ -23,7 +23,7 @@ from components.posteriors.variational import GaussianPosterior
 from components.trouble import Misfit, NumericalTrouble
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError

@@ -24,7 +24,7 @@ from components.inference.variational.laboratory.frozen import Frozen
 from components.inference.variational.laboratory.spread import Measurable, at_batch, over_batches, spread_of
 from runner import CONF
 from runner.compose.build import built
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError

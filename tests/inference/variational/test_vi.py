@@ -15,7 +15,7 @@ from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
 from runner.compose.build import built, held
 from runner.compose.config import prepare
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import filled, held_roles
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError

@@ -9,7 +9,7 @@ from small_problems import component, real
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.trouble import Misfit
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 

@@ -12,7 +12,7 @@ from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Model
 from components.problems.supervised import Supervised
-from runner.compose.pairs import check_pairs
+from runner.compose.fit.pairs import check_pairs
 from runner.mistakes import ConfigError
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.roles import Model
-from components.models.networks.feed_forward import FeedForward
-from components.models.networks.multi_task import Dropped
+from components.models.networks.dense_network import DenseNetwork
+from components.models.networks.multi_task.two_likelihoods import Dropped
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann3")
-class MANN3(Dropped, Model[Supervised, FeedForward]):
+class MANN3(Dropped, Model[Supervised, DenseNetwork]):
     """mANN3: multi-head feed-forward network of three layers, with dropout and L2 regularisation.
 
     The two shared hidden layers are the first two, the heads are the third, one for each task.  ReLU; Glorot

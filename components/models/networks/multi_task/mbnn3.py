@@ -1,21 +1,21 @@
-"""Multi-head Bayesian network of two layers."""
+"""Multi-head Bayesian network of three layers."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from components.contracts.roles import Model
-from components.models.networks.feed_forward import FeedForward
-from components.models.networks.multi_task import NormalPrior
+from components.models.networks.dense_network import DenseNetwork
+from components.models.networks.multi_task.two_likelihoods import NormalPrior
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
-@register("model", "mbnn2")
-class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
-    """mBNN2: multi-head Bayesian neural network of two layers, with a normal prior on every weight and bias.
+@register("model", "mbnn3")
+class MBNN3(NormalPrior, Model[Supervised, DenseNetwork]):
+    """mBNN3: multi-head Bayesian neural network of three layers, with a normal prior on every weight and bias.
 
-    The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot
+    The two shared hidden layers are the first two, the heads are the third, one for each task.  ReLU; Glorot
     initialisation (of the means, under inference=mean_field_vi); θ ~ N(0, s²) independently, s = 1 in the thesis.
 
     Source: Boustati (2021), section 3.5 and appendix A.1."""
@@ -31,5 +31,6 @@ class MBNN2(NormalPrior, Model[Supervised, FeedForward]):
             "theta_predictive",
             "training_start",
             "own_inputs",
+            "closed_form_score",
         }
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.roles import Model
-from components.models.networks.feed_forward import FeedForward
-from components.models.networks.multi_task import Dropped
+from components.models.networks.dense_network import DenseNetwork
+from components.models.networks.multi_task.two_likelihoods import Dropped
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann2")
-class MANN2(Dropped, Model[Supervised, FeedForward]):
+class MANN2(Dropped, Model[Supervised, DenseNetwork]):
     """mANN2: multi-head feed-forward network of two layers, with dropout and L2 regularisation.
 
     The shared hidden layer is the first, the heads are the second, one for each task.  ReLU; Glorot

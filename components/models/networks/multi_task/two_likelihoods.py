@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 
 from components.contracts.streams import Rng
-from components.models.networks.feed_forward import DropoutRate, FeedForward
+from components.models.networks.dense_network import DenseNetwork
+from components.models.networks.feed_forward import DropoutRate
 from components.problems.supervised import Supervised
 
 
@@ -24,7 +25,7 @@ class Dropped(BaseModel):
     noise: Literal["learned"] | PositiveFloat
     noise_init: PositiveFloat  # initial noise variance when learned, > 0
 
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
+    def build(self, problem: Supervised, rng: Rng) -> DenseNetwork:
         return _network(self, problem, rng, self.dropout, math.sqrt(1 / (2 * self.l2 * problem.n)), None)
 
 
@@ -40,7 +41,7 @@ class NormalPrior(BaseModel):
     # standard deviation of log σ² under its prior, > 0; null: flat (maximum likelihood)
     noise_spread: PositiveFloat | None
 
-    def build(self, problem: Supervised, rng: Rng) -> FeedForward:
+    def build(self, problem: Supervised, rng: Rng) -> DenseNetwork:
         return _network(self, problem, rng, 0.0, self.prior_std, self.noise_spread)
 
 
@@ -51,8 +52,8 @@ def _network(
     dropout: float,
     prior_std: float,
     noise_spread: float | None,
-) -> FeedForward:
-    return FeedForward(
+) -> DenseNetwork:
+    return DenseNetwork(
         problem,
         rng,
         widths=keys.widths,

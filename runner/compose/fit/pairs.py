@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from runner.compose.attacker_pairs import attackers_that_fit, check_attacker
 from runner.compose.build import held
-from runner.compose.would_fit import a_kind, listed, would_fit
+from runner.compose.fit.attacker_pairs import attackers_that_fit, check_attacker
+from runner.compose.fit.would_fit import a_kind, listed, would_fit
 from runner.mistakes import ConfigError
 
 

@@ -9,8 +9,8 @@ from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
+from runner.compose.fit.would_fit import a_kind, listed, would_fit
 from runner.compose.parts import names_inside
-from runner.compose.would_fit import a_kind, listed, would_fit
 from runner.mistakes import ConfigError
 
 AttackerClass = type[Evasion] | type[Contamination] | type[Injection] | type[Opponent]

@@ -1,0 +1,105 @@
+"""A feed-forward network of affine layers alone, whose gradient at K weight vectors is backpropagated in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from components.contracts.problems import Batch
+from components.models.networks.feed_forward import LEAK, Activation, FeedForward
+
+aten = torch.ops.aten
+# Activations whose slope their own value tells, so that they may overwrite what they are given.
+IN_PLACE: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK, inplace=True),
+    "tanh": torch.tanh_,
+    "identity": lambda z: z,
+}
+# g ∘ a′(z) in one pass, which overwrites what tells a′: h = a(z) of the activations above, z of the others [K, U, B].
+# g is [K, U, B], or [K, 1, B] where it is the same for all units.
+SLOPES: dict[Activation, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": lambda g, h: aten.threshold_backward.grad_input(g, h, 0, grad_input=h),  # g 1[h > 0]
+    "leaky_relu": lambda g, h: aten.leaky_relu_backward.grad_input(g, h, LEAK, True, grad_input=h),  # g (1 or LEAK)
+    "tanh": lambda g, h: aten.tanh_backward.grad_input(g, h, grad_input=h),  # g (1 − h²)
+    "identity": lambda g, h: g.expand_as(h),
+    "gelu": lambda g, z: aten.gelu_backward.grad_input(g, z, grad_input=z),  # g (Φ(z) + z φ(z))
+    "softplus": lambda g, z: aten.softplus_backward.grad_input(g, z, 1.0, 20.0, grad_input=z),  # g σ(z)
+}
+
+
+class DenseNetwork(FeedForward):
+    """The log joint of K networks and its gradient without a backward pass of autograd, written straight into one [K, P].
+
+        z_l = W_l h_{l−1} + b_l,  h_l = a(z_l),  f = z_L
+        δ_L = ∂(N/B Σ_b log p(y_b|f))/∂f,  δ_l = a′(z_l) ∘ W_{l+1}ᵀ δ_{l+1}
+        ∂/∂W_l = δ_l h_{l−1}ᵀ,  ∂/∂b_l = δ_l 1
+
+    Rows of the batch are the last dimension, h_l [K, U_l, B], so that the first layer of all K networks is one product
+    where they share x, with b_1 as the weight of an input that is 1.
+
+    Source: Rumelhart, Hinton and Williams (1986), eqs. (4)-(6)."""
+
+    def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
+        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P]."""
+        gradient, n = torch.empty_like(theta), len(self.prior_std)
+        log_joint, by_noise = self.pull(theta, batch, self._noise_of(theta)[:, 0], gradient, value)
+        w = self._weights(theta)
+        self._weights(gradient).addcmul_(w, self.prior_precision, value=-1)
+        if value:
+            log_joint.addmv_(w.square(), self.prior_precision, alpha=-0.5).sub_(self.log_normaliser)
+        if self.learns_noise:
+            log_noise = theta[:, n:]
+            torch.add(by_noise, self.noise_prior_slope(log_noise), out=gradient[:, n:])
+            if value:
+                log_joint += self.noise_log_prior(log_noise)
+        return log_joint, gradient
+
+    def pull(
+        self, theta: Tensor, batch: Batch, log_noise: Tensor, gradient: Tensor, value: bool
+    ) -> tuple[Tensor, Tensor]:
+        """N/B Σ_b log p(y_b|x_b) [K], empty without ``value``, and its slope by log σ² [K, T].
+
+        Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K, P']."""
+        layers, slopes = self.layers(self._weights(theta)), self.layers(self._weights(gradient))
+        x, last = batch.x.mT, len(layers) - 1  # [I, B] or [K, I, B]
+        shared = x.ndim == 2
+        if shared:
+            x = torch.cat([x, x.new_ones(1, x.shape[1])])  # [I + 1, B]
+        below, seen = [x], []  # h_0 … h_{L−1}, and what tells a′ of each
+        for layer, (weight, bias) in enumerate(layers):
+            if layer == 0 and shared:
+                both = torch.cat([weight, bias.unsqueeze(-1)], -1)  # [K, U, I + 1]
+                z = (both.flatten(0, 1) @ x).view(*bias.shape, x.shape[1])
+            else:
+                z = torch.baddbmm(bias.unsqueeze(-1), weight, below[-1])  # [K, U, B]
+            if layer < last:
+                overwrite = IN_PLACE.get(self.unit)
+                below.append(self.activation(z) if overwrite is None else overwrite(z))
+                seen.append(z)
+        f = z.view(len(z), self.n_tasks, self.n_outputs, z.shape[2])
+        likelihood, by_f, by_noise = self.likelihood_slopes(f, batch, log_noise, value)
+        delta, factor = by_f.flatten(1, 2), None  # δ_l is factor [K, U, 1] times delta, or delta itself
+        for layer in range(last, -1, -1):
+            (weight, _), (of_weight, of_bias), h = layers[layer], slopes[layer], below[layer]
+            if layer == 0 and shared:
+                both = (delta.flatten(0, 1) @ h.mT).view_as(both)  # [K, U, I + 1]
+                by_weight, by_bias = both[..., :-1], both[..., -1]
+            else:
+                by_weight, by_bias = delta @ h.mT, delta.sum(-1)
+            if factor is None:
+                of_weight.copy_(by_weight)
+                of_bias.copy_(by_bias)
+            else:
+                torch.mul(by_weight, factor, out=of_weight)
+                torch.mul(by_bias, factor[..., 0], out=of_bias)
+            if layer > 0:
+                weight = weight if factor is None else weight * factor
+                one = weight.shape[1] == 1  # of one row, the product waits until rows of the batch are summed
+                factor = weight.mT if one else None
+                delta = SLOPES[self.unit](delta if one else weight.mT @ delta, seen[layer - 1])
+        return likelihood, by_noise

@@ -1,0 +1,1 @@
+"""Networks of several tasks, as Boustati's tables have them."""

@@ -1,0 +1,153 @@
+"""The gradient of dense networks in closed form: against autograd, against differences, and where it is not offered."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_nets import images
+from small_problems import classes, component, real
+
+from components.contracts.capabilities import ClosedFormScore
+from components.inference.log_joint import gradient_alone, has_score, log_joint, value_and_gradient
+from components.models.networks.dense_network import SLOPES, DenseNetwork
+from components.models.own.begun import BegunDenseNetwork, BegunNetwork
+from runner.execution.rng import Streams
+
+PROBLEMS = {
+    "real": real(n=11),  # two tasks, of which labels are missing
+    "real, one task": real(n=11, n_tasks=1, missing=0.0),
+    "binary": classes(n=11, n_classes=2),
+    "classes, two tasks": classes(n=12, n_tasks=2),  # of which labels are missing
+}
+MLP = {"widths": [5, 4], "activation": "tanh", "prior_std": 0.7, "noise_init": 0.3, "noise_spread": 1.5}
+BNN = {
+    "widths": [5, 4], "activation": "tanh", "prior_std": 0.8, "precision_shape": 2.0, "precision_rate": 0.5,
+    "noise_shape": 3.0, "noise_rate": 0.2, "noise_unit": 2.5, "scaling": "fan_in",
+}  # fmt: skip
+
+
+def by_autograd(model, theta, batch):
+    theta = theta.detach().clone().requires_grad_()
+    value = log_joint(model, theta, batch)
+    return value.detach(), torch.autograd.grad(value.sum(), theta)[0]
+
+
+def agrees(name, problem, options, batch=None):
+    """Value and gradient of six particles are those of autograd to rounding, every row for itself."""
+    model = component("model", name, **options).build(problem, Streams(0))
+    assert isinstance(model, ClosedFormScore)
+    assert has_score(model)
+    theta = model.sample_prior(6, torch.Generator().manual_seed(1))
+    batch = replace(problem.train, scale=455 / 100) if batch is None else batch
+    value, gradient = value_and_gradient(model, theta, batch)
+    expected, slope = by_autograd(model, theta, batch)
+    torch.testing.assert_close(value, expected, rtol=1e-10, atol=0)
+    torch.testing.assert_close(gradient, slope, rtol=1e-10, atol=1e-12 * float(slope.abs().max()))
+    assert torch.equal(gradient_alone(model, theta, batch), gradient), (
+        "asking for no value leaves the gradient as it is"
+    )
+    assert not gradient.requires_grad
+    return model
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize("activation", SLOPES)
+def test_equals_autograd(activation, problem):
+    for noise in ("learned", 0.4):
+        agrees("mlp", problem, MLP | {"activation": activation, "noise": noise})
+        agrees("bnn", problem, BNN | {"activation": activation, "noise": noise})
+
+
+@pytest.mark.parametrize("widths", [[], [5], [1], [5, 1, 3], [1, 1]], ids=str)
+@pytest.mark.parametrize("problem", [PROBLEMS["real, one task"], PROBLEMS["real"]], ids=["one output", "two"])
+def test_equals_autograd_at_any_depth(problem, widths):
+    agrees("mlp", problem, MLP | {"widths": widths, "activation": "leaky_relu"})
+    x = torch.randn(6, *problem.train.x.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    agrees("mlp", problem, MLP | {"widths": widths}, replace(problem.train, x=x, scale=2.3))  # inputs of their own
+
+
+@pytest.mark.parametrize("options", [{"noise_spread": None}, {"noise_spread": 0.5}], ids=["flat", "informative"])
+def test_prior_of_the_noise(options):
+    agrees("mlp", PROBLEMS["real"], MLP | {"noise": "learned"} | options)
+
+
+@pytest.mark.parametrize("precision", ["learned", "fixed"])
+@pytest.mark.parametrize("scaling", ["none", "fan_in"])
+def test_priors_of_the_bayesian_network(precision, scaling):
+    agrees("bnn", PROBLEMS["real"], BNN | {"precision": precision, "scaling": scaling})
+
+
+@pytest.mark.parametrize("name", ["mbnn2", "mbnn3"])
+def test_multi_task_networks(name):
+    agrees(name, PROBLEMS["real"], {"widths": [3] if name == "mbnn2" else [3, 4]})
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_rows_leave_the_prior(name):
+    problem = PROBLEMS[name]
+    model = agrees("mlp", problem, MLP, problem.train.part(slice(0), 1.0))
+    theta = model.sample_prior(2, torch.Generator().manual_seed(1))
+    value, _ = value_and_gradient(model, theta, problem.train.part(slice(0), 1.0))
+    torch.testing.assert_close(value, model.log_prior(theta))
+
+
+def test_missing_labels_may_hold_anything():
+    problem = PROBLEMS["classes, two tasks"]
+    model = component("model", "mlp", **MLP).build(problem, Streams(0))
+    theta, batch = model.sample_prior(3, torch.Generator().manual_seed(1)), problem.train
+    other = replace(batch, y=torch.where(batch.mask, batch.y, -1))
+    for found, expected in zip(
+        value_and_gradient(model, theta, other), value_and_gradient(model, theta, batch), strict=True
+    ):
+        assert torch.equal(found, expected)
+
+
+def test_gradient_is_that_of_differences():
+    problem = PROBLEMS["real"]
+    model = component("model", "mlp", **MLP | {"activation": "gelu"}).build(problem, Streams(0))
+    theta, batch, h = model.sample_prior(1, torch.Generator().manual_seed(1)), problem.train, 1e-6
+    around = theta + h * torch.cat([torch.eye(model.dim), -torch.eye(model.dim)]).double()
+    up, down = value_and_gradient(model, around, batch)[0].chunk(2)
+    torch.testing.assert_close(
+        value_and_gradient(model, theta, batch)[1][0], (up - down) / (2 * h), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_nothing_that_was_given_is_written_to():
+    problem = PROBLEMS["real, one task"]
+    model = component("model", "mlp", **MLP).build(problem, Streams(0))
+    theta, batch = model.sample_prior(3, torch.Generator().manual_seed(1)), problem.train
+    before = theta.clone(), batch.x.clone(), batch.y.clone()
+    value_and_gradient(model, theta, batch)
+    assert all(torch.equal(a, b) for a, b in zip(before, (theta, batch.x, batch.y), strict=True))
+
+
+def test_convolutions_and_learned_priors_are_left_to_autograd():
+    shown = images()
+    cnn = component("model", "cnn", channels=[2], widths=[3])
+    network = cnn.build(shown, Streams(0))
+    assert "closed_form_score" not in cnn.offered()
+    assert not isinstance(network, ClosedFormScore)
+    assert not isinstance(BegunNetwork(network, 0.0), ClosedFormScore)
+    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(
+        value_and_gradient(network, theta, shown.train), by_autograd(network, theta, shown.train)
+    )
+    for options in ({"prior_std": "learned"}, {"biases": "point"}):
+        mlp = component("model", "mlp", **options)
+        assert "closed_form_score" not in mlp.offered()
+        assert not isinstance(mlp.build(PROBLEMS["real"], Streams(0)), ClosedFormScore)
+    assert "closed_form_score" in component("model", "mlp").offered()
+
+
+def test_a_network_that_begins_elsewhere_keeps_it():
+    problem = PROBLEMS["real"]
+    network = component("model", "mlp", **MLP).build(problem, Streams(0))
+    begun = BegunDenseNetwork(network, 0.1)
+    assert isinstance(network, DenseNetwork)
+    assert isinstance(begun, ClosedFormScore)
+    theta = network.sample_prior(2, torch.Generator().manual_seed(1))
+    for found, expected in zip(
+        value_and_gradient(begun, theta, problem.train), value_and_gradient(network, theta, problem.train), strict=True
+    ):
+        assert torch.equal(found, expected)
