@@ -74,4 +74,12 @@ def sign(config: dict[str, Any], data: str) -> str:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
+    signed = _without_full_precision(signed)
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _without_full_precision(value: Any) -> Any:
+    """A config less ``precision: full`` of the attackers in it: the records from before the key have none."""
+    if isinstance(value, dict):
+        return {k: _without_full_precision(v) for k, v in value.items() if (k, v) != ("precision", "full")}
+    return [_without_full_precision(v) for v in value] if isinstance(value, list) else value
