@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from components.attackers.criteria import CRITERIA, misjudged, summed
-from components.contracts.posteriors import Predicts, Redraws
-from components.contracts.predictive import Categorical
-from components.contracts.victim import Answer, Criterion, Expectation
+from components.attackers.criteria import CRITERIA, misjudged, summed, summed_slope
+from components.contracts.posteriors import ChangesFormat, Predicts, PredictsInReverse, Redraws
+from components.contracts.predictive import Categorical, Predictive
+from components.contracts.victim import Answer, Criterion, Expectation, Precision
 from components.trouble import Misfit
 
 FRESH = 4  # draws behind each step when they are fresh: their noise averages out over the steps of an attack
+
+FORMATS: dict[Precision, torch.dtype] = {"bfloat16": torch.bfloat16}
 
 NO_GRADIENT = (
     "attacker: it follows the gradient of the victim in its input, and this model has none; "
@@ -33,18 +35,39 @@ class Attacked:
     bounds: tuple[float, float] | None = None
     expectation: Expectation = "predictive"
     image_shape: tuple[int, ...] | None = None  # (H, W) or (channels, H, W) of a row of x, where it is an image
+    shadow: Predicts | None = None  # a copy in another format whose gradient is followed, and which decides nothing
+    precision: Precision = "full"  # of the shadow
 
     def facing(self, expectation: Expectation) -> Attacked:
         """The same victim, whose gradient is that of another expectation over draws."""
         return replace(self, expectation=expectation)
 
+    def rounded(self, precision: Precision) -> Attacked:
+        """The same victim, whose gradient is that of a copy in another floating-point format, made here and kept.
+
+        Raises:
+            Misfit: it has no such copy."""
+        if precision == self.precision:
+            return self
+        if precision == "full":
+            return replace(self, shadow=None, precision=precision)
+        shadow = None
+        if isinstance(self.posterior, ChangesFormat):
+            shadow = self.posterior.in_format(FORMATS[precision])
+        if shadow is None:
+            raise Misfit(
+                f"attacker.precision={precision}: this victim cannot be computed in that format; networks can (model=mlp, "
+                "model=cnn); use attacker.precision=full"
+            )
+        return replace(self, shadow=shadow, precision=precision)
+
     def aimed_at(self, posterior: Predicts) -> Attacked:
         """Another posterior in the same place: a surrogate, or what lies under a defence."""
-        return replace(self, posterior=posterior)
+        return replace(self, posterior=posterior, shadow=None, precision="full")
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""
-        return _classes(self.posterior, x, generator)
+        return _classes(self.posterior.predict(x, generator))
 
     def wavers(self, x: Tensor) -> bool:
         """Whether two questions about the same input get different answers: predictions that draw anew each time."""
@@ -58,11 +81,12 @@ class Attacked:
 
     def followed(self, generator: torch.Generator) -> Predicts:
         """The posterior whose gradient one step follows."""
-        if self.expectation == "predictive" or not isinstance(self.posterior, Redraws):
-            return self.posterior
+        posterior = self.posterior if self.shadow is None else self.shadow
+        if self.expectation == "predictive" or not isinstance(posterior, Redraws):
+            return posterior
         if self.expectation == "single_draw":
-            return self.posterior.some(1, None)
-        return self.posterior.some(FRESH, generator)
+            return posterior.some(1, None)
+        return posterior.some(FRESH, generator)
 
     def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is negative. [B]"""
@@ -80,35 +104,74 @@ class Attacked:
         generator: torch.Generator,
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
+        aim: bool = True,
     ) -> Answer:
         """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass.
 
-        Where ``where`` [B] bool is given, its rows alone follow the criterion, the others log p(y|x).
+        Where ``where`` [B] bool is given, its rows alone follow the criterion, the others log p(y|x).  Whether x is broken
+        the victim itself says, by all draws and in its own format: of a copy that is followed along the whole predictive,
+        only rows are judged that seem to be where the attack wants them, broken or (``aim`` False) not, and the others
+        are taken not to be there.
+
+        Raises:
+            Misfit: as ``input_gradient``.
+        """
+        posterior = self.followed(generator)
+        gradient, predictive = self._gradient(posterior, x, y, generator, criterion, where)
+        log_prob = objective = summed(predictive, y)
+        if criterion != "cross_entropy":
+            objective = _followed(predictive, y, criterion, where)
+        broken = misjudged(predictive, y)
+        if posterior is self.shadow:
+            seeming = (broken == aim).nonzero()[:, 0]
+            if len(seeming):
+                broken[seeming] = self.broken(x[seeming], y[seeming], generator)
+        elif posterior is not self.posterior:
+            broken = self.broken(x, y, generator)
+        return Answer(log_prob, broken, gradient, objective)
+
+    def input_gradient(
+        self,
+        x: Tensor,
+        y: Tensor,
+        generator: torch.Generator,
+        criterion: Criterion = "cross_entropy",
+        where: Tensor | None = None,
+    ) -> Tensor:
+        """∇_x of log p(y|x) or of a criterion [B, D], with respect to the input alone.
 
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way, or has too few classes for it.
         """
-        posterior = self.followed(generator)
-        with torch.enable_grad():
-            x = x.detach().requires_grad_(True)
-            predictive = _classes(posterior, x, generator)
-            log_prob = objective = summed(predictive, y)
-            if not log_prob.requires_grad:
+        return self._gradient(self.followed(generator), x, y, generator, criterion, where)[0]
+
+    def _gradient(
+        self,
+        posterior: Predicts,
+        x: Tensor,
+        y: Tensor,
+        generator: torch.Generator,
+        criterion: Criterion,
+        where: Tensor | None,
+    ) -> tuple[Tensor, Categorical]:
+        """The gradient, and the predictive that it is of.
+
+        The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
+        reverse where it is written out, and a graph where it is not."""
+        seen = self._shown(x)
+        known = posterior.reversed(seen, generator) if isinstance(posterior, PredictsInReverse) else None
+        if known is not None:
+            logits, back = _classes(known[0]).logits, known[1]
+        else:
+            with torch.enable_grad():
+                logits = _classes(posterior.predict(seen.requires_grad_(True), generator)).logits
+            if not logits.requires_grad:
                 raise Misfit(NO_GRADIENT)
-            if criterion != "cross_entropy":
-                objective = CRITERIA[criterion](predictive, y)
-                objective = objective if where is None else torch.where(where, objective, log_prob)
-            (gradient,) = torch.autograd.grad(objective.sum(), x)
-        broken = misjudged(predictive, y) if posterior is self.posterior else self.broken(x, y, generator)
-        return Answer(log_prob.detach(), broken, gradient, objective.detach())
-
-    def input_gradient(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """∇_x log p(y|x) [B, D] with respect to the input alone.
-
-        Raises:
-            Misfit: the prediction does not depend on the input in a differentiable way.
-        """
-        return self.answer(x, y, generator).gradient
+        predictive = self._wide(Categorical(logits.detach()), x)
+        with torch.no_grad():
+            slope = _slope(predictive, y, criterion, where).to(logits.dtype)
+            gradient = torch.autograd.grad(logits, seen, slope)[0] if known is None else back(slope)
+        return gradient.to(x.dtype), predictive
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C, D].
@@ -118,26 +181,48 @@ class Attacked:
         """
         posterior = self.followed(generator)
         with torch.enable_grad():
-            x = x.detach().requires_grad_(True)
-            log_probs = _classes(posterior, x, generator).log_probs  # [B, T, C]
+            at = self._shown(x).requires_grad_(True)
+            log_probs = self._wide(_classes(posterior.predict(at, generator)), x).log_probs  # [B, T, C]
             if not log_probs.requires_grad:
                 raise Misfit(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
-            slopes = [torch.autograd.grad(total, x, retain_graph=True)[0] for total in totals]
-        gradient = torch.stack(slopes, 1).unflatten(1, log_probs.shape[1:])
+            slopes = [torch.autograd.grad(total, at, retain_graph=True)[0] for total in totals]
+        gradient = torch.stack(slopes, 1).to(x.dtype).unflatten(1, log_probs.shape[1:])
         return log_probs.detach(), gradient
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
         return x if self.bounds is None else x.clamp(*self.bounds)
 
+    def _shown(self, x: Tensor) -> Tensor:
+        """x in the format of what is followed."""
+        return x.detach() if self.shadow is None else x.detach().to(FORMATS[self.precision])
 
-def _classes(posterior: Predicts, x: Tensor, generator: torch.Generator) -> Categorical:
-    """The posterior predictive at x [B, D], which is one of classes: no other is attacked.
+    def _wide(self, predictive: Categorical, x: Tensor) -> Categorical:
+        """Logits in the format of the inputs x, so that the loss is computed in full."""
+        return predictive if self.shadow is None else Categorical(predictive.logits.to(x.dtype))
+
+
+def _followed(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+    """The criterion, or in rows outside ``where`` log p(y|x) [B]."""
+    objective = CRITERIA[criterion](predictive, y)
+    return objective if where is None else torch.where(where, objective, summed(predictive, y))
+
+
+def _slope(predictive: Categorical, y: Tensor, criterion: Criterion, where: Tensor | None) -> Tensor:
+    """Its derivative in the logits [S, B, T, C]."""
+    if criterion == "cross_entropy":
+        return summed_slope(predictive, y)
+    with torch.enable_grad():
+        leaf = predictive.logits.detach().requires_grad_(True)
+        return torch.autograd.grad(_followed(Categorical(leaf), y, criterion, where).sum(), leaf)[0]
+
+
+def _classes(predictive: Predictive) -> Categorical:
+    """A posterior predictive, which is one of classes: no other is attacked.
 
     Raises:
         Misfit: it is one of real labels."""
-    predictive = posterior.predict(x, generator)
     if not isinstance(predictive, Categorical):
         raise Misfit(
             "attacker: an attack changes inputs until they are taken for another class, and labels here are real"

@@ -21,6 +21,19 @@ def summed(predictive: Categorical, y: Tensor) -> Tensor:
     return torch.where(y >= 0, predictive.log_prob(y.clamp_min(0)), 0.0).sum(-1)
 
 
+def summed_slope(predictive: Categorical, y: Tensor) -> Tensor:
+    """∂/∂f of Σ_b Σ_t log p(y_bt), written out: [S, B, T, C] like the logits f.
+
+    ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),  w_s = softmax(f_s)_y / Σ_s' softmax(f_s')_y."""
+    each = predictive.logits.log_softmax(-1)  # [S, B, T, C]
+    label, weight = y.clamp_min(0)[None, ..., None], (y >= 0).to(each)[None, ..., None]  # [1, B, T, 1]
+    if len(each) > 1:
+        label = label.expand(*each.shape[:-1], 1)
+        own = each.gather(-1, label)  # log softmax(f_s)_y
+        weight = weight * (own - own.logsumexp(0)).exp()  # [S, B, T, 1]
+    return each.exp_().mul_(weight).neg_().scatter_add_(-1, label, weight)
+
+
 def misjudged(predictive: Categorical, y: Tensor) -> Tensor:
     """Whether some observed label y [B, T] is not the class of largest probability. [B]"""
     return ((predictive.guess != y) & (y >= 0)).any(-1)

@@ -7,6 +7,7 @@ and figure reads any method in the same way.  Shapes: S samples, B inputs, T tas
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +89,7 @@ class Categorical:
 
 
 Predictive = GaussianMixture | Categorical
+Reverse = Callable[[Tensor], Tensor]  # ∂/∂f of what it is made of, logits [S, B, T, C] -> ∂/∂x, like the inputs
 
 
 def concatenate(parts: list[Predictive]) -> Predictive:

@@ -18,6 +18,7 @@ Direction = Literal["insertion", "flip"]  # a word can be added; or added, and t
 Measure = NormName | Direction  # what the size of a perturbation is: its norm, or the number of words so changed
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]  # over draws, of the gradient that is followed
 Criterion = Literal["cross_entropy", "margin", "dlr"]
+Precision = Literal["full", "bfloat16"]  # in which gradients are computed; success is judged in full precision
 Against = Literal["defended", "undefended"]  # whose predictions an attacker looks at, where there is a defence
 
 
@@ -51,6 +52,14 @@ class Victim(Protocol):
         """The same victim, whose gradient is that of another expectation over draws."""
         ...
 
+    def rounded(self, precision: Precision) -> Victim:
+        """The same victim, whose gradient is computed in another floating-point format.
+
+        Raises:
+            Misfit: it has no copy in that format.
+        """
+        ...
+
     def aimed_at(self, posterior: Predicts) -> Victim:
         """Another posterior in the same place: a surrogate, or what lies under a defence."""
         ...
@@ -78,12 +87,24 @@ class Victim(Protocol):
         generator: torch.Generator,
         criterion: Criterion = "cross_entropy",
         where: Tensor | None = None,
+        aim: bool = True,
     ) -> Answer:
-        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone, in one pass."""
+        """log p(y|x), whether x is broken and the gradient of a criterion in the input alone.
+
+        Whether x is broken is always judged in full precision.  Where the gradient's format is another, rows that seem to
+        be where the attack wants them (broken, or with ``aim`` False not broken) are judged, and the others are taken
+        not to be there."""
         ...
 
-    def input_gradient(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """∇_x log p(y|x) [B, D]."""
+    def input_gradient(
+        self,
+        x: Tensor,
+        y: Tensor,
+        generator: torch.Generator,
+        criterion: Criterion = "cross_entropy",
+        where: Tensor | None = None,
+    ) -> Tensor:
+        """∇_x log p(y|x), or of a criterion [B, D]; whether x is broken is not asked."""
         ...
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

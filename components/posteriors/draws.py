@@ -11,8 +11,9 @@ from torch import Tensor
 
 from components.contracts.capabilities import Clustered, ForecastsSeries, LogJoint, ThetaPredictive
 from components.contracts.capabilities.densities import Constrains
+from components.contracts.capabilities.networks import InFormat, ReversesPredictive
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
 
@@ -125,6 +126,22 @@ class Draws:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
         return self.predictive(self._equal(generator), x)
+
+    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+        """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
+        if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
+            return None  # draws with weights are drawn from at each question, and that is to happen once
+        return self.model.predictive_reversed(self._equal(generator), x)
+
+    def in_format(self, dtype: torch.dtype) -> Draws | None:
+        """A copy in another floating-point format, of what predicts; None: the model has none."""
+        if not isinstance(self.model, InFormat):
+            return None
+        current = None if self.current is None else self.current.to(dtype)
+        weights, model = self.log_weights, self.model.in_format(dtype)
+        return Draws(
+            self.draws.to(dtype), self.start.to(dtype), self.names, model, {}, current, weights, self.replicates
+        )
 
     def _equal(self, generator: torch.Generator) -> Tensor:
         """Parameters of equal weight, for predictives are mixtures of such: all draws; where the chains are before one is

@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 import torch
 
 from components.contracts.capabilities import Network
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.capabilities.networks import InFormat, ReversesInputs
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive, Reverse
 
 N = TypeVar("N", bound=Network)
 
@@ -33,3 +34,16 @@ class Networks(Generic[N]):
             return Networks(self.networks[:n])
         chosen = torch.randint(len(self.networks), (n,), generator=generator, device=generator.device)
         return Networks(tuple(self.networks[k] for k in chosen.tolist()))
+
+    def reversed(self, x: torch.Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a network has no such form."""
+        known = [both for n in self.networks if isinstance(n, ReversesInputs) and (both := n.reversed(x)) is not None]
+        if len(known) < len(self.networks):
+            return None
+        predictive = self.networks[0].output_predictive(torch.stack([f for f, _ in known]))
+        return predictive, lambda g: torch.stack([back(own) for (_, back), own in zip(known, g, strict=True)]).sum(0)
+
+    def in_format(self, dtype: torch.dtype) -> Networks[InFormat] | None:
+        """A copy in another floating-point format; None: a network has none."""
+        copies = [network.in_format(dtype) for network in self.networks if isinstance(network, InFormat)]
+        return Networks(tuple(copies)) if len(copies) == len(self.networks) else None

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
-from components.contracts.predictive import Categorical, Predictive
+from components.contracts.capabilities.networks import InFormat, ReversesPredictive
+from components.contracts.predictive import Categorical, Predictive, Reverse
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,16 @@ class Particles:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """K⁻¹ Σ_k p(y|x, θ_k) at x [B, D]; differentiable in x."""
         return self.model.predictive(self.theta, x)
+
+    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
+        return self.model.predictive_reversed(self.theta, x) if isinstance(self.model, ReversesPredictive) else None
+
+    def in_format(self, dtype: torch.dtype) -> Particles | None:
+        """A copy in another floating-point format; None: the model has none."""
+        if not isinstance(self.model, InFormat):
+            return None
+        return Particles(self.model.in_format(dtype), self.theta.detach().to(dtype))
 
     def some(self, n: int, generator: torch.Generator | None) -> Particles:
         """n of the particles: at random with replacement, or the first n without a generator."""
@@ -46,3 +57,19 @@ class OwnRows:
             parts = [self.model.predictive(*pair) for pair in zip(self.theta.split(1), blocks, strict=True)]
         logits = torch.cat([part.logits for part in parts if isinstance(part, Categorical)])  # [K, B, T, C]
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
+
+    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
+        """The same, and what takes ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without a graph; None: no model of such a form."""
+        if not isinstance(self.model, ReversesPredictive):
+            return None
+        both = self.model.predictive_reversed(self.theta, x.unflatten(0, (len(self.theta), -1)))
+        if both is None or not isinstance(both[0], Categorical):
+            return None
+        logits, back = both[0].logits, both[1]  # [K, B, T, C]
+        return Categorical(logits.flatten(0, 1)[None]), lambda g: back(g.view(logits.shape)).flatten(0, 1)
+
+    def in_format(self, dtype: torch.dtype) -> OwnRows | None:
+        """A copy in another floating-point format; None: the model has none."""
+        if not isinstance(self.model, InFormat):
+            return None
+        return OwnRows(self.model.in_format(dtype), self.theta.detach().to(dtype))

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Network
-from components.contracts.predictive import Predictive
+from components.contracts.capabilities.networks import InFormat, ReversesInputs
+from components.contracts.predictive import Predictive, Reverse
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,15 @@ class PointEstimate:
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """Predictive of the one network at x [B, D], S = 1; differentiable in x."""
         return self.network.output_predictive(self.network(x)[None])
+
+    def reversed(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
+        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the network has no such form."""
+        both = self.network.reversed(x) if isinstance(self.network, ReversesInputs) else None
+        if both is None:
+            return None
+        f, back = both
+        return self.network.output_predictive(f[None]), lambda g: back(g[0])
+
+    def in_format(self, dtype: torch.dtype) -> PointEstimate | None:
+        """A copy in another floating-point format; None: the network has none."""
+        return PointEstimate(self.network.in_format(dtype)) if isinstance(self.network, InFormat) else None

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Network
+from components.contracts.capabilities.networks import InFormat
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.posteriors.draws import Draws, hold
@@ -31,6 +32,10 @@ class DropoutPosterior:
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
         """n masks of every row behind each prediction: new ones, or always the same without a generator."""
         return hold(replace(self, n_predict=n), generator)
+
+    def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
+        """A copy in another floating-point format; None: the network has none."""
+        return replace(self, network=self.network.in_format(dtype)) if isinstance(self.network, InFormat) else None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ NOT_SIGNED = {
     "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment", "keep_diff",
     "keep_predictions",
 }  # fmt: skip
+# Keys that came later, of components at any depth, at the defaults that mean what was done before there were any.
+UNSAID = {"precision": "full", "collapse": "none"}
 
 
 def a_device(device: str) -> str:
@@ -74,6 +76,12 @@ def sign(config: dict[str, Any], data: str) -> str:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
-    if (config.get("inference") or {}).get("collapse") == "none":  # nothing is integrated out, as before the key
-        signed["inference"] = {k: v for k, v in config["inference"].items() if k != "collapse"}
+    signed = _as_before(signed)
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _as_before(value: Any) -> Any:
+    """A config less the keys of ``UNSAID`` that have their defaults: the records from before these keys have none."""
+    if isinstance(value, dict):
+        return {k: _as_before(v) for k, v in value.items() if k not in UNSAID or v != UNSAID[k]}
+    return [_as_before(v) for v in value] if isinstance(value, list) else value

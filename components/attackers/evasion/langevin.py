@@ -53,8 +53,8 @@ def langevin(
             # Noise for all rows: what a row is given does not depend on how long the others go on.
             noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
         rule: Criterion = "cross_entropy" if margin is None else "margin"
-        answer = victim.answer(here, y[rows], generator, rule, None if margin is None else margin[rows])
-        moved = here - eps * answer.gradient.sign()  # eq. (3.14)
+        gradient = victim.input_gradient(here, y[rows], generator, rule, None if margin is None else margin[rows])
+        moved = here - eps * gradient.sign()  # eq. (3.14)
         if temperature > 0:
             moved = moved + (2 * temperature * eps).sqrt() * noise[rows]
         if radius is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,9 +10,14 @@ from torch import Tensor
 
 from components.attackers.criteria import CRITERIA, misjudged
 from components.attackers.norms import NORMS, TINY, room
-from components.contracts.victim import Criterion, NormName, Victim
+from components.contracts.victim import Criterion, NormName, Precision, Victim
+from components.trouble import Doubtful
 
 Target = int | None
+SLOW = (
+    "attacker.precision=bfloat16: this CPU has no products of such numbers (AVX512-BF16, AMX), so that attacks take no less "
+    "time; use attacker.precision=full"
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class Ascent:
     target: Target = None  # class that an attack wants to be predicted; None: any but the true one
     criterion: Criterion = "cross_entropy"  # what is lowered for the true class, or raised for the target
     stop_when_broken: bool = True
+    precision: Precision = "full"  # of gradients; whether a row is broken is judged in full precision
 
 
 def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent) -> Tensor:
@@ -43,7 +50,12 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
         return x.clone()
     if how.stop_when_broken and victim.wavers(x):
         how = replace(how, stop_when_broken=False)
+    if x.device.type == "cpu" and not multiplies(how.precision):
+        warnings.warn(Doubtful(SLOW), stacklevel=1)
+    victim = victim.rounded(how.precision)
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
+    if how.restarts == 1:  # there is nothing to compare with
+        return _climb(victim, x, labels, generator, eps, how)[0]
     best, loss, done = x.clone(), x.new_full((len(x),), -torch.inf), torch.zeros(len(x), dtype=torch.bool)
     done = done.to(x.device)
     for restart in range(how.restarts):
@@ -61,33 +73,40 @@ def ascend(victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps
     return best
 
 
+def multiplies(precision: Precision) -> bool:
+    """Whether the CPU multiplies numbers of that format itself."""
+    return precision == "full" or torch.cpu._is_avx512_bf16_supported()
+
+
 def _climb(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One restart: where each row ended, its loss there and whether it is broken."""
     norm, towards = NORMS[how.norm], 1.0 if how.target is not None else -1.0
-    delta = norm.start(x, eps, generator) if how.random_start else torch.zeros_like(x)
-    ended, loss = x.clone(), x.new_zeros(len(x))
+    start = x + norm.start(x, eps, generator) if how.random_start else x.clone()
+    ended, loss = torch.empty_like(x), x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     rows = torch.arange(len(x), device=x.device)  # those still climbing: where they are, may go, and what they know
-    here, labels, average, where = victim.clip(x + delta), y, torch.zeros_like(x), room(how.norm, x, eps, victim.bounds)
+    here, labels, where = victim.clip(start), y, room(how.norm, x, eps, victim.bounds)
+    average = torch.zeros_like(x) if how.momentum > 0 else x[:, :0]
     for _ in range(how.steps):
-        answer = victim.answer(here, labels, generator, how.criterion)
-        gradient = answer.gradient
-        loss[rows] = towards * answer.objective
-        broken[rows] = ~answer.broken if how.target is not None else answer.broken
         if how.stop_when_broken:
-            moving = ~broken[rows]
-            ended[rows] = here
-            rows, here, labels, where = rows[moving], here[moving], labels[moving], where.of(moving)
-            gradient, average = gradient[moving], average[moving]
-            if len(rows) == 0:
-                return ended, loss, broken
+            answer = victim.answer(here, labels, generator, how.criterion, aim=how.target is None)
+            gradient, there = answer.gradient, answer.broken if how.target is None else ~answer.broken
+            if bool(there.any()):
+                ended[rows], loss[rows], broken[rows] = here, towards * answer.objective, there
+                moving = ~there
+                rows, here, labels, where = rows[moving], here[moving], labels[moving], where.of(moving)
+                gradient, average = gradient[moving], average[moving]
+                if len(rows) == 0:
+                    return ended, loss, broken
+        else:  # nobody asks on the way
+            gradient = victim.input_gradient(here, labels, generator, how.criterion)
         if how.momentum > 0:
             average = how.momentum * average + gradient / gradient.abs().sum(1, keepdim=True).clamp_min(TINY)
             gradient = average
         # The directions are odd: the way up is that of the gradient, or the opposite one.
-        here = where.hold(torch.add(here, norm.steepest(gradient), alpha=towards * how.step_size * eps))
+        here = where.hold(here.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps))
     ended[rows] = here
     if how.restarts > 1:  # only then is there anything to compare the end of this climb with
         with torch.no_grad():

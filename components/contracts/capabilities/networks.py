@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities.variational import Trainable
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
@@ -80,3 +80,26 @@ class AffineLayers(WeightSpace, Protocol):
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...  # [..., P] -> (W [..., out, in], b [..., out])
 
     def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...  # affine(l, h) stands for h W_lᵀ + b_l
+
+
+@runtime_checkable
+class ReversesInputs(Protocol):
+    """A network that may have its derivative in the inputs alone written out, without a graph; None: as configured, not."""
+
+    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None: ...  # f [B, T, C]; ∂/∂f [B, T, C] -> ∂/∂x [B, D]
+
+
+@runtime_checkable
+class ReversesPredictive(Protocol):
+    """The same of K parameters θ [K, P] at once, at x [B, D] or at inputs of their own [K, B, D]."""
+
+    def predictive_reversed(
+        self, theta: Tensor, x: Tensor
+    ) -> tuple[Predictive, Reverse] | None: ...  # a mixture of K; ∂/∂f [K, B, T, C] -> ∂/∂x
+
+
+@runtime_checkable
+class InFormat(Network, Protocol):
+    """A network of which there can be a copy in another floating-point format, with parameters that take no gradients."""
+
+    def in_format(self, dtype: torch.dtype) -> Self: ...

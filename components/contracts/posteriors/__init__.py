@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from components.contracts.posteriors.labels import (
     Analyses,
+    ChangesFormat,
     Defends,
     HoldsDraws,
     HoldsFit,
     HoldsModule,
     KnowsDensity,
     Predicts,
+    PredictsInReverse,
     Redraws,
     WritesFiles,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "AffineInInputs",
     "Analyses",
     "BoundsLikelihood",
+    "ChangesFormat",
     "Decomposes",
     "Defends",
     "FilteredStates",
@@ -76,6 +79,7 @@ __all__ = [
     "Part",
     "Played",
     "Predicts",
+    "PredictsInReverse",
     "PredictsRows",
     "Redraws",
     "Selects",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import Predictive, Reverse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,22 @@ class Redraws(Predicts, Protocol):
     """A posterior predictive that rests on draws of which there can be fewer: what an attack follows at each step."""
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts: ...  # None: always the same n
+
+
+@runtime_checkable
+class PredictsInReverse(Predicts, Protocol):
+    """A posterior predictive whose derivative in the inputs may be written out: no graph is made; None: as it is, not."""
+
+    def reversed(
+        self, x: Tensor, generator: torch.Generator
+    ) -> tuple[Predictive, Reverse] | None: ...  # ``predict``, and ∂/∂f [S, B, T, C] of its logits -> ∂/∂x [B, D]
+
+
+@runtime_checkable
+class ChangesFormat(Predicts, Protocol):
+    """A posterior predictive of which there may be a copy in another floating-point format, for inputs x in it."""
+
+    def in_format(self, dtype: torch.dtype) -> Predicts | None: ...  # None: what it is made of has no such copy
 
 
 @runtime_checkable

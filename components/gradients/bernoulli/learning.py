@@ -14,7 +14,7 @@ from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 
 C = TypeVar("C", bound=nn.Module)
 

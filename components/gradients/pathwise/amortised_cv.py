@@ -14,7 +14,7 @@ from components.contracts.streams import Rng
 from components.gradients.pathwise.controlled import Controlled, Told, spread
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 from components.registry import register
 from components.trouble import Misfit
 

@@ -28,7 +28,7 @@ from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.variational.ascent import climb
 from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
 from components.trouble import NumericalTrouble
 

@@ -12,7 +12,7 @@ from components.contracts.problems import Batch, Rows
 from components.contracts.streams import Rng
 from components.models.latent.generative import BernoulliModel, GaussianModel, log_normal
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 
 R = TypeVar("R", Rows, Batch)
 Scale = Literal["exp", "softplus"]

@@ -21,7 +21,7 @@ from components.metrics.evidence.proposal import proposed
 from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 from components.problems.supervised import Supervised
 from components.registry import register
 from components.trouble import Misfit

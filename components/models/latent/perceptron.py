@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.streams import Rng
-from components.models.networks.feed_forward import ACTIVATIONS, Activation
+from components.models.networks.activations import ACTIVATIONS, Activation
 
 
 def normal(shape: tuple[int, ...], std: float, rng: Rng) -> Tensor:

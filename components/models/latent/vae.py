@@ -14,7 +14,7 @@ from components.contracts.streams import Rng
 from components.models.latent.amortised import Amortised, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel, GaussianModel
 from components.models.latent.perceptron import Perceptron
-from components.models.networks.feed_forward import Activation
+from components.models.networks.activations import Activation
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 

@@ -13,8 +13,8 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
-from components.models.networks.feed_forward import Activation
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.activations import Activation
 from components.models.networks.convolutions import Downsampling
-from components.models.networks.feed_forward import Activation, DropoutRate, FeedForward
+from components.models.networks.feed_forward import DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
 

@@ -77,8 +77,10 @@ class Convolutions(nn.Module):
 
     def _one(self, x: Tensor, layers: Layers) -> Tensor:
         h = (x.unflatten(-1, self.image) - self.mean) / self.std  # [B, colours, H, W]
-        for weight, bias in layers:
+        for layer, (weight, bias) in enumerate(layers, 1):
             kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
-            h = self.activation(convolved(h, kernels, bias, self.stride))
+            z = convolved(h, kernels, bias, self.stride)
+            # Features are read channel by channel: laid out so before the activation, both ways of it run through memory.
+            h = self.activation(z.contiguous() if layer == len(layers) else z)
             h = F.max_pool2d(h, 2) if self.stride == 1 else h
         return h.flatten(1)

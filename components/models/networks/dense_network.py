@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from components.contracts.problems import Batch
-from components.models.networks.feed_forward import LEAK, Activation, FeedForward
-
-aten = torch.ops.aten
-# Activations whose slope their own value tells, so that they may overwrite what they are given.
-IN_PLACE: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu_,
-    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK, inplace=True),
-    "tanh": torch.tanh_,
-    "identity": lambda z: z,
-}
-# g ∘ a′(z) in one pass, which overwrites what tells a′: h = a(z) of the activations above, z of the others [K, U, B].
-# g is [K, U, B], or [K, 1, B] where it is the same for all units.
-SLOPES: dict[Activation, Callable[[Tensor, Tensor], Tensor]] = {
-    "relu": lambda g, h: aten.threshold_backward.grad_input(g, h, 0, grad_input=h),  # g 1[h > 0]
-    "leaky_relu": lambda g, h: aten.leaky_relu_backward.grad_input(g, h, LEAK, True, grad_input=h),  # g (1 or LEAK)
-    "tanh": lambda g, h: aten.tanh_backward.grad_input(g, h, grad_input=h),  # g (1 − h²)
-    "identity": lambda g, h: g.expand_as(h),
-    "gelu": lambda g, z: aten.gelu_backward.grad_input(g, z, grad_input=z),  # g (Φ(z) + z φ(z))
-    "softplus": lambda g, z: aten.softplus_backward.grad_input(g, z, 1.0, 20.0, grad_input=z),  # g σ(z)
-}
+from components.models.networks.feed_forward import FeedForward
 
 
 class DenseNetwork(FeedForward):
@@ -78,9 +55,9 @@ class DenseNetwork(FeedForward):
             else:
                 z = torch.baddbmm(bias.unsqueeze(-1), weight, below[-1])  # [K, U, B]
             if layer < last:
-                overwrite = IN_PLACE.get(self.unit)
-                below.append(self.activation(z) if overwrite is None else overwrite(z))
-                seen.append(z)
+                h = self.bend.value(z)
+                below.append(h)
+                seen.append(z if self.bend.keeps else h)
         f = z.view(len(z), self.n_tasks, self.n_outputs, z.shape[2])
         likelihood, by_f, by_noise = self.likelihood_slopes(f, batch, log_noise, value)
         delta, factor = by_f.flatten(1, 2), None  # δ_l is factor [K, U, 1] times delta, or delta itself
@@ -101,5 +78,6 @@ class DenseNetwork(FeedForward):
                 weight = weight if factor is None else weight * factor
                 one = weight.shape[1] == 1  # of one row, the product waits until rows of the batch are summed
                 factor = weight.mT if one else None
-                delta = SLOPES[self.unit](delta if one else weight.mT @ delta, seen[layer - 1])
+                own = seen[layer - 1]
+                delta = self.bend.derivative(delta if one else weight.mT @ delta, own, own)
         return likelihood, by_noise

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from components.contracts.predictive import Predictive
+from components.contracts.capabilities.networks import Affine
+from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
-from components.models.networks.feed_forward import Affine, FeedForward
+from components.models.networks.feed_forward import FeedForward
 
 
 class EmpiricalBayesNetwork(nn.Module):
@@ -69,6 +72,14 @@ class EmpiricalBayesNetwork(nn.Module):
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of θ [K, P]."""
         return self.network.outputs(self.whole(theta), x)
+
+    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+        """f [B, T, C], and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
+        return self.network.reversed_at(self.whole(self.theta), x)
+
+    def in_format(self, dtype: torch.dtype) -> Self:
+        """A copy whose weights and buffers are of another floating-point format, and take no gradients."""
+        return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer."""

@@ -7,8 +7,6 @@ share one forward pass: ``propagate``, in which only the affine map differs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -16,25 +14,18 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from components.contracts.capabilities.networks import Affine
+from components.contracts.predictive import Predictive, Reverse
 from components.contracts.streams import Rng
+from components.models.networks.activations import ACTIVATIONS, BENDS, Activation
 from components.models.networks.convolutions import Convolutions, Downsampling
 from components.models.networks.flat_network import FlatNetwork
+from components.models.networks.input_reverse import back, forward
 from components.models.networks.last_layer_out import LastLayerOut
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
-Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
-Affine = Callable[[int, Tensor], Tensor]
-LEAK = 0.2  # slope of leaky ReLUs below 0, as TensorFlow has it
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK),
-    "tanh": torch.tanh,
-    "gelu": F.gelu,
-    "softplus": F.softplus,
-    "identity": lambda h: h,
-}
 
 
 class FeedForward(FlatNetwork):
@@ -70,7 +61,7 @@ class FeedForward(FlatNetwork):
         window = front.window if front else 1
         theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.unit, self.activation, self.front, self.shapes = activation, own, front, shapes
+        self.activation, self.bend, self.front, self.shapes = own, BENDS[activation], front, shapes
         self.first = len(convolutions)  # number of convolutions: index of the first affine layer
         self.pieces = [n for out, inside in shapes for n in (out * inside, out)]
 
@@ -136,15 +127,37 @@ class FeedForward(FlatNetwork):
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
         layers = self.layers(self._weights(theta))
-        return self.propagate(self._seen(x, layers), _batched(layers, len(theta)))
+        return self.propagate(self._seen(x, layers), _batched(layers))
 
     def features(self, theta: Tensor, x: Tensor) -> Tensor:
         """What the last layers of K networks see [K, B, units], of the weights below them θ [K, P'']."""
         layers = self.layers(theta, len(self.shapes) - 1)
-        return self._hidden(self._seen(x, layers), _batched(layers, len(theta)))
+        return self._hidden(self._seen(x, layers), _batched(layers))
 
     def _seen(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         return x if self.front is None else self.front(x, layers[: self.first])
+
+    # ---- and back to the inputs ------------------------------------------------------------------------------------
+    def reversed(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
+        """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
+        return self.reversed_at(self.theta, x)
+
+    def reversed_at(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
+        """The same with other weights θ [P]; with K of them [K, P] f [K, B, T, C], and the sum of their derivatives."""
+        if self.front is not None:
+            return None
+        with torch.no_grad():
+            layers, shared = self.layers(theta), x.ndim < theta.ndim + 1
+            affine = _batched(layers) if theta.ndim == 2 else lambda layer, h: F.linear(h, *layers[layer])
+            f, kept = forward(x, affine, len(layers), self.bend)
+        weights = [weight for weight, _ in layers]
+        outputs = f.unflatten(-1, (self.n_tasks, self.n_outputs))
+        return outputs, lambda g: back(g.flatten(-2), weights, kept, self.bend, shared)
+
+    def predictive_reversed(self, theta: Tensor, x: Tensor) -> tuple[Predictive, Reverse] | None:
+        """What K particles θ [K, P] predict at x [B, D] or [K, B, D], and what takes ∂/∂f [K, B, T, C] to ∂/∂x."""
+        both = self.reversed_at(self._weights(theta), x)
+        return None if both is None else (self.output_predictive(both[0], self._noise_of(theta)), both[1])
 
     # ---- without the last layer --------------------------------------------------------------------------------------
     def collapsed(self) -> LastLayerOut:
@@ -159,14 +172,14 @@ class FeedForward(FlatNetwork):
         return LastLayerOut(self)
 
 
-def _batched(layers: list[tuple[Tensor, Tensor]], K: int) -> Affine:
-    """The affine maps of K networks, in batched products."""
+def _batched(layers: list[tuple[Tensor, Tensor]]) -> Affine:
+    """The affine maps of K networks at once, of h [B, in] or [K, B, in]: [K, B, out]."""
 
     def affine(layer: int, h: Tensor) -> Tensor:
         weight, bias = layers[layer]
         if weight.shape[-2] == 1:  # one output: products with single columns and rows are slow as batched matrices
             return (h * weight).sum(-1, keepdim=True) + bias[:, None]
-        return torch.baddbmm(bias[:, None], h.expand(K, *h.shape[-2:]), weight.mT)
+        return torch.baddbmm(bias[:, None], h.expand(len(weight), *h.shape[-2:]), weight.mT)
 
     return affine
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +121,10 @@ class FlatNetwork(nn.Module):
             return Categorical(f)
         mu = f[..., 0]
         return GaussianMixture(mu, (self.log_noise if log_noise is None else log_noise).exp().expand_as(mu))
+
+    def in_format(self, dtype: torch.dtype) -> Self:
+        """A copy whose weights and buffers are of another floating-point format, and take no gradients."""
+        return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
     # ---- as a log-density over flat parameters ---------------------------------------------------------------------
     @property

@@ -8,9 +8,10 @@ from pydantic import PositiveFloat, PositiveInt
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
-from components.models.networks.feed_forward import Activation, DropoutRate
+from components.models.networks.feed_forward import DropoutRate
 from components.problems.supervised import Supervised
 from components.registry import register
 

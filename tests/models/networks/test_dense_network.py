@@ -9,7 +9,8 @@ from small_problems import classes, component, real
 
 from components.contracts.capabilities import ClosedFormScore
 from components.inference.log_joint import gradient_alone, has_score, log_joint, value_and_gradient
-from components.models.networks.dense_network import SLOPES, DenseNetwork
+from components.models.networks.activations import BENDS
+from components.models.networks.dense_network import DenseNetwork
 from components.models.own.begun import BegunDenseNetwork, BegunNetwork
 from runner.execution.rng import Streams
 
@@ -51,7 +52,7 @@ def agrees(name, problem, options, batch=None):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-@pytest.mark.parametrize("activation", SLOPES)
+@pytest.mark.parametrize("activation", BENDS)
 def test_equals_autograd(activation, problem):
     for noise in ("learned", 0.4):
         agrees("mlp", problem, MLP | {"activation": activation, "noise": noise})

@@ -1,0 +1,61 @@
+"""Activations of networks, and their derivatives written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
+LEAK = 0.2  # slope of leaky ReLUs below 0, as TensorFlow has it
+ATEN = torch.ops.aten  # the kernels that differentiate activations elsewhere, so that bits agree
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK),
+    "tanh": torch.tanh,
+    "gelu": F.gelu,
+    "softplus": F.softplus,
+    "identity": lambda h: h,
+}
+
+
+class Bend(NamedTuple):
+    """An activation h = a(z) and its derivative, in the place of what is not needed any more.
+
+    Half of what is done besides products of matrices is waiting for memory."""
+
+    value: Callable[[Tensor], Tensor]  # z -> h, in the place of z unless it ``keeps`` z
+    # ∂/∂h, which may have one row for all units, what is kept, and where to write (either of both) -> ∂/∂z
+    derivative: Callable[[Tensor, Tensor, Tensor], Tensor]
+    keeps: bool = False  # whether the derivative is read off z, not h
+
+
+BENDS: dict[Activation, Bend] = {
+    "relu": Bend(
+        torch.relu_,  # g 1[h > 0]
+        lambda g, h, out: ATEN.threshold_backward.grad_input(g, h, 0, grad_input=out),
+    ),
+    "leaky_relu": Bend(
+        lambda z: F.leaky_relu_(z, LEAK),  # g (1 or LEAK)
+        lambda g, h, out: ATEN.leaky_relu_backward.grad_input(g, h, LEAK, True, grad_input=out),
+    ),
+    "tanh": Bend(
+        torch.tanh_,  # g (1 − h²)
+        lambda g, h, out: ATEN.tanh_backward.grad_input(g, h, grad_input=out),
+    ),
+    "gelu": Bend(
+        F.gelu,  # g (Φ(z) + z φ(z))
+        lambda g, z, out: ATEN.gelu_backward.grad_input(g, z, grad_input=out),
+        keeps=True,
+    ),
+    "softplus": Bend(
+        F.softplus,  # g σ(z)
+        lambda g, z, out: ATEN.softplus_backward.grad_input(g, z, 1, 20, grad_input=out),
+        keeps=True,
+    ),
+    "identity": Bend(lambda z: z, lambda g, z, out: g.expand_as(z)),
+}
