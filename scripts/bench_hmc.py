@@ -21,6 +21,7 @@ import math
 import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +38,7 @@ from torch import Tensor
 import conf
 from components import registry
 from components.contracts.problems import Batch
+from components.contracts.traces import Trace
 from components.inference.log_joint import log_joint
 from components.problems.supervised import Supervised
 from runner.execution.memory import keep_freed_memory
@@ -92,7 +94,7 @@ def ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
 
     def more(n: int) -> Tensor:
         nonlocal state
-        state = replace(state, kept=[], stats={})
+        state = replace(state, kept=Trace(), stats=defaultdict(Trace))
         for _ in range(n):
             state, _ = inference.step(state, batch, rng)
         return inference.posterior(state).draws
