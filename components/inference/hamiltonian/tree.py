@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -36,36 +36,27 @@ class States:
     rows: Tensor  # [..., 4P + 2]
 
     @staticmethod
-    def of(z: Phase, mass: Mass, out: Tensor | None = None) -> States:
+    def of(z: Phase, mass: Mass, out: Tensor) -> Tensor:
+        """Writes those of z into ``out`` [C, 4P + 2]; their energies [C]."""
         velocity = mass.velocity(z.r)
         energy = mass.kinetic(z.r, velocity) - z.value
-        columns = [z.theta, z.gradient, z.r, velocity, z.value.unsqueeze(1), energy.unsqueeze(1)]
-        return States(torch.cat(columns, 1, out=out))
+        torch.cat([z.theta, z.gradient, z.r, velocity, z.value.unsqueeze(1), energy.unsqueeze(1)], 1, out=out)
+        return energy
 
     @property
     def dim(self) -> int:
         return (self.rows.shape[-1] - 2) // 4
 
     @property
-    def r(self) -> Tensor:
-        return self.rows.narrow(-1, 2 * self.dim, self.dim)
-
-    @property
-    def velocity(self) -> Tensor:
-        return self.rows.narrow(-1, 3 * self.dim, self.dim)
-
-    @property
     def momentum(self) -> Tensor:
         """r and M⁻¹ r, [..., 2, P]."""
-        return self.rows.narrow(-1, 2 * self.dim, 2 * self.dim).unflatten(-1, (2, self.dim))
-
-    @property
-    def energy(self) -> Tensor:
-        return self.rows.select(-1, -1)
+        P = self.dim
+        return self.rows.narrow(-1, 2 * P, 2 * P).unflatten(-1, (2, P))
 
     def phase(self) -> Phase:
         P = self.dim
-        return Phase(self.rows.narrow(-1, 0, P), self.r, self.rows.select(-1, -2), self.rows.narrow(-1, P, P))
+        theta, gradient, r, _, value, _ = self.rows.split([P, P, P, P, 1, 1], -1)
+        return Phase(theta, r, value[..., 0], gradient)
 
 
 @dataclass(frozen=True)
@@ -75,72 +66,95 @@ class Subtree:
     Where ``valid`` is False the subtree turned or diverged, and what is beyond is rubbish."""
 
     stretch: Stretch
-    last: States  # the new edge
+    last: Tensor  # the new edge, rows of States
     log_weight: Tensor  # log Σ e^{H₀ − H}
-    chosen: States  # a state with probability in proportion to its weight
+    chosen: Tensor  # rows of States, each chosen with probability in proportion to its weight
     rates: Tensor  # Σ min(1, e^{H₀ − H})
     n_steps: Tensor
     diverging: Tensor
     valid: Tensor
 
 
+def rows_of(x: Tensor, rows: Tensor) -> Tensor:
+    """x at these rows, in rising order."""
+    return x if len(rows) == len(x) else x.index_select(0, rows)
+
+
+def with_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
+    """x with ``new`` in the place of these rows."""
+    return new if len(rows) == len(x) else x.index_copy(0, rows, new)
+
+
+def choices(errors: Tensor, log_weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of n states in turn takes the place of those before, −1 where none, and log Σ e^{H₀ − H} with them.
+
+    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; ``errors`` H − H₀ and u [n, A]."""
+    sums = torch.cat([log_weight.unsqueeze(0), -errors]).logcumsumexp(0)
+    take = u < (-errors - sums[1:]).exp()
+    places = torch.arange(1, len(u) + 1, device=u.device).unsqueeze(1)
+    return (take * places).amax(0) - 1, sums[-1]
+
+
 def subtree(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: States, energy: Tensor, size: int, u: Tensor
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, edge: Tensor, energy: Tensor, size: int, u: Tensor
 ) -> Subtree:
-    """``size`` = 2^j steps from the edge z of trees that began at energy H₀ [A]; u [size, A] uniform.
+    """``size`` = 2^j steps from the edge (rows of States) of trees that began at energy H₀ [A]; u [size, A] uniform.
 
     Every aligned subtree of 2, 4, … states is checked for a U-turn when its last state is reached: those of up to
     ``BLOCK`` states by their Gram matrix; of longer ones that are not yet full only ends and sum are kept, j of each.
 
     Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion."""
-    A, every = len(energy), torch.arange(len(energy), device=energy.device)
+    A, z = len(energy), States(edge).phase()
+    rows = every = torch.arange(A, device=energy.device)
     alive = torch.ones_like(every, dtype=torch.bool)
-    diverging, n_steps = torch.zeros_like(alive), torch.zeros_like(every)
-    rates, log_weight = torch.zeros_like(energy), torch.full_like(energy, -torch.inf)
-    rows, chosen = every, z.rows
+    diverging, n_steps, rates = torch.zeros_like(alive), torch.zeros_like(every), torch.zeros_like(energy)
+    last, chosen, log_weight = edge, edge, torch.full_like(energy, -torch.inf)
     waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
     for begin in range(0, size, BLOCK):
-        states = z.rows.new_empty(min(size, BLOCK), *z.rows.shape)  # [n, A, 4P + 2]; rubbish where not alive
-        which = torch.full_like(every, -1)
-        for i, now in enumerate(states):
-            n_steps = n_steps + alive
+        held = edge.new_empty(min(size, BLOCK), *edge.shape)  # [n, A, 4P + 2]; rubbish where not alive
+        errors: list[Tensor] = []
+        for i, now in enumerate(held):
+            n_steps += alive
             if len(rows) == A:
-                z = States.of(leapfrog(model, batch, mass, eps, z.phase()), mass, out=now)
-                error = energy_error(z.energy, energy)
+                z = leapfrog(model, batch, mass, eps, z)
+                error = energy_error(States.of(z, mass, now), energy)
             else:
-                z = States.of(leapfrog(model, batch, mass, eps, States(z.rows[rows]).phase()), mass)
+                z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
+                found = last.new_empty(len(rows), last.shape[1])
                 error = torch.full_like(energy, torch.inf)
-                error.index_copy_(0, rows, energy_error(z.energy, energy[rows]))
-                z = States(now.index_copy_(0, rows, z.rows))
-            rates = rates + acceptance(error)
-            log_weight = torch.logaddexp(log_weight, -error)
-            take = u[begin + i] < (-error - log_weight).exp()  # each state so far is then chosen by its weight
-            which = torch.where(take, i, which)
-            far = float(error.max()) > DIVERGENT
+                error[rows] = energy_error(States.of(z, mass, found), energy[rows])
+                now.index_copy_(0, rows, found)
+            errors.append(error)
+            last, far = now, float(error.max()) > DIVERGENT
             if far:
                 lost = error > DIVERGENT
                 diverging, alive = diverging | (alive & lost), alive & ~lost
             if i & 1:
-                full = States(states[i - (i & ~(i + 1)) : i + 1])  # the longest stretch that ends here
-                alive = alive & ~stretch_turns(full.r, full.velocity)
+                alive = alive & ~stretch_turns(States(held[i - (i & ~(i + 1)) : i + 1]).momentum)
             if far or i & 1:
                 rows = alive.nonzero().flatten()
                 if len(rows) == 0:
                     break
-        picked = states[which.clamp(min=0), every]
+        error = torch.stack(errors)  # [n, A], fewer where none is alive
+        rates += acceptance(error).sum(0)
+        which, log_weight = choices(error, log_weight, u[begin : begin + len(error)])
+        picked = held.flatten(0, 1).index_select(0, torch.add(every, which.clamp(min=0), alpha=A))
         chosen = picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
-        block = States(states)
-        stretch = Stretch(block.momentum[0].clone(), block.momentum[-1].clone(), block.r.sum(0))
+        momenta = States(held).momentum  # [n, A, 2, P]
+        stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
+        if size > BLOCK:  # only the ends are kept
+            stretch = replace(stretch, first=stretch.first.clone(), last=stretch.last.clone())
         bits = begin // BLOCK
         while bits & 1:
             before = waiting.pop()
             alive = alive & ~merged_turns(before, stretch)
             stretch, bits = joined(before, stretch), bits >> 1
         waiting.append(stretch)
-        rows = alive.nonzero().flatten()
+        if begin:
+            rows = alive.nonzero().flatten()
         if len(rows) == 0:
             break
-    return Subtree(waiting[0], z, log_weight, States(chosen), rates, n_steps, diverging, alive)
+    return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps, diverging, alive)
 
 
 def no_u_turn(
@@ -152,34 +166,38 @@ def no_u_turn(
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
     like, C = z.value, len(z.theta)
-    states = States.of(z, mass)
-    energy, drawn, rho = states.energy.contiguous(), states.rows, z.r
-    edges = drawn.expand(2, *drawn.shape).clone()  # backwards, forwards: backwards is forwards with r flipped
-    States(edges[0]).momentum.neg_()
+    drawn, rho = like.new_empty(C, 4 * z.theta.shape[1] + 2), z.r
+    energy = States.of(z, mass, drawn)
+    edges = torch.cat([drawn, drawn])  # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
+    States(edges[:C]).momentum.neg_()
     log_weight, rates = torch.zeros_like(like), torch.zeros_like(like)
     n_steps, depth = torch.zeros_like(like, dtype=torch.long), torch.zeros_like(like, dtype=torch.long)
     diverging = torch.zeros_like(like, dtype=torch.bool)
     rows = torch.arange(C, device=like.device)  # of the chains whose trajectories go on [A]
     for j in range(max_depth):
-        u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)[:, rows]
-        side = (u[0] < 0.5).long()
-        time = (2 * side - 1).to(like.dtype).unsqueeze(1)
-        near, far = States(edges[side, rows]), States(edges[1 - side, rows])
-        new = subtree(model, batch, mass, eps, near, energy[rows], 2**j, u[2:])
-        rates, n_steps = rates.index_add(0, rows, new.rates), n_steps.index_add(0, rows, new.n_steps)
-        diverging = diverging.index_copy(0, rows, new.diverging)
-        depth = depth.index_add(0, rows, new.valid.long())
-        old_weight = log_weight[rows]
-        take = new.valid & (u[1] < (new.log_weight - old_weight).exp())
-        drawn = drawn.index_copy(0, rows, torch.where(take.unsqueeze(1), new.chosen.rows, drawn[rows]))
-        old = Stretch(-far.momentum, near.momentum, time * rho[rows])
+        u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
+        u = u if len(rows) == C else u[:, rows]
+        forwards = u[0] < 0.5
+        time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
+        side = torch.add(rows, forwards, alpha=C)  # of ``edges``
+        far = edges.index_select(0, torch.add(rows, ~forwards, alpha=C))
+        near = edges.index_select(0, side)
+        new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
+        old_rho, old_weight = time * rows_of(rho, rows), rows_of(log_weight, rows)
+        old = Stretch(-States(far).momentum, States(near).momentum, old_rho)
         going = new.valid & ~merged_turns(old, new.stretch)
-        log_weight = log_weight.index_copy(0, rows, torch.logaddexp(old_weight, new.log_weight))
-        rho = rho.index_copy(0, rows, time * (old.rho + new.stretch.rho))
-        edges[side, rows] = new.last.rows
+        take = new.valid & (u[1] < (new.log_weight - old_weight).exp())
+        drawn = with_rows(drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows)))
+        rates.index_add_(0, rows, new.rates)
+        n_steps.index_add_(0, rows, new.n_steps)
+        depth.index_add_(0, rows, new.valid.long())
+        diverging.index_copy_(0, rows, new.diverging)
+        rho = with_rows(rho, rows, time * (old_rho + new.stretch.rho))
+        log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
+        edges.index_copy_(0, side, new.last)
         rows = rows[going]
         if len(rows) == 0:
             break
     z = States(drawn).phase()
     z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())
-    return Draw(z, States(drawn).energy.contiguous(), rates / n_steps, diverging, n_steps, depth)
+    return Draw(z, drawn[:, -1].contiguous(), rates / n_steps, diverging, n_steps, depth)

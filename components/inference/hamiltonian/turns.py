@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,6 +23,7 @@ class Stretch:
     rho: Tensor  # Σ r [A, P]
 
 
+@cache
 def checks_of(n: int) -> tuple[Check, ...]:
     """What is asked when the last of n = 2^k states is reached: of each stretch of 2, 4, … n states that ends there,
     and of each half of it with the nearest state of the other (Stan's checks), its sum with the velocities at both ends."""
@@ -37,7 +37,7 @@ def checks_of(n: int) -> tuple[Check, ...]:
 
 
 @cache
-def summing(n: int, checks: Iterable[Check], dtype: torch.dtype, device: torch.device) -> Tensor:
+def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes the checks."""
     found = [[[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)] for k in range(n)]
     return torch.tensor(found, dtype=dtype, device=device).flatten(0, 1)
@@ -50,13 +50,14 @@ def turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
     return (asked <= 0).any(1)
 
 
-def stretch_turns(r: Tensor, velocity: Tensor) -> Tensor:
-    """Whether one of the aligned stretches that end at the last of n = 2^k states turns; [n, A, P] -> [A].
+def stretch_turns(momenta: Tensor) -> Tensor:
+    """Whether one of the aligned stretches that end at the last of n = 2^k states turns; r and M⁻¹r [n, A, 2, P] -> [A].
 
     A stretch with momenta summing to ρ turns where rᵀM⁻¹ρ ≤ 0 at one of its ends.
 
     Source: Betancourt (2017), section A.4.2."""
-    return turned(r.transpose(0, 1), velocity.transpose(0, 1), checks_of(len(r)))
+    r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
+    return turned(r, velocity, checks_of(len(momenta)))
 
 
 def merged_turns(a: Stretch, b: Stretch) -> Tensor:
