@@ -56,7 +56,7 @@ class States:
     def phase(self) -> Phase:
         P = self.dim
         theta, gradient, r, _, value, _ = self.rows.split([P, P, P, P, 1, 1], -1)
-        return Phase(theta, r, value[..., 0], gradient)
+        return Phase(theta, r, value.squeeze(-1), gradient)
 
 
 @dataclass(frozen=True)

@@ -29,16 +29,15 @@ class TwoClasses:
     def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
         """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] + scale Σ_b (1 − σ(f_b)) ±x_b.
 
-        With d_b = 1 + e^{−f_b} they are −log Π_b d_b and ``others`` + scale (Σ_b ±x_b − Σ_b ±x_b/d_b).  Logarithms cost
-        most, so one is taken of ``TOGETHER`` factors; where their product overflows, of each."""
-        f = -theta @ self.columns  # −f_b [K, B]
+        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [K, B] than the value does.  Logarithms cost most, so one
+        is taken of ``TOGETHER`` probabilities; where a product is too small for its type, of each."""
+        p = (theta @ self.columns).sigmoid_()  # [K, B]
+        gradient = torch.addmm(torch.add(others, self.total, alpha=scale), p, self.rows, alpha=-scale)
         if not value:
-            return theta.new_zeros(0), torch.addmm(others, f.sigmoid_(), self.rows, alpha=scale)
-        d = f.exp_().add_(1.0)
-        likelihood = -log_product(d)
-        if not math.isfinite(float(likelihood.sum())):
+            return theta.new_zeros(0), gradient
+        likelihood = log_product(p)
+        if likelihood is None:
             likelihood = F.logsigmoid(theta @ self.columns).sum(1)
-        gradient = torch.addmm(torch.add(others, self.total, alpha=scale), d.reciprocal_(), self.rows, alpha=-scale)
         return likelihood + self.missing * math.log(2) if self.missing else likelihood, gradient
 
 
@@ -65,9 +64,10 @@ class ManyClasses:
         return likelihood, scale * pull + others
 
 
-def log_product(d: Tensor) -> Tensor:
-    """Σ_b log d_b; [K, B] -> [K]."""
-    whole = d.shape[1] // TOGETHER
-    several, rest = d[:, : TOGETHER * whole], d[:, TOGETHER * whole :]
-    value = several.unflatten(1, (TOGETHER, whole)).prod(1).log_().sum(1)
-    return value + rest.log().sum(1) if rest.shape[1] else value
+def log_product(p: Tensor) -> Tensor | None:
+    """Σ_b log p_b; [K, B] -> [K].  None: a product underflows."""
+    whole = p.shape[1] // TOGETHER
+    several, rest = p.narrow(1, 0, TOGETHER * whole), p.narrow(1, TOGETHER * whole, p.shape[1] - TOGETHER * whole)
+    logs = several.unflatten(1, (TOGETHER, whole)).prod(1)
+    logs = (torch.cat([logs, rest], 1) if rest.shape[1] else logs).log_()
+    return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(1)

@@ -27,7 +27,8 @@ class LogisticRegressionModule(nn.Module):
     """θ [K, P]: the coefficients β of y = 1, or those of every class one after another, each with its intercept first."""
 
     scales: Tensor
-    precisions: Tensor
+    slopes: Tensor
+    constant: Tensor
     heavy: Tensor
 
     def __init__(self, problem: Supervised, prior: str, scale: float, intercept_scale: float | None):
@@ -43,12 +44,11 @@ class LogisticRegressionModule(nn.Module):
         self.dim = len(self.names)
         self.register_buffer("scales", problem.train.x.new_tensor(scales * self.n_rows))  # [P]
         heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
-        self.register_buffer("precisions", self.scales.pow(-2), persistent=False)  # [P]
+        self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)  # ∇ log p(θ)/θ of a Gaussian prior [P]
         self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
         self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
-        self.constant = -float(self.scales.log().sum()) - sum(
-            math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy
-        )
+        constant = -float(self.scales.log().sum()) - sum(math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy)
+        self.register_buffer("constant", self.scales.new_tensor([constant]), persistent=False)
         self.train_x, self.train_rows = problem.train.x, self.labelled_rows(problem.train)
         if isinstance(self.train_rows, TwoClasses):
             self.train_rows = replace(self.train_rows, columns=self.train_rows.columns.contiguous())
@@ -73,7 +73,7 @@ class LogisticRegressionModule(nn.Module):
 
     def log_prior(self, theta: Tensor) -> Tensor:
         if self.prior == "gaussian":
-            return -0.5 * (theta.square() @ self.precisions) + self.constant
+            return torch.addmv(self.constant, theta.square(), self.slopes, alpha=0.5)
         z = theta / self.scales
         return torch.where(self.heavy, -z.abs(), -0.5 * z.square()).sum(1) + self.constant
 
@@ -92,11 +92,11 @@ class LogisticRegressionModule(nn.Module):
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
         """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:
         scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
-        prior = -theta * self.precisions
+        prior = theta * self.slopes
         prior = torch.where(self.heavy, -theta.sign() / self.scales, prior) if self.prior == "laplace" else prior
         rows = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)
         likelihood, gradient = rows.score(theta, prior, batch.scale, value)
-        return self.log_prior(theta) + batch.scale * likelihood if value else likelihood, gradient
+        return torch.add(self.log_prior(theta), likelihood, alpha=batch.scale) if value else likelihood, gradient
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:
