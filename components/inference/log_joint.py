@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 
@@ -9,6 +12,16 @@ from components.contracts.capabilities import ClosedFormScore, LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.trouble import Misfit
+
+
+@cache
+def _scores(kind: type) -> bool:
+    return issubclass(kind, ClosedFormScore)  # a protocol looks at every member, each time anew
+
+
+def scores(model: LogJoint) -> TypeGuard[ClosedFormScore]:
+    """Whether the model has its gradient in closed form."""
+    return _scores(type(model))
 
 
 def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
@@ -28,7 +41,7 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Ser
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
-    if isinstance(batch, Batch) and isinstance(model, ClosedFormScore):
+    if isinstance(batch, Batch) and scores(model):
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)
     theta = theta.detach().requires_grad_()
@@ -45,7 +58,7 @@ def value_and_gradient(model: LogJoint, theta: Tensor, batch: Batch | Rows | Ser
 
 def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
-    if not isinstance(batch, Batch) or not isinstance(model, ClosedFormScore):
+    if not isinstance(batch, Batch) or not scores(model):
         return value_and_gradient(model, theta, batch)[1]
     with torch.no_grad():
         return model.score(theta.detach(), batch, False)[1]

@@ -77,21 +77,21 @@ class Subtree:
 
 def rows_of(x: Tensor, rows: Tensor) -> Tensor:
     """x at these rows, in rising order."""
-    return x if len(rows) == len(x) else x.index_select(0, rows)
+    return x if rows.shape[0] == x.shape[0] else x.index_select(0, rows)
 
 
 def with_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
     """x with ``new`` in the place of these rows."""
-    return new if len(rows) == len(x) else x.index_copy(0, rows, new)
+    return new if rows.shape[0] == x.shape[0] else x.index_copy(0, rows, new)
 
 
-def choices(errors: Tensor, log_weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Which of n states in turn takes the place of those before, −1 where none, and log Σ e^{H₀ − H} with them.
+def choices(weights: Tensor, log_weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of n states in turn takes the place of those before, −1 where none, and log Σ w with them, both [A].
 
-    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; ``errors`` H − H₀ and u [n, A]."""
-    sums = torch.cat([log_weight.unsqueeze(0), -errors]).logcumsumexp(0)
-    take = u < (-errors - sums[1:]).exp()
-    places = torch.arange(1, len(u) + 1, device=u.device).unsqueeze(1)
+    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A]."""
+    sums = torch.cat([log_weight.unsqueeze(0), weights]).logcumsumexp(0)
+    take = u < (weights - sums[1:]).exp()
+    places = torch.arange(1, u.shape[0] + 1, device=u.device).unsqueeze(1)
     return (take * places).amax(0) - 1, sums[-1]
 
 
@@ -115,12 +115,12 @@ def subtree(
         errors: list[Tensor] = []
         for i, now in enumerate(held):
             n_steps += alive
-            if len(rows) == A:
+            if rows.shape[0] == A:
                 z = leapfrog(model, batch, mass, eps, z)
                 error = energy_error(States.of(z, mass, now), energy)
             else:
                 z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
-                found = last.new_empty(len(rows), last.shape[1])
+                found = last.new_empty(rows.shape[0], last.shape[1])
                 error = torch.full_like(energy, torch.inf)
                 error[rows] = energy_error(States.of(z, mass, found), energy[rows])
                 now.index_copy_(0, rows, found)
@@ -133,13 +133,16 @@ def subtree(
                 alive = alive & ~stretch_turns(States(held[i - (i & ~(i + 1)) : i + 1]).momentum)
             if far or i & 1:
                 rows = alive.nonzero().flatten()
-                if len(rows) == 0:
+                if rows.shape[0] == 0:
                     break
         error = torch.stack(errors)  # [n, A], fewer where none is alive
         rates += acceptance(error).sum(0)
-        which, log_weight = choices(error, log_weight, u[begin : begin + len(error)])
-        picked = held.flatten(0, 1).index_select(0, torch.add(every, which.clamp(min=0), alpha=A))
-        chosen = picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
+        if size == 1:  # there is no choice
+            chosen, log_weight = last, -errors[0]
+        else:
+            which, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
+            picked = held.flatten(0, 1).index_select(0, torch.add(every, which.clamp(min=0), alpha=A))
+            chosen = picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
         momenta = States(held).momentum  # [n, A, 2, P]
         stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
         if size > BLOCK:  # only the ends are kept
@@ -152,7 +155,7 @@ def subtree(
         waiting.append(stretch)
         if begin:
             rows = alive.nonzero().flatten()
-        if len(rows) == 0:
+        if rows.shape[0] == 0:
             break
     return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps, diverging, alive)
 
@@ -176,7 +179,7 @@ def no_u_turn(
     rows = torch.arange(C, device=like.device)  # of the chains whose trajectories go on [A]
     for j in range(max_depth):
         u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
-        u = u if len(rows) == C else u[:, rows]
+        u = u if rows.shape[0] == C else u[:, rows]
         forwards = u[0] < 0.5
         time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
         side = torch.add(rows, forwards, alpha=C)  # of ``edges``
@@ -196,7 +199,7 @@ def no_u_turn(
         log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
         edges.index_copy_(0, side, new.last)
         rows = rows[going]
-        if len(rows) == 0:
+        if rows.shape[0] == 0:
             break
     z = States(drawn).phase()
     z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())
