@@ -16,9 +16,7 @@ from components.trouble import Misfit
 
 @cache
 def _scored(kind: type) -> bool:
-    return issubclass(
-        kind, ClosedFormScore
-    )  # a protocol takes tens of microseconds to compare, which every step would pay
+    return issubclass(kind, ClosedFormScore)  # a protocol looks at every member, each time anew: tens of microseconds
 
 
 def has_score(model: LogJoint) -> TypeGuard[ClosedFormScore]:

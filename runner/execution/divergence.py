@@ -24,7 +24,12 @@ def naming_step(step: int, replicate: int) -> Iterator[None]:
     try:
         yield
     except NumericalTrouble as error:
-        raise NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend) from error
+        raise named(error, step, replicate) from error
+
+
+def named(error: NumericalTrouble, step: int, replicate: int) -> NumericalTrouble:
+    """The same trouble, saying at which step of which replicate it came."""
+    return NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", error.mend)
 
 
 def diverged(error: NumericalTrouble, folder: Path | None) -> str:

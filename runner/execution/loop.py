@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
-from runner.execution.divergence import naming_step
+from components.trouble import NumericalTrouble
+from runner.execution.divergence import named
 from runner.execution.rng import Streams
 
 S = TypeVar("S")  # the state of an inference method
@@ -40,8 +41,10 @@ def steps(inference: Inference, problem: Problem, state: S, rng: Streams, start:
         NumericalTrouble: naming the step.
     """
     for number, batch in problem.batches(inference.sees, rng, start, stop):
-        with naming_step(number, rng.replicate):
+        try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
+        except NumericalTrouble as error:
+            raise named(error, number, rng.replicate) from error
         yield Step(number, state, info, last=number == stop)
 
 

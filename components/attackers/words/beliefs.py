@@ -47,3 +47,25 @@ def attack_frequencies(log_odds: Tensor, share: float, n: int, generator: torch.
     counts = torch.zeros_like(log_odds)
     counts.scatter_add_(1, chosen.T, torch.ones_like(chosen.T, dtype=log_odds.dtype))
     return counts / n
+
+
+def frequency_of(which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator) -> Tensor:
+    """The p̂ of one candidate of each mail alone, ``which`` [B] of log odds [B, M], [B].
+
+    A draw counts while P^A of that candidate is less than all others, of which the likeliest to undercut it come first: 1, 2,
+    4, … more are drawn only where it has been less so far.  The law is that of ``attack_frequencies``, at some draws of n M.
+
+    Source: Gallego (2021), eqs (3.11) and (3.12)."""
+    B = log_odds.shape[0]
+    if share == 0:  # every draw is the mean
+        return (log_odds.argmin(1) == which).to(log_odds.dtype)
+    order = log_odds.scatter(1, which[:, None], -torch.inf).sort(1).values[:, 1:]  # the others [B, M − 1]
+    own = random_beliefs(log_odds.gather(1, which[:, None]), share, n, generator)[:, :, 0]  # [n, B]
+    mail, least, begin = torch.arange(B, device=which.device).repeat(n), own.flatten(), 0
+    while begin < order.shape[1] and len(mail):
+        odds = order[mail, begin : 2 * begin + 1]  # [S, 1 + begin]
+        none = odds.isinf()
+        beliefs = random_beliefs(odds.masked_fill(none, 0.0), share, 1, generator)[0].masked_fill(none, torch.inf)
+        left = (least < beliefs.amin(1)).nonzero()[:, 0]
+        mail, least, begin = mail[left], least[left], 2 * begin + 1
+    return torch.bincount(mail, minlength=B).to(log_odds.dtype) / n

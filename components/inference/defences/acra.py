@@ -8,7 +8,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.attackers.words.beliefs import attack_frequencies
+from components.attackers.words.beliefs import frequency_of
 from components.contracts.capabilities import Generative
 from components.contracts.problems import Batch, Sees
 from components.contracts.roles import Inference, Info, Probability
@@ -62,6 +62,6 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
         rows = here.any(1).nonzero()[:, 0]
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
-            frequencies = attack_frequencies(odds[part], self.variance, self.draws, generator)
-            p[part] = (frequencies * here[part]).sum(1)
+            place = here[part].long().argmax(1)
+            p[part] = frequency_of(place, odds[part], self.variance, self.draws, generator)
         return p

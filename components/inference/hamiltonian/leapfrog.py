@@ -39,23 +39,6 @@ class Phase:
             torch.where(column, a.gradient, b.gradient),
         )
 
-    def rows(self, rows: Tensor) -> Phase:
-        """The chains with these numbers, in rising order."""
-        if len(rows) == len(self.theta):
-            return self
-        return Phase(self.theta[rows], self.r[rows], self.value[rows], self.gradient[rows])
-
-    def with_rows(self, rows: Tensor, new: Phase) -> Phase:
-        """``new`` in the place of these chains."""
-        if len(rows) == len(self.theta):
-            return new
-        return Phase(
-            self.theta.index_copy(0, rows, new.theta),
-            self.r.index_copy(0, rows, new.r),
-            self.value.index_copy(0, rows, new.value),
-            self.gradient.index_copy(0, rows, new.gradient),
-        )
-
 
 def leapfrog(model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_steps: int = 1) -> Phase:
     """``n_steps`` leapfrog steps of size ε.

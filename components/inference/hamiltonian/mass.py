@@ -52,9 +52,9 @@ class Mass:
             return torch.addcmul(theta, r, self.inverse, value=eps)
         return torch.addmm(theta, r, self.inverse, alpha=eps)
 
-    def kinetic(self, r: Tensor) -> Tensor:
-        """½ rᵀ M⁻¹ r; r [C, P] -> [C]."""
-        return 0.5 * (r * self.velocity(r)).sum(-1)
+    def kinetic(self, r: Tensor, velocity: Tensor | None = None) -> Tensor:
+        """½ rᵀ M⁻¹ r; r [C, P] -> [C]; ``velocity`` is M⁻¹ r where it is known."""
+        return 0.5 * (r * (self.velocity(r) if velocity is None else velocity)).sum(-1)
 
     def square(self, x: Tensor) -> Tensor:
         """‖x‖² = xᵀ M x of positions, which is free of their scales; x [C, P] -> [C]."""

@@ -11,6 +11,9 @@ from components.contracts.capabilities import LogJoint
 from components.inference.chains import Seen
 from components.inference.hamiltonian.leapfrog import DIVERGENT, Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
+from components.inference.hamiltonian.turns import Stretch, joined, merged_turns, stretch_turns
+
+BLOCK = 8  # states of a subtree that are held at once, and checked by Gram matrices
 
 
 @dataclass(frozen=True)
@@ -25,87 +28,136 @@ class Draw:
     depth: Tensor  # doublings that were kept
 
 
-@dataclass
+@dataclass(frozen=True)
+class States:
+    """States of phase space side by side, so that one operation moves all that belongs to them:
+    θ, ∇ log π(θ), r, M⁻¹ r [..., P] each, then log π(θ) and H(θ, r)."""
+
+    rows: Tensor  # [..., 4P + 2]
+
+    @staticmethod
+    def of(z: Phase, mass: Mass, out: Tensor) -> Tensor:
+        """Writes those of z into ``out`` [C, 4P + 2]; their energies [C]."""
+        velocity = mass.velocity(z.r)
+        energy = mass.kinetic(z.r, velocity) - z.value
+        torch.cat([z.theta, z.gradient, z.r, velocity, z.value.unsqueeze(1), energy.unsqueeze(1)], 1, out=out)
+        return energy
+
+    @property
+    def dim(self) -> int:
+        return (self.rows.shape[-1] - 2) // 4
+
+    @property
+    def momentum(self) -> Tensor:
+        """r and M⁻¹ r, [..., 2, P]."""
+        P = self.dim
+        return self.rows.narrow(-1, 2 * P, 2 * P).unflatten(-1, (2, P))
+
+    def phase(self) -> Phase:
+        P = self.dim
+        theta, gradient, r, _, value, _ = self.rows.split([P, P, P, P, 1, 1], -1)
+        return Phase(theta, r, value.squeeze(-1), gradient)
+
+
+@dataclass(frozen=True)
 class Subtree:
-    """2^j leapfrog steps on from the edge of the trees of A chains; all [A] or [A, P].
+    """2^j leapfrog steps on from the edge of the trees of A chains; all [A] or [A, …].
 
     Where ``valid`` is False the subtree turned or diverged, and what is beyond is rubbish."""
 
-    first: Tensor  # r at the step next to the old edge
-    last: Phase  # the new edge
-    rho: Tensor  # Σ r
+    stretch: Stretch
+    last: Tensor  # the new edge, rows of States
     log_weight: Tensor  # log Σ e^{H₀ − H}
-    chosen: Phase  # a state with probability in proportion to its weight
-    energy: Tensor  # of the chosen state
+    chosen: Tensor  # rows of States, each chosen with probability in proportion to its weight
     rates: Tensor  # Σ min(1, e^{H₀ − H})
     n_steps: Tensor
     diverging: Tensor
     valid: Tensor
 
 
-def turns(mass: Mass, rho: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Whether a stretch with momenta summing to ρ turns back at an end: aᵀM⁻¹ρ ≤ 0 or bᵀM⁻¹ρ ≤ 0; [..., A, P] -> [..., A].
-
-    Source: Betancourt (2017), section A.4.2."""
-    across = mass.velocity(rho)
-    return ((a * across).sum(-1) <= 0) | ((b * across).sum(-1) <= 0)
+def rows_of(x: Tensor, rows: Tensor) -> Tensor:
+    """x at these rows, in rising order."""
+    return x if rows.shape[0] == x.shape[0] else x.index_select(0, rows)
 
 
-def merged_turns(mass: Mass, left: tuple[Tensor, ...], right: tuple[Tensor, ...]) -> Tensor:
-    """Whether the union of two neighbouring stretches turns, or either with the other's nearest state (Stan's checks).
+def with_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
+    """x with ``new`` in the place of these rows."""
+    return new if rows.shape[0] == x.shape[0] else x.index_copy(0, rows, new)
 
-    Each is (outer end, end where they meet, sum) of momenta [..., A, P]; a stretch of one state has equal ends."""
-    (a, inner_a, rho_a), (b, inner_b, rho_b) = left, right
-    rho = torch.stack([rho_a + rho_b, rho_a + inner_b, rho_b + inner_a])
-    return turns(mass, rho, torch.stack([a, a, inner_a]), torch.stack([b, inner_b, b])).any(0)
+
+def choices(weights: Tensor, log_weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of n states in turn takes the place of those before, −1 where none, and log Σ w with them, both [A].
+
+    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A]."""
+    sums = torch.cat([log_weight.unsqueeze(0), weights]).logcumsumexp(0)
+    take = u < (weights - sums[1:]).exp()
+    places = torch.arange(1, u.shape[0] + 1, device=u.device).unsqueeze(1)
+    return (take * places).amax(0) - 1, sums[-1]
 
 
 def subtree(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, energy: Tensor, size: int, u: Tensor
+    model: LogJoint, batch: Seen, mass: Mass, eps: float, edge: Tensor, energy: Tensor, size: int, u: Tensor
 ) -> Subtree:
-    """``size`` = 2^j steps from the edge z of trees that began at energy H₀ [A]; u [size, A] uniform.
+    """``size`` = 2^j steps from the edge (rows of States) of trees that began at energy H₀ [A]; u [size, A] uniform.
 
-    Every aligned subtree of 2, 4, … states is checked for a U-turn when its last state is reached; of those that are
-    not yet full only the first momentum, the sum before it and the momentum before it are kept, j of each.
+    Every aligned subtree of 2, 4, … states is checked for a U-turn when its last state is reached: those of up to
+    ``BLOCK`` states by their Gram matrix; of longer ones that are not yet full only ends and sum are kept, j of each.
 
     Source: Hoffman & Gelman (2014), Algorithm 3, without its recursion."""
-    A = len(z.theta)
-    alive = torch.ones(A, dtype=torch.bool, device=energy.device)
-    diverging, n_steps = torch.zeros_like(alive), torch.zeros_like(alive, dtype=torch.long)
-    rates, log_weight = torch.zeros_like(energy), torch.full_like(energy, -torch.inf)
-    rho = torch.zeros_like(z.r)
-    chosen, chosen_energy, first = z, energy, z.r
-    starts: list[tuple[Tensor, Tensor, Tensor]] = []  # of the subtrees that are not yet full, outermost first
-    for n in range(size):
-        rows = alive.nonzero().flatten()
-        if len(rows) == 0:
-            break
-        before = z.r
-        if len(rows) == A:
-            z = leapfrog(model, batch, mass, eps, z)
+    A, z = len(energy), States(edge).phase()
+    rows = every = torch.arange(A, device=energy.device)
+    alive = torch.ones_like(every, dtype=torch.bool)
+    diverging, n_steps, rates = torch.zeros_like(alive), torch.zeros_like(every), torch.zeros_like(energy)
+    last, chosen, log_weight = edge, edge, torch.full_like(energy, -torch.inf)
+    waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
+    for begin in range(0, size, BLOCK):
+        held = edge.new_empty(min(size, BLOCK), *edge.shape)  # [n, A, 4P + 2]; rubbish where not alive
+        errors: list[Tensor] = []
+        for i, now in enumerate(held):
+            n_steps += alive
+            if rows.shape[0] == A:
+                z = leapfrog(model, batch, mass, eps, z)
+                error = energy_error(States.of(z, mass, now), energy)
+            else:
+                z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
+                found = last.new_empty(rows.shape[0], last.shape[1])
+                error = torch.full_like(energy, torch.inf)
+                error[rows] = energy_error(States.of(z, mass, found), energy[rows])
+                now.index_copy_(0, rows, found)
+            errors.append(error)
+            last, far = now, float(error.max()) > DIVERGENT
+            if far:
+                lost = error > DIVERGENT
+                diverging, alive = diverging | (alive & lost), alive & ~lost
+            if i & 1:
+                alive = alive & ~stretch_turns(States(held[i - (i & ~(i + 1)) : i + 1]).momentum)
+            if far or i & 1:
+                rows = alive.nonzero().flatten()
+                if rows.shape[0] == 0:
+                    break
+        error = torch.stack(errors)  # [n, A], fewer where none is alive
+        rates += acceptance(error).sum(0)
+        if size == 1:  # there is no choice
+            chosen, log_weight = last, -errors[0]
         else:
-            z = z.with_rows(rows, leapfrog(model, batch, mass, eps, z.rows(rows)))
-        first = z.r if n == 0 else first
-        now = z.energy(mass)
-        error = energy_error(now, energy)
-        far = alive & (error > DIVERGENT)
-        diverging = diverging | far
-        n_steps = n_steps + alive
-        rates = rates + torch.where(alive, acceptance(error), 0.0)
-        log_weight = torch.logaddexp(log_weight, -error)
-        take = alive & (u[n] < (-error - log_weight).exp())  # each state so far is then chosen by its weight
-        chosen, chosen_energy = Phase.where(take, z, chosen), torch.where(take, now, chosen_energy)
-        alive = alive & ~far
-        starts.append((z.r, rho, before))
-        rho = rho + z.r
-        bits = n
-        while bits & 1:  # the stretch that starts at b, and the one as long before it, which starts at a
-            b, sum_b, end_a = starts.pop()
-            a, sum_a, _ = starts[-1]
-            turned = merged_turns(mass, (a, end_a, sum_b - sum_a), (z.r, b, rho - sum_b))
-            alive = alive & ~turned
-            bits >>= 1
-    return Subtree(first, z, rho, log_weight, chosen, chosen_energy, rates, n_steps, diverging, alive)
+            which, log_weight = choices(-error, log_weight, u[begin : begin + len(errors)])
+            picked = held.flatten(0, 1).index_select(0, torch.add(every, which.clamp(min=0), alpha=A))
+            chosen = picked if begin == 0 else torch.where((which >= 0).unsqueeze(1), picked, chosen)
+        momenta = States(held).momentum  # [n, A, 2, P]
+        stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
+        if size > BLOCK:  # only the ends are kept
+            stretch = replace(stretch, first=stretch.first.clone(), last=stretch.last.clone())
+        bits = begin // BLOCK
+        while bits & 1:
+            before = waiting.pop()
+            alive = alive & ~merged_turns(before, stretch)
+            stretch, bits = joined(before, stretch), bits >> 1
+        waiting.append(stretch)
+        if begin:
+            rows = alive.nonzero().flatten()
+        if rows.shape[0] == 0:
+            break
+    return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps, diverging, alive)
 
 
 def no_u_turn(
@@ -117,37 +169,38 @@ def no_u_turn(
 
     Source: Betancourt (2017), sections A.3.2 and A.4; Hoffman & Gelman (2014), Algorithm 6."""
     like, C = z.value, len(z.theta)
-    energy0 = z.energy(mass)
-    edges = [z, z]  # backwards, forwards
-    drawn, energy, rho = z, energy0, z.r
+    drawn, rho = like.new_empty(C, 4 * z.theta.shape[1] + 2), z.r
+    energy = States.of(z, mass, drawn)
+    edges = torch.cat([drawn, drawn])  # [2C, 4P + 2], backwards, forwards: backwards is forwards with r flipped
+    States(edges[:C]).momentum.neg_()
     log_weight, rates = torch.zeros_like(like), torch.zeros_like(like)
     n_steps, depth = torch.zeros_like(like, dtype=torch.long), torch.zeros_like(like, dtype=torch.long)
     diverging = torch.zeros_like(like, dtype=torch.bool)
-    going = ~diverging
+    rows = torch.arange(C, device=like.device)  # of the chains whose trajectories go on [A]
     for j in range(max_depth):
-        rows = going.nonzero().flatten()  # [A]
-        if len(rows) == 0:
-            break
-        u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)[:, rows]
+        u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
+        u = u if rows.shape[0] == C else u[:, rows]
         forwards = u[0] < 0.5
-        time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)  # backwards is forwards with r flipped
-        near = Phase.where(forwards, edges[1].rows(rows), edges[0].rows(rows))
-        near = replace(near, r=time * near.r)
-        far = time * torch.where(forwards.unsqueeze(1), edges[0].r[rows], edges[1].r[rows])
-        new = subtree(model, batch, mass, eps, near, energy0[rows], 2**j, u[2:])
-        rates, n_steps = rates.index_add(0, rows, new.rates), n_steps.index_add(0, rows, new.n_steps)
-        diverging = diverging.index_copy(0, rows, new.diverging)
-        depth = depth.index_add(0, rows, new.valid.long())
-        old_weight = log_weight[rows]
+        time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
+        side = torch.add(rows, forwards, alpha=C)  # of ``edges``
+        far = edges.index_select(0, torch.add(rows, ~forwards, alpha=C))
+        near = edges.index_select(0, side)
+        new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
+        old_rho, old_weight = time * rows_of(rho, rows), rows_of(log_weight, rows)
+        old = Stretch(-States(far).momentum, States(near).momentum, old_rho)
+        going = new.valid & ~merged_turns(old, new.stretch)
         take = new.valid & (u[1] < (new.log_weight - old_weight).exp())
-        drawn = drawn.with_rows(rows, Phase.where(take, new.chosen, drawn.rows(rows)))
-        energy = energy.index_copy(0, rows, torch.where(take, new.energy, energy[rows]))
-        old_rho = time * rho[rows]
-        turned = merged_turns(mass, (far, near.r, old_rho), (new.last.r, new.first, new.rho))
-        going = going.index_copy(0, rows, new.valid & ~turned)
-        log_weight = log_weight.index_copy(0, rows, torch.logaddexp(old_weight, new.log_weight))
-        rho = rho.index_copy(0, rows, time * (old_rho + new.rho))
-        last = replace(new.last, r=time * new.last.r)
-        for side, moves in ((0, ~forwards), (1, forwards)):
-            edges[side] = edges[side].with_rows(rows, Phase.where(moves, last, edges[side].rows(rows)))
-    return Draw(drawn, energy, rates / n_steps, diverging, n_steps, depth)
+        drawn = with_rows(drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows)))
+        rates.index_add_(0, rows, new.rates)
+        n_steps.index_add_(0, rows, new.n_steps)
+        depth.index_add_(0, rows, new.valid.long())
+        diverging.index_copy_(0, rows, new.diverging)
+        rho = with_rows(rho, rows, time * (old_rho + new.stretch.rho))
+        log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
+        edges.index_copy_(0, side, new.last)
+        rows = rows[going]
+        if rows.shape[0] == 0:
+            break
+    z = States(drawn).phase()
+    z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())
+    return Draw(z, drawn[:, -1].contiguous(), rates / n_steps, diverging, n_steps, depth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
@@ -15,6 +16,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.linear.design import check_one_task, design, name_columns, predictor, select_labelled
+from components.models.linear.labelled_rows import ManyClasses, TwoClasses
 from components.models.linear.mean_field import LogisticAscent
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -25,6 +27,8 @@ class LogisticRegressionModule(nn.Module):
     """θ [K, P]: the coefficients β of y = 1, or those of every class one after another, each with its intercept first."""
 
     scales: Tensor
+    slopes: Tensor
+    constant: Tensor
     heavy: Tensor
 
     def __init__(self, problem: Supervised, prior: str, scale: float, intercept_scale: float | None):
@@ -40,12 +44,14 @@ class LogisticRegressionModule(nn.Module):
         self.dim = len(self.names)
         self.register_buffer("scales", problem.train.x.new_tensor(scales * self.n_rows))  # [P]
         heavy = [prior == "laplace" and c != "intercept" for c in columns] * self.n_rows
+        self.register_buffer("slopes", -self.scales.pow(-2), persistent=False)  # ∇ log p(θ)/θ of a Gaussian prior [P]
         self.register_buffer("heavy", torch.tensor(heavy, device=problem.train.x.device))  # [P]
         self.complete = bool(problem.train.mask.all())  # spares a pass over [K, B]
-        self.constant = -float(self.scales.log().sum()) - sum(
-            math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy
-        )
+        constant = -float(self.scales.log().sum()) - sum(math.log(2 if h else math.sqrt(2 * math.pi)) for h in heavy)
+        self.register_buffer("constant", self.scales.new_tensor([constant]), persistent=False)
         self.train_x, self.train_rows = problem.train.x, self.labelled_rows(problem.train)
+        if isinstance(self.train_rows, TwoClasses):
+            self.train_rows = replace(self.train_rows, columns=self.train_rows.columns.contiguous())
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
@@ -66,41 +72,31 @@ class LogisticRegressionModule(nn.Module):
         return value if self.complete else torch.where(batch.mask[:, 0], value, 0.0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
+        if self.prior == "gaussian":
+            return torch.addmv(self.constant, theta.square(), self.slopes, alpha=0.5)
         z = theta / self.scales
-        value = -0.5 * z.square()
-        value = torch.where(self.heavy, -z.abs(), value) if self.prior == "laplace" else value
-        return value.sum(1) + self.constant
+        return torch.where(self.heavy, -z.abs(), -0.5 * z.square()).sum(1) + self.constant
 
     def gaussian_prior(self) -> Tensor | None:
         return self.scales if self.prior == "gaussian" else None
 
-    def labelled_rows(self, batch: Batch) -> Tensor:
-        """Design matrix [B, D], zero where the label is missing; for two classes times ±1, so that p(y | x) = σ(± xᵀβ)."""
-        X, label, seen = design(batch.x, self.intercept), batch.y[:, :1], batch.mask[:, :1]
-        X = X if self.complete else X * seen
-        return X * (2 * label - 1).to(X.dtype) if self.n_rows == 1 else X
+    def labelled_rows(self, batch: Batch) -> TwoClasses | ManyClasses:
+        X, label, seen = design(batch.x, self.intercept), batch.y[:, 0], batch.mask[:, 0]
+        X = X if self.complete else X * seen.unsqueeze(1)
+        if self.n_rows == 1:
+            signed = X * (2 * label - 1).to(X.dtype).unsqueeze(1)
+            return TwoClasses(signed, signed.T, 0 if self.complete else int((~seen).sum()))
+        labels = label.clamp(0, self.n_classes - 1)
+        return ManyClasses(X, labels, None if self.complete else seen, self.n_classes)
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
         """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:
         scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
-        X = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)  # [B, D]
-        beta, likelihood = theta.reshape(len(theta) * self.n_rows, -1), None
-        if self.n_rows == 1:
-            f = beta @ X.T  # [K, B]
-            likelihood = F.logsigmoid(f) if value else None
-            missing = f.neg_().sigmoid_()  # 1 − p(y_b | x_b)
-        else:
-            f = (beta @ X.T).unflatten(0, (len(theta), -1))  # [K, C, B]
-            rows = batch.y[:, 0].clamp(0, self.n_classes - 1).expand(len(f), 1, -1)
-            likelihood = f.gather(1, rows)[:, 0] - f.logsumexp(1) if value else None
-            missing = torch.zeros_like(f).scatter_(1, rows, 1.0).sub_(f.softmax(1)).flatten(0, 1)
-        pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
-        prior = -theta / self.scales.square()
+        prior = theta * self.slopes
         prior = torch.where(self.heavy, -theta.sign() / self.scales, prior) if self.prior == "laplace" else prior
-        if likelihood is not None:
-            likelihood = likelihood if self.complete else torch.where(batch.mask[:, 0], likelihood, 0.0)
-            likelihood = self.log_prior(theta) + batch.scale * likelihood.sum(1)
-        return X.new_zeros(0) if likelihood is None else likelihood, batch.scale * pull + prior
+        rows = self.train_rows if batch.x is self.train_x else self.labelled_rows(batch)
+        likelihood, gradient = rows.score(theta, prior, batch.scale, value)
+        return torch.add(self.log_prior(theta), likelihood, alpha=batch.scale) if value else likelihood, gradient
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         def normal() -> Tensor:

@@ -9,7 +9,7 @@ from configured import component, threat
 from small_spam import fitted, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
-from components.attackers.words.beliefs import attack_frequencies, beta_parameters, random_beliefs
+from components.attackers.words.beliefs import attack_frequencies, beta_parameters, frequency_of, random_beliefs
 from components.attackers.words.changes import change_sets, changed, possible
 from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
@@ -135,6 +135,14 @@ def test_beliefs_are_beta_draws():
     assert float(p.var()) == pytest.approx(variance, rel=0.04)
 
 
+def alone(odds, which, n):
+    """p̂ of one candidate, drawn for two mails at once, of which the other has its candidates in another order."""
+    both = torch.cat([odds, odds.flip(1)])
+    places = torch.tensor([which, odds.shape[1] - 1 - which])
+    found = frequency_of(places, both, 0.8, n, torch.Generator().manual_seed(3))
+    return float(found[1])
+
+
 def test_frequencies_count_3_12_literally_and_converge():
     """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the error is that of K Bernoulli trials."""
     from scipy.stats import beta
@@ -154,11 +162,30 @@ def test_frequencies_count_3_12_literally_and_converge():
         assert float(found[3]) == 0
         for p, value in zip(exact, found[:3].tolist(), strict=True):
             assert abs(value - p) < 4 * math.sqrt(p * (1 - p) / n)
+            assert abs(alone(odds, exact.index(p), n) - p) < 4 * math.sqrt(p * (1 - p) / n)
     # Counting one by one what the same draws choose.
     draws = random_beliefs(odds[:, :3], 0.8, 50, torch.Generator().manual_seed(2))
     counts = [sum(min(range(3), key=lambda z: d[0, z]) == w for d in draws) / 50 for w in range(3)]
     again = attack_frequencies(odds[:, :3], 0.8, 50, torch.Generator().manual_seed(2))[0]
     assert again.tolist() == pytest.approx(counts)
+
+
+def test_the_frequency_of_one_candidate_has_the_law_of_all():
+    """Of twenty candidates, some of them none: against the frequencies that draw them all, in standard errors."""
+    g, n = torch.Generator().manual_seed(0), 20_000
+    odds = torch.randn(4, 20, generator=g, dtype=torch.float64)
+    odds[1, 5:] = torch.inf
+    odds[2, 1:] = torch.inf  # nothing else to send
+    all_of_them = attack_frequencies(odds, 0.5, n, g)
+    for which in range(5):
+        found = frequency_of(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
+        expected = all_of_them[range(4), [which, which, 0, which]]
+        error = (2 * expected * (1 - expected) / n).sqrt() + 1e-12
+        assert float(((found - expected).abs() / error).max()) < 4
+    assert float(found[2]) == 1
+    sure = frequency_of(odds.argmin(1), odds, 0.0, n, g)
+    assert sure.tolist() == [1, 1, 1, 1]
+    assert frequency_of(odds.argmax(1), odds, 0.0, n, g).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -1,0 +1,72 @@
+"""Whether trajectories turn: all inner products that a check needs come from one Gram matrix, and one product sums them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+Check = tuple[tuple[int, ...], int]  # Σ_k r_k of these momenta, with this velocity: no more than 0 is a turn
+
+# Of (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first of b, last of a).
+MERGED: tuple[Check, ...] = (((0, 1), 0), ((0, 1), 1), ((0, 2), 0), ((0, 2), 2), ((1, 3), 3), ((1, 3), 1))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive states of A trajectories, in the order in which they were reached."""
+
+    first: Tensor  # r and M⁻¹ r [A, 2, P]
+    last: Tensor
+    rho: Tensor  # Σ r [A, P]
+
+
+@cache
+def checks_of(n: int) -> tuple[Check, ...]:
+    """What is asked when the last of n = 2^k states is reached: of each stretch of 2, 4, … n states that ends there,
+    and of each half of it with the nearest state of the other (Stan's checks), its sum with the velocities at both ends."""
+    asked: dict[Check, None] = {}  # two states are their halves: asked once
+    for size in (2**k for k in range(1, n.bit_length())):
+        a, m, b = n - size, n - size // 2, n - 1
+        for start, stop in ((a, b), (a, m), (m - 1, b)):
+            inside = tuple(range(start, stop + 1))
+            asked |= {(inside, start): None, (inside, stop): None}
+    return tuple(asked)
+
+
+@cache
+def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes the checks."""
+    found = [[[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)] for k in range(n)]
+    return torch.tensor(found, dtype=dtype, device=device).flatten(0, 1)
+
+
+def turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor:
+    """Whether any check fails; momenta and velocities [A, n, P] -> [A]."""
+    gram = torch.bmm(r, velocity.transpose(1, 2))  # [A, n, n]
+    asked = gram.flatten(1) @ summing(gram.shape[1], checks, gram.dtype, gram.device)
+    return (asked <= 0).any(1)
+
+
+def stretch_turns(momenta: Tensor) -> Tensor:
+    """Whether one of the aligned stretches that end at the last of n = 2^k states turns; r and M⁻¹r [n, A, 2, P] -> [A].
+
+    A stretch with momenta summing to ρ turns where rᵀM⁻¹ρ ≤ 0 at one of its ends.
+
+    Source: Betancourt (2017), section A.4.2."""
+    r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
+    return turned(r, velocity, checks_of(len(momenta)))
+
+
+def merged_turns(a: Stretch, b: Stretch) -> Tensor:
+    """Whether the union of two stretches, a before b, turns, or either with the other's nearest state, [A]."""
+    r = torch.stack([a.rho, b.rho, b.first[:, 0], a.last[:, 0]], 1)  # [A, 4, P]
+    velocity = torch.stack([a.first[:, 1], b.last[:, 1], b.first[:, 1], a.last[:, 1]], 1)
+    return turned(r, velocity, MERGED)
+
+
+def joined(a: Stretch, b: Stretch) -> Stretch:
+    """The union of two stretches, a before b."""
+    return Stretch(a.first, b.last, a.rho + b.rho)

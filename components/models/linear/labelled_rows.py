@@ -1,0 +1,73 @@
+"""Rows of a logistic regression with their labels: the log-likelihood and its gradient in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+TOGETHER = 8  # factors of which one logarithm is taken
+
+
+@dataclass(frozen=True)
+class TwoClasses:
+    """Rows ±x_b, so that p(y_b | x_b) = σ(f_b) with f_b = ±x_bᵀβ; zero where the label is missing."""
+
+    rows: Tensor  # [B, D]
+    columns: Tensor  # their transpose [D, B]; products are quicker where it is laid out anew
+    missing: int
+
+    @cached_property
+    def total(self) -> Tensor:
+        """Σ_b ±x_b, [D]."""
+        return self.rows.sum(0)
+
+    def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
+        """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] + scale Σ_b (1 − σ(f_b)) ±x_b.
+
+        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [K, B] than the value does.  Logarithms cost most, so one
+        is taken of ``TOGETHER`` probabilities; where a product is too small for its type, of each."""
+        p = (theta @ self.columns).sigmoid_()  # [K, B]
+        gradient = torch.addmm(torch.add(others, self.total, alpha=scale), p, self.rows, alpha=-scale)
+        if not value:
+            return theta.new_zeros(0), gradient
+        likelihood = log_product(p)
+        if likelihood is None:
+            likelihood = F.logsigmoid(theta @ self.columns).sum(1)
+        return likelihood + self.missing * math.log(2) if self.missing else likelihood, gradient
+
+
+@dataclass(frozen=True)
+class ManyClasses:
+    """Rows x_b with labels out of C; zero where the label is missing."""
+
+    rows: Tensor  # [B, D]
+    labels: Tensor  # [B], any where it is missing
+    seen: Tensor | None  # [B]; None: all
+    n_classes: int
+
+    def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
+        """Σ_b log p(y_b | x_b) [K], empty where ``value`` does not ask for it, and
+        ``others`` [K, C D] + scale Σ_b (1[y_b = c] − p(c | x_b)) x_b."""
+        X, K, C = self.rows, len(theta), self.n_classes
+        f = (theta.reshape(K * C, -1) @ X.T).unflatten(0, (K, C))  # [K, C, B]
+        labels, likelihood = self.labels.expand(K, 1, -1), theta.new_zeros(0)
+        if value:
+            likelihood = f.gather(1, labels)[:, 0] - f.logsumexp(1)
+            likelihood = (likelihood if self.seen is None else torch.where(self.seen, likelihood, 0.0)).sum(1)
+        missing = torch.zeros_like(f).scatter_(1, labels, 1.0).sub_(f.softmax(1)).flatten(0, 1)
+        pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
+        return likelihood, scale * pull + others
+
+
+def log_product(p: Tensor) -> Tensor | None:
+    """Σ_b log p_b; [K, B] -> [K].  None: a product underflows."""
+    whole = p.shape[1] // TOGETHER
+    several, rest = p.narrow(1, 0, TOGETHER * whole), p.narrow(1, TOGETHER * whole, p.shape[1] - TOGETHER * whole)
+    logs = several.unflatten(1, (TOGETHER, whole)).prod(1)
+    logs = (torch.cat([logs, rest], 1) if rest.shape[1] else logs).log_()
+    return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(1)
