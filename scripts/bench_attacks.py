@@ -1,7 +1,7 @@
 """Times PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox, images a second.
 
-    python scripts/bench_attacks.py               # a 784-400-400-10 network and a small convolutional one, one JSON line
-    python scripts/bench_attacks.py --images 100 --repeats 5
+    python -m scripts.bench_attacks               # a 784-400-400-10 network and a small convolutional one, one JSON line
+    python -m scripts.bench_attacks --images 100 --repeats 5
 
 All attack the same trained networks (images drawn around ten prototypes, in [0, 1]) from the images themselves, with
 the same steps and α, at an ε that breaks about half of the images; robust accuracies and images are asserted equal first.
@@ -11,7 +11,7 @@ parameters that take gradients; ours freezes a copy, as it does in every run.  T
 the process's own CPU, one thread; a ratio is the median of those of neighbouring runs, above 1 where ours is faster.
 The convolutional network is our model ``cnn``, whose windows move by two pixels; the others see its layers as PyTorch's.
 
-Peers: pip install -e '.[bench]', then pip install --no-deps torchattacks (it would take an older requests, and torchvision).
+Peers: make bench-peers (torchattacks without what it asks for: an older requests, and torchvision).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import argparse
 import copy
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 
@@ -38,6 +37,7 @@ from components.models.networks.cnn import CNN
 from components.problems.supervised import Supervised
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
 PEERS = ("torchattacks", "foolbox", "ART")
@@ -133,10 +133,11 @@ def ours(network: nn.Sequential, eps: float, stop: bool) -> Attack:
 
 def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
     """The same attack by each library; labels are classes [B]."""
-    import foolbox
-    import torchattacks
-    from art.attacks.evasion import ProjectedGradientDescent
-    from art.estimators.classification import PyTorchClassifier
+    with peer_imports():
+        import foolbox
+        import torchattacks
+        from art.attacks.evasion import ProjectedGradientDescent
+        from art.estimators.classification import PyTorchClassifier
 
     theirs = torchattacks.PGD(network, eps=eps, alpha=ALPHA * eps, steps=STEPS, random_start=False)
     model = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
@@ -195,10 +196,7 @@ def main() -> None:
         x, y = data(arguments.images, generator)
         eps = telling_size(network, x[:100], y[:100])
         attacks = {"ours": ours(network, eps, stop=True), f"ours{WHOLE}": ours(network, eps, stop=False)}
-        try:
-            attacks |= peers(network, eps, len(x))
-        except ModuleNotFoundError as error:
-            sys.exit(f"{error.name} is not installed: pip install -e '.[bench]'; pip install --no-deps torchattacks")
+        attacks |= peers(network, eps, len(x))
         print(f"{name}, ε = {eps:.2f}")
         found_by = {attack: run(x, y) for attack, run in attacks.items()}
         for peer in PEERS:
