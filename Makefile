@@ -44,7 +44,7 @@ bench: setup ## speed against named peers, as ratios
 # environment of its own.
 bench-peers: setup .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
 	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[bench]'
-	$(BIN)/python -m pip install --quiet --no-deps torchattacks particles
+	$(BIN)/python -m pip install --quiet -c requirements.lock --no-deps torchattacks particles
 
 .venv-peers/.ready: scripts/peers/requirements.txt
 	$(PYTHON) -m venv .venv-peers

@@ -25,7 +25,7 @@ from components.maths.kernels import Shape, correlation, lift_centres, lift_inpu
 
 
 @dataclass(frozen=True)
-class Told:
+class LayerTerms:
     """What is found on the way to the moments of a layer."""
 
     kl: Tensor  # Σ KL[q(v) ‖ N(0, I)] over its processes, in nats
@@ -99,7 +99,7 @@ class _SparseConditional(torch.autograd.Function):
 
 def sparse_conditional(
     x: Tensor, Z: Tensor, w: Tensor, m: Tensor, C: Tensor, shape: Shape, jitter: float, name: str = "the layer"
-) -> tuple[Tensor, Tensor, Told]:
+) -> tuple[Tensor, Tensor, LayerTerms]:
     """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way: divergence and jitter.
 
     x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q, M], C lower triangular
@@ -112,4 +112,4 @@ def sparse_conditional(
     """
     slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
     mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, shape, jitter, name, slopes)
-    return mean, variance, Told(kl, used)
+    return mean, variance, LayerTerms(kl, used)

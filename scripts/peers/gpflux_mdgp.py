@@ -6,10 +6,10 @@
 steps, each on new noise, and answers their seconds of CPU.  A step is one ``tf.function``: bound, gradients, and
 the fused Adam of Keras, the faster of its two.
 
-GPflux has no batch of layers: one ``GPLayer`` is for the shared processes, each with its kernel and its inducing inputs, and
-one for each task's own process and for each task's top.  So written it is at its fastest: a layer for every shared process
-makes its step longer.  Tasks have their own rows, without padding, and the S samples of the top layer's inputs are folded
-into its rows.  Noise is drawn here, not by the layers' distributions, so that it can be given too.
+GPflux has no batch of layers: each process, shared, of a task or at the top, is a ``GPLayer``.  One layer of the shared
+processes, each with its kernel and inducing inputs (``SeparateIndependent``), loops over them in the graph and is slower.
+Tasks have their own rows, without padding, and the S samples of the top layer's inputs are folded into its rows.  Noise is
+drawn here, not by the layers' distributions, so that it can be given too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "OMP_N
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.inducing_variables import InducingPoints, SeparateIndependentInducingVariables
+from gpflow.inducing_variables import InducingPoints, SharedIndependentInducingVariables
 from gpflow.keras import tf_keras
+from gpflow.kernels import Matern52, SharedIndependent
 from gpflux.layers import GPLayer
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -44,43 +45,41 @@ class Layers(tf.Module):
         self.x = tf.constant(given["x"])
         self.y = [tf.constant(given["y"][task == t][:, None]) for t in range(self.T)]
         self.scale = float(given["scale"])
-        self.shared = self.layer(given, "shared", range(given["shared.Z"].shape[0]))
-        self.specific = [self.layer(given, "specific", [t]) for t in range(self.T)]
-        self.top = [self.layer(given, "top", [t]) for t in range(self.T)]
+        self.shared = [self.layer(given, "shared", i) for i in range(len(given["shared.Z"]))]
+        self.specific = [self.layer(given, "specific", t) for t in range(self.T)]
+        self.top = [self.layer(given, "top", t) for t in range(self.T)]
         self.likelihoods = [
             gpflow.likelihoods.Gaussian(variance=v, variance_lower_bound=NOISE_FLOOR) for v in given["noise_variance"]
         ]
 
-    def layer(self, given: dict[str, np.ndarray], name: str, groups: range | list[int]) -> GPLayer:
-        kernels, inducing = [], []
-        for g in groups:
-            length = given[f"{name}.lengthscale"][g]
-            length = length[0] if length.size == 1 else length
-            kernels.append(gpflow.kernels.Matern52(variance=given[f"{name}.variance"][g], lengthscales=length))
-            inducing.append(InducingPoints(given[f"{name}.Z"][g]))
+    def layer(self, given: dict[str, np.ndarray], name: str, g: int) -> GPLayer:
+        """Process g of those of one name."""
+        length = given[f"{name}.lengthscale"][g]
+        kernel = Matern52(given[f"{name}.variance"][g], length[0] if length.size == 1 else length)
         layer = GPLayer(
-            gpflow.kernels.SeparateIndependent(kernels),
-            SeparateIndependentInducingVariables(inducing),
+            SharedIndependent(kernel, 1),
+            SharedIndependentInducingVariables(InducingPoints(given[f"{name}.Z"][g])),
             num_data=len(given["x"]),
-            mean_function=gpflow.mean_functions.Zero(len(inducing)),
+            mean_function=gpflow.mean_functions.Zero(1),
             whiten=True,
         )
-        layer.q_mu.assign(given[f"{name}.q_mean"][list(groups)].T)
-        layer.q_sqrt.assign(given[f"{name}.q_tril"][list(groups)])
+        layer.q_mu.assign(given[f"{name}.q_mean"][g][:, None])
+        layer.q_sqrt.assign(given[f"{name}.q_tril"][g][None])
         return layer
 
     def layers(self) -> list[GPLayer]:
-        return [self.shared, *self.specific, *self.top]
+        return [*self.shared, *self.specific, *self.top]
 
     def noise(self) -> Noise:
         """Standard normals of one step."""
         kind = self.x.dtype
-        shared = tf.random.normal([self.S, self.x.shape[0], self.shared.num_latent_gps], dtype=kind)
+        shared = tf.random.normal([self.S, self.x.shape[0], len(self.shared)], dtype=kind)
         return shared, [tf.random.normal([self.S, r.shape[0], 1], dtype=kind) for r in self.rows]
 
     def terms(self, noise: Noise) -> tuple[tf.Tensor, tf.Tensor]:
         """scale · Σ E[log p(y|f)], averaged over the S samples, and Σ KL."""
-        mean, variance = self.shared.predict(self.x)
+        moments = [layer.predict(self.x) for layer in self.shared]
+        mean, variance = (tf.concat(each, -1) for each in zip(*moments, strict=True))  # [B, P]
         g = mean + tf.sqrt(variance) * noise[0]  # [S, B, P]
         total = tf.zeros((), self.x.dtype)
         for t, rows in enumerate(self.rows):
@@ -113,10 +112,10 @@ class Layers(tf.Module):
         variables = self.trainable_variables
         gradient = dict(zip([v.ref() for v in variables], tape.gradient(bound, variables), strict=True))
         out = {"bound": bound.numpy(), "log_likelihood": likelihood.numpy(), "kl": kl.numpy()}
-        parts = {"shared": [self.shared], "specific": self.specific, "top": self.top}
+        parts = {"shared": self.shared, "specific": self.specific, "top": self.top}
         for name, layers in parts.items():
-            kernels = [k for layer in layers for k in layer.kernel.kernels]
-            inducing = [i for layer in layers for i in layer.inducing_variable.inducing_variables]
+            kernels = [layer.kernel.kernel for layer in layers]
+            inducing = [layer.inducing_variable.inducing_variable for layer in layers]
             out[f"{name}.Z"] = np.stack([found(i.Z) for i in inducing])
             out[f"{name}.lengthscale"] = np.stack([np.atleast_1d(found(k.lengthscales)) for k in kernels])
             out[f"{name}.variance"] = np.stack([found(k.variance) for k in kernels])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from components.maths.kernels import Shape
-from components.maths.sparse_gp import Told, sparse_conditional
+from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
 
 class GPLayer(nn.Module):
@@ -70,7 +70,7 @@ class GPLayer(nn.Module):
         m = torch.matmul(self.mean_weight.mT, x.mT)  # [G, Q, N]
         return m if self.mean_bias is None else m + self.mean_bias
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Told]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over the layer's processes
         and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from components.maths.sparse_gp import Told
+from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 
@@ -52,7 +52,7 @@ class SharedAndSpecific(nn.Module):
     def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
         return [(S, B, self.shared_dim), (S, self.n_tasks, layout.n_rows, self.specific_dim)]
 
-    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, Told]:
+    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         assert self.shared is not None
         S, B, D = g.shape
         mean, variance, told = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
@@ -67,7 +67,9 @@ class SharedAndSpecific(nn.Module):
         T, J = self.n_tasks, self.specific_dim
         return f.reshape(T, J, S, -1).permute(2, 0, 3, 1)  # [S, T, n, J]
 
-    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, list[Told]]:
+    def forward(
+        self, features: Features, layout: Layout, noise: list[Tensor | None]
+    ) -> tuple[Features, list[LayerTerms]]:
         """Samples of this level's features; divergence and jitter of each of its layers."""
         g, h, told = None, None, []
         if self.shared is not None:
@@ -112,7 +114,7 @@ class CoregionalisedLevel(nn.Module):
         rows = B if self.first else layout.n_tasks * layout.n_rows
         return [(S, rows, self.mixing.shape[2])]
 
-    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, Told]:
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance of u at x [S, B, D], [S, B, Q]."""
         S, B, D = x.shape
         mean, variance, told = self.base(x.reshape(S * B, D))
@@ -121,7 +123,9 @@ class CoregionalisedLevel(nn.Module):
     def mix(self, u: Tensor) -> Tensor:
         return torch.matmul(u, self.mixing.mT)  # [S, T, n, Q] · [T, Q, K]
 
-    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, list[Told]]:
+    def forward(
+        self, features: Features, layout: Layout, noise: list[Tensor | None]
+    ) -> tuple[Features, list[LayerTerms]]:
         """The first level's base processes are sampled on the B rows once; a deeper level's at each task's own λ^t."""
         g, h = features
         if self.first:

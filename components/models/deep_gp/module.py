@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
-from components.maths.sparse_gp import Told
+from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Features, Level, join_features
@@ -83,10 +83,10 @@ class MultiTaskDGP(nn.Module):
         """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
         return self.noise_on(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
 
-    def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[Told]]:
+    def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[LayerTerms]]:
         """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the top one."""
         features: Features = (x.unsqueeze(0), None)
-        told: list[Told] = []
+        told: list[LayerTerms] = []
         for level, eps in zip(self._levels(), noise.levels, strict=True):
             features, of_level = level(features, noise.layout, eps)
             told += of_level
