@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow test-gpu smoke mutants bench lint contracts results lock docs pictures format types clean
+.PHONY: help setup run test test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,17 @@ mutants: setup ## wrong science in a copy of the tree: do the tests notice? (par
 bench: setup ## speed against named peers, as ratios
 	$(BIN)/python -m scripts.bench
 
+# torchattacks and particles run with what we have, but ask for older versions of it, hence --no-deps; GPflux does not: an
+# environment of its own.
+bench-peers: setup .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[bench]'
+	$(BIN)/python -m pip install --quiet -c requirements.lock --no-deps torchattacks particles
+
+.venv-peers/.ready: scripts/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -r scripts/peers/requirements.txt
+	touch .venv-peers/.ready
+
 lint: setup ## ruff (lint and format) and type hints
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,4 +78,4 @@ format: setup ## let ruff mend what it can
 
 clean: ## remove caches; the records in outputs/ stay
 	rm -rf .pytest_cache .ruff_cache .mypy_cache build *.egg-info
-	find . -name __pycache__ -not -path './.venv/*' -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv/*' -not -path './.venv-peers/*' -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """``make bench``: every benchmark of this folder, one after the other, each a ratio against a named peer.
 
 A benchmark is ``scripts/bench_<name>.py``; it asserts equal results first, times interleaved with one thread, and ends
-with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]}, "goals": {case: least ratio}}``.
+with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]}, "goals": {case: least ratio}}``.  Where
+its peer is not installed (``make bench-peers``) it says so, and the others go on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from scripts.peers.installed import ABSENT, TARGET
+
 
 def main() -> int:
     """Runs all benchmarks, or those named; exit code 1 when one fails or a goal is missed."""
@@ -24,10 +27,13 @@ def main() -> int:
     table = Table("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", "")
     worst = 0
     for name in named:
-        command = [sys.executable, str(here / f"bench_{name}.py")]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+        command = [sys.executable, "-m", f"scripts.bench_{name}"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=here.parent)
         out.print(done.stdout, markup=False, highlight=False)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode == ABSENT:
+            table.add_row(name, "", "", "", "", "", f"no peer: {TARGET}")
+            continue
         if done.returncode or not lines:
             table.add_row(name, "", "", "", "", "", "failed")
             worst = 1

@@ -1,6 +1,6 @@
 """One step of adversarial α-divergences with K = 10 draws, against a loop over the draws and against draws of each row's own.
 
-    python scripts/bench_aadm.py          # networks of 2 × 50 units, batches of 10 and 50, one JSON line
+    python -m scripts.bench_aadm          # networks of 2 × 50 units, batches of 10 and 50, one JSON line
 
 The loop makes, reads and judges the K networks one after the other, as K passes of ordinary layers, and takes the same two
 steps of Adam.  Its objective and its gradients are asserted equal to the batched ones, on the same noise, before a number

@@ -1,6 +1,6 @@
 """Times ACRA on the spam set, n = 54 words and k <= 2 changed: its vectorised sum over X' against the same sum in loops.
 
-    python scripts/bench_acra.py             # four attacked messages in loops, then the whole test set; one JSON line
+    python -m scripts.bench_acra             # four attacked messages in loops, then the whole test set; one JSON line
 
 The loops go over every origin x in X' of a message, over every z that the attacker could have made of x, over its words, and
 over the K draws of (3.12), as Algorithm 3.1 is printed.  On the same messages both are asserted to agree: within rounding

@@ -1,7 +1,7 @@
 """Times PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox, images a second.
 
-    python scripts/bench_attacks.py               # a 784-400-400-10 network and a small convolutional one, one JSON line
-    python scripts/bench_attacks.py --images 100 --repeats 5
+    python -m scripts.bench_attacks               # a 784-400-400-10 network and a small convolutional one, one JSON line
+    python -m scripts.bench_attacks --images 100 --repeats 5
 
 All attack the same trained networks (images drawn around ten prototypes, in [0, 1]) from the images themselves, with
 the same steps and α, at an ε that breaks about half of the images; robust accuracies and images are asserted equal first.
@@ -13,7 +13,7 @@ seconds of the process's own CPU, one thread; a ratio is the median of those of 
 faster.
 The convolutional network is our model ``cnn``, whose windows move by two pixels; the others see its layers as PyTorch's.
 
-Peers: pip install -e '.[bench]', then pip install --no-deps torchattacks (it would take an older requests, and torchvision).
+Peers: make bench-peers (torchattacks without what it asks for: an older requests, and torchvision).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +41,7 @@ from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 STEPS, ALPHA = 40, 2.5 / 40  # α / ε
 PEERS = ("torchattacks", "foolbox", "ART")
@@ -132,10 +132,11 @@ def ours(network: nn.Sequential, eps: float, stop: bool, precision: Precision = 
 
 def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
     """The same attack by each library; labels are classes [B]."""
-    import foolbox
-    import torchattacks
-    from art.attacks.evasion import ProjectedGradientDescent
-    from art.estimators.classification import PyTorchClassifier
+    with peer_imports():
+        import foolbox
+        import torchattacks
+        from art.attacks.evasion import ProjectedGradientDescent
+        from art.estimators.classification import PyTorchClassifier
 
     theirs = torchattacks.PGD(network, eps=eps, alpha=ALPHA * eps, steps=STEPS, random_start=False)
     model = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
@@ -200,10 +201,7 @@ def main() -> None:
         attacks = {"ours": ours(network, eps, stop=True), f"ours{WHOLE}": ours(network, eps, stop=False)}
         if multiplies("bfloat16"):
             attacks["ours, bfloat16"] = ours(network, eps, stop=False, precision="bfloat16")
-        try:
-            attacks |= peers(network, eps, len(x))
-        except ModuleNotFoundError as error:
-            sys.exit(f"{error.name} is not installed: pip install -e '.[bench]'; pip install --no-deps torchattacks")
+        attacks |= peers(network, eps, len(x))
         print(f"{name}, ε = {eps:.2f}")
         found_by = {attack: run(x, y) for attack, run in attacks.items()}
         for peer in PEERS:

@@ -1,15 +1,14 @@
 """Log-likelihood of a dynamic linear model and its gradient (120 months of co2; level, slope, season of 12), and statsmodels'.
 
-    python scripts/bench_dlm.py                 # one JSON line
-    python scripts/bench_dlm.py --sets 1 20     # of how many parameter sets at once
+    python -m scripts.bench_dlm                 # one JSON line
+    python -m scripts.bench_dlm --sets 1 20     # of how many parameter sets at once
 
 Ours is ``log_likelihood`` of model=dlm with its backward pass, as every step of inference=vis, gaussian_vi, hmc and nuts takes
 it.  statsmodels has a compiled Kalman filter and, of a model of one's own, gradients by forward differences: P + 1 passes, one
 parameter set after the other.  Its state-space representation is given the same matrices; value and gradient are asserted to
 agree with ours before a number is printed.  Without the file of co2 the months are simulated: times do not depend on them.
 Runs are interleaved, seconds are of the process's own CPU, on one thread; the ratio is the median of those of runs next to each
-other.  ``50 ms by ours`` is what is asked of one set, divided by our milliseconds.  Without statsmodels
-(pip install -e '.[bench]') it says so.
+other.  ``50 ms by ours`` is what is asked of one set, divided by our milliseconds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import json
 import math
 import os
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -39,11 +37,10 @@ from components.models.state_space.dlm import DynamicLinear
 from components.problems.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
-try:
+with peer_imports():
     from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
-except ImportError as missing:
-    sys.exit(f"this benchmark compares with statsmodels ({missing}): pip install -e '.[bench]'")
 
 GOALS = {"50 ms by ours": 1.0}  # of one set the compiled filter is as fast; ours has second derivatives
 MOST = 50.0  # milliseconds

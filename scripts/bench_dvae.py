@@ -1,7 +1,7 @@
 """One step of a discrete variational auto-encoder against Pyro and Storchastic.
 
-    python scripts/bench_dvae.py                  # 784-200-200, 32 rows, 4 draws of each, one JSON line
-    python scripts/bench_dvae.py --repeats 100
+    python -m scripts.bench_dvae                  # 784-200-200, 32 rows, 4 draws of each, one JSON line
+    python -m scripts.bench_dvae --repeats 100
 
 Two layers of 200 binary variables, affine maps, a prior fixed at ½.  All ways use the networks of one module of ours.  Ours
 are VarGrad, and Reinforce with the other draws as baseline, which is the same; both are shown with Adam, whole steps of
@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -41,6 +40,7 @@ from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 GOALS = {  # least ratio of the peer's time to that of VarGrad
     "Pyro Trace_ELBO": 2.0,
@@ -88,7 +88,7 @@ def adam(module: BinaryAutoEncoder) -> torch.optim.Adam:
 
 def pyro_ways(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
     """Pyro's estimators of the model's gradient."""
-    with warnings.catch_warnings():
+    with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pyro
         from pyro import distributions as laws
@@ -142,7 +142,7 @@ def pyro_ways(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
 
 def storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
     """Storchastic's score function with the mean of the other draws as baseline."""
-    with warnings.catch_warnings():
+    with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import storch
         from storch.method import ScoreFunction
@@ -245,10 +245,7 @@ def main() -> None:
     problem = Unlabelled("bench", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
     module = component("model", "dvae", units=UNITS).build(problem, rng)
     ways = {name: ours(module, problem, name) for name in ("vargrad", "reinforce")}
-    try:
-        ways |= pyro_ways(module, x) | {"Storchastic leave-one-out": storchastic(module, x)}
-    except ModuleNotFoundError as missing:
-        sys.exit(f"a peer is not installed ({missing}): pip install -e '.[bench]'")
+    ways |= pyro_ways(module, x) | {"Storchastic leave-one-out": storchastic(module, x)}
     print("mean −ELBO of a row, gradient of the guide, of the model along one direction each:")
     checked(module, ways, arguments.draws)
     times: dict[str, list[float]] = {name: [] for name in ways}

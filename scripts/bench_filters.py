@@ -1,16 +1,15 @@
 """Bootstrap filters of stochastic volatility and of terrain navigation against the package particles, and replicates at once
 against one by one.
 
-    python scripts/bench_filters.py                          # one JSON line
-    python scripts/bench_filters.py --particles 100000 --repeats 3
-    python scripts/bench_filters.py --costs                  # a CSV: seconds against N, T and R, no peer
+    python -m scripts.bench_filters                          # one JSON line
+    python -m scripts.bench_filters --particles 100000 --repeats 3
+    python -m scripts.bench_filters --costs                  # a CSV: seconds against N, T and R, no peer
 
 All filters resample systematically at every step; ours also write down means, variances and quantiles, which the peer's
 do not.  The flight's peer has one replicate, of which ours has 50 at once: seconds are of one.  Log evidences are asserted to
 agree within Monte-Carlo error before a number is printed.  Runs are interleaved, seconds are of the process's own CPU, on one
 thread; the ratio is the median of those of runs next to each other.  The peer
-asks for an older numpy than ours and must not be installed beside it, which would take numpy down with it:
-pip install --no-deps --target FOLDER particles, and FOLDER on PYTHONPATH.
+asks for an older numpy than ours, with which it runs all the same: make bench-peers installs it without what it asks for.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import importlib
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +41,7 @@ from components.models.state_space.tan import TerrainModule
 from components.problems.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 GOALS = {"float32": 3.0, "float64": 1.2, "100 replicates at once": 10.0, "terrain, 50 replicates at once": 3.0}
 MU, PHI, SIGMA = -1.0, 0.95, 0.3
@@ -91,13 +90,9 @@ def ours(y: np.ndarray, particles: int, replicates: int, dtype: torch.dtype) -> 
 
 def peer() -> tuple[Any, Any, Any]:
     """The package particles, its state-space models and its distributions."""
-    try:
+    with peer_imports():
         return tuple(
             importlib.import_module(f"particles{part}") for part in ("", ".state_space_models", ".distributions")
-        )
-    except ImportError as missing:
-        sys.exit(
-            f"this benchmark compares with particles ({missing}); how to install it stands at the top of this file"
         )
 
 

@@ -1,8 +1,8 @@
 """Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables, one for each seed, and the
 seconds of the coin game.
 
-    python scripts/bench_games.py                      # one JSON line
-    python scripts/bench_games.py --aramarl FOLDER     # the peer is the released code, a checkout of ARAMARL
+    python -m scripts.bench_games                      # one JSON line
+    python -m scripts.bench_games --aramarl FOLDER     # the peer is the released code, a checkout of ARAMARL
 
 The peer without a checkout is our own: it does for each round what ARAMARL's Level2QAgent does (numpy tables, ε-greedy
 actions, Dirichlet counts, one draw of the forecast for the action and one for the target), against an exponential smoother.

@@ -1,6 +1,6 @@
 """Times gradients row by row of the deep GP against one backward pass for each row.
 
-    python scripts/bench_gradients.py                  # B = 10 and B = 100, one JSON line
+    python -m scripts.bench_gradients                  # B = 10 and B = 100, one JSON line
 
 The peer is what Boustati (2021), section 4.3.2, prices the partial-gradients objective at: the bound of all rows recorded
 once, then a reverse pass for each row, |B| of them.  Both find the gradients of all rows, that of KL and the value of the

@@ -1,7 +1,7 @@
 """Effective draws per second of HMC and NUTS on logistic regression (N = 1,000, d = 25), against BlackJAX's.
 
-    python scripts/bench_hmc.py                     # 100 chains, both precisions, one JSON line
-    python scripts/bench_hmc.py --chains 64 --dtype float32
+    python -m scripts.bench_hmc                     # 100 chains, both precisions, one JSON line
+    python -m scripts.bench_hmc --chains 64 --dtype float32
 
 The score is min-ESS/s: the least effective sample size over the means and the second moments of all coordinates, divided
 by the seconds that the draws took; warm-up and compilation are not timed.  All run the same number of chains in one batch,
@@ -19,7 +19,6 @@ import argparse
 import json
 import math
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -43,13 +42,12 @@ from components.inference.log_joint import log_joint
 from components.problems.supervised import Supervised
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
-try:
+with peer_imports():
     import blackjax
     import jax
     import jax.numpy as jnp
-except ImportError:
-    sys.exit("this benchmark compares with BlackJAX: pip install -e '.[bench]'")
 
 N, INPUTS = 1000, 24  # and an intercept: d = 25
 STEPS = (2, 3, 4, 6)  # leapfrog steps that BlackJAX's HMC is tried with

@@ -1,15 +1,13 @@
 """The Kalman filter of 100 series at once (Wiener velocity, T = 1,000, float64), against filterpy's and dynamax's.
 
-    python scripts/bench_kalman.py                      # one JSON line
-    python scripts/bench_kalman.py --series 20 --times 200
+    python -m scripts.bench_kalman                      # one JSON line
+    python -m scripts.bench_kalman --series 20 --times 200
 
 Ours twice: ``steps``, what a run with inference=kalman does, one observation after the other with all that it writes down;
 and ``series``, ``filter_series``, which has all observations before it begins, as both peers have.  filterpy filters one
 series after the other (``batch_filter``); dynamax's filter is mapped over the series and compiled once, which is not timed.
 Means, covariances and log evidence are asserted to agree before a number is printed.  Runs are interleaved, seconds are of the
-process's own CPU, on one thread; the ratio is the median of those of runs next to each other.  Both peers are looked for where
-this Python finds packages (pip install -e '.[bench]'; or a virtual environment of their own whose Python runs this script);
-without either there is no benchmark, and it says so.
+process's own CPU, on one thread; the ratio is the median of those of runs next to each other.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,14 +37,13 @@ from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
-try:
+with peer_imports():
     import jax
     from dynamax.linear_gaussian_ssm import lgssm_filter
     from dynamax.linear_gaussian_ssm.inference import make_lgssm_params
     from filterpy.kalman import KalmanFilter
-except ImportError as missing:
-    sys.exit(f"this benchmark compares with dynamax and filterpy ({missing}): pip install -e '.[bench]'")
 
 GOALS = {"steps against filterpy": 5.0, "series against filterpy": 5.0, "series against dynamax": 0.9}
 SLOW = 3  # runs of filterpy, of which one takes seconds

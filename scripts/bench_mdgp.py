@@ -1,7 +1,7 @@
 """Times one training step of the project's mMDGP against the same model assembled from GPyTorch's DeepGP classes.
 
-    python scripts/bench_mdgp.py                  # the comparison at S = 1 and S = 10, one JSON line
-    python scripts/bench_mdgp.py --table          # also: milliseconds per step against B, M, T and S
+    python -m scripts.bench_mdgp                  # the comparison at S = 1 and S = 10, one JSON line
+    python -m scripts.bench_mdgp --table          # also: milliseconds per step against B, M, T and S
 
 Both models get the same parameters, the same noise and the same padded rows of each task; their bounds and gradients are
 asserted equal before anything is timed.  A step is the bound, its gradient and fused Adam.  Timings are interleaved, so
@@ -93,16 +93,18 @@ class Peer(nn.Module):
 GOALS = {"S=1": 1.8, "S=10": 2.3}  # least ratio of the peer's time to ours
 
 
-def settings(M: int, P: int) -> DeepGPSettings:
+def settings(M: int, P: int, jitter: float) -> DeepGPSettings:
     return DeepGPSettings(
         inner_dim=P, depth=1, tied=False, inner_kernel="matern52", inner_ard=False, inner_lengthscale=10.0,
         inner_variance=1.0, inner_mean="zero", inner_q_scale=0.5, inner_q_mean=1.0, top_kernel="matern52",
         top_lengthscale=3.0, top_variance=1.0, top_mean="zero", top_q_scale=0.5, pass_inputs=False, n_inducing=M,
-        inducing="rows", inducing_by_task=True, noise_variance=0.1, link="probit", quadrature_nodes=20, jitter=JITTER,
+        inducing="rows", inducing_by_task=True, noise_variance=0.1, link="probit", quadrature_nodes=20, jitter=jitter,
     )  # fmt: skip
 
 
-def built(B: int, M: int, P: int, T: int, D: int, dtype: torch.dtype) -> tuple[MultiTaskDGP, Batch]:
+def built(
+    B: int, M: int, P: int, T: int, D: int, dtype: torch.dtype, jitter: float = JITTER
+) -> tuple[MultiTaskDGP, Batch]:
     """Our mMDGP and a batch of B rows with one random label each."""
     rng = Streams(0)
     x = torch.randn(B, D, generator=rng.data, dtype=dtype)
@@ -110,7 +112,7 @@ def built(B: int, M: int, P: int, T: int, D: int, dtype: torch.dtype) -> tuple[M
     y = torch.randn(B, T, generator=rng.data, dtype=dtype)
     batch = Batch(x, y, nn.functional.one_hot(label, T).bool(), 2.0)
     problem = Supervised("bench", "real", batch, batch, None, task_names=[str(t) for t in range(T)])
-    return build_shared_and_specific(settings(M, P), problem, rng, P, Specific(1, 10.0, 0.5)), batch
+    return build_shared_and_specific(settings(M, P, jitter), problem, rng, P, Specific(1, 10.0, 0.5)), batch
 
 
 def relative(a: Tensor, b: Tensor) -> float:

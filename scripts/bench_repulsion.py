@@ -1,6 +1,6 @@
 """Times what particles do to each other: Stein's direction against its broadcast form, and its cost against K.
 
-    python scripts/bench_repulsion.py             # K = 100, P = 10,000; and the table up to K = 1,000; one JSON line
+    python -m scripts.bench_repulsion             # K = 100, P = 10,000; and the table up to K = 1,000; one JSON line
 
 The broadcast form writes the sums over pairs of particles as they are printed, with [K, K, P] tensors; the project's has
 products of [K, K] with [K, P] alone.  Both get the same particles and gradients and are asserted to agree.  Timings are

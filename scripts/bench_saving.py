@@ -1,8 +1,8 @@
 """What checkpoints cost a run that keeps everything: 100,000 draws of HMC on the mixture of Gaussians, a checkpoint every
 500 steps, against the same run without any.
 
-    python scripts/bench_saving.py                # some minutes, one JSON line
-    python scripts/bench_saving.py --draws 5000
+    python -m scripts.bench_saving                # some minutes, one JSON line
+    python -m scripts.bench_saving --draws 5000
 
 Both are asserted to have kept the same draws, and the last checkpoint to give them back.  The ratio is the share of the
 training thread's time (wall clock: a disk's answer is waited for) that saving leaves to the sampler, in the whole run and

@@ -1,7 +1,7 @@
 """Times SGLD on K networks of 13-50-1 at once against the package ``posteriors`` and against a Python loop over modules.
 
-    python scripts/bench_sgld.py                  # K = 100, B = 100, one JSON line
-    python scripts/bench_sgld.py --dtype float64
+    python -m scripts.bench_sgld                  # K = 100, B = 100, one JSON line
+    python -m scripts.bench_sgld --dtype float64
 
 ``posteriors`` (Normal Computing) runs its chains with ``torch.vmap``: over the log posterior, with one gradient for all
 chains, or over its whole update; the faster of the two is the peer.  All see the same particles, batch and model (ReLU
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from components.models.networks.feed_forward import FeedForward
 from components.problems.supervised import Supervised
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 GOALS = {"posteriors": 2.0, "loop over modules": 6.0}  # least ratio of the peer's time to ours
 INPUTS, UNITS, ROWS, BATCH, NOISE, STEP_SIZE = 13, 50, 455, 100, 1.0, 1e-6  # Boston housing; Gallego 2.3.3
@@ -110,7 +110,7 @@ def ours(network: FeedForward, problem: Supervised, theta: Tensor, batch: Batch)
 
 def posteriors_steps(network: FeedForward, theta: Tensor, batch: Batch) -> dict[str, tuple[Callable[[], Any], Tensor]]:
     """The two ways to run chains in parallel with ``posteriors``: each a step, and its drift (temperature 0)."""
-    with warnings.catch_warnings():
+    with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from posteriors.sgmcmc import sgld
 
@@ -184,10 +184,7 @@ def main() -> None:
     dtype = getattr(torch, arguments.dtype)
     network, problem, theta, batch = built(arguments.particles, dtype)
     mine, drift = ours(network, problem, theta, batch)
-    try:
-        peers = posteriors_steps(network, theta, batch)
-    except ModuleNotFoundError:
-        sys.exit("the peer is not installed: pip install -e '.[bench]'")
+    peers = posteriors_steps(network, theta, batch)
     peers["loop over modules"] = loop(network, theta, batch)
     for name, (_, other) in peers.items():
         difference = float((other - drift).norm() / drift.norm())

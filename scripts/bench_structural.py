@@ -1,7 +1,7 @@
 """Gibbs sweeps of a structural series (104 weeks, 12 candidates) against bsts-causalimpact (Rust) and NumPyro's NUTS.
 
-    python scripts/bench_structural.py                       # one JSON line
-    python scripts/bench_structural.py --draws 1000
+    python -m scripts.bench_structural                       # one JSON line
+    python -m scripts.bench_structural --draws 1000
 
 Draws a second with 12 candidates, spike and slab, of one chain and of 32 at once, against the Rust sampler's; effective draws a
 second of the level's σ, and draws a second, of a level without columns, against NUTS, which samples the level's innovations
@@ -15,8 +15,6 @@ so that it leaves out nearly all, whatever the data. Its speed is taken as it is
 level, five channels in the state and seven regressors, all of a run's steps: 3 s over its seconds.
 
 Seconds are of the process's own CPU, on one core, runs interleaved; a ratio is the median of those of runs next to each other.
-Peers are looked for where this Python finds packages (pip install bsts-causalimpact numpyro, or a folder in PYTHONPATH);
-without either there is no benchmark, and it says so.
 """
 
 from __future__ import annotations
@@ -40,17 +38,16 @@ from arviz_stats.base import array_stats
 
 from components.problems.sequence import Sequence
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 from scripts.sbc import component
 
-try:
+with peer_imports():
     import jax
     import jax.numpy as jnp
     import numpyro
     from causal_impact._core import run_gibbs_sampler
     from numpyro import distributions as dist
     from numpyro.infer import MCMC, NUTS
-except ImportError as missing:
-    sys.exit(f"this benchmark compares with bsts-causalimpact and numpyro ({missing}): pip install both")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 TIMES, COLUMNS, BLOCK = 104, 12, 50

@@ -1,7 +1,7 @@
 """Topics of bars against scikit-learn (mean field) and tomotopy (collapsed Gibbs).
 
-    python scripts/bench_topics.py                # 1,000 documents of 100 words, ten topics, one JSON line
-    python scripts/bench_topics.py --reviews      # besides: perplexity on film reviews at equal passes, minutes
+    python -m scripts.bench_topics                # 1,000 documents of 100 words, ten topics, one JSON line
+    python -m scripts.bench_topics --reviews      # besides: perplexity on film reviews at equal passes, minutes
 
 Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of ``LatentDirichletAllocation`` of as many
 passes, both with at most 100 updates of a document in a pass and a tolerance of 0.001.  Collapsed Gibbs: 200 sweeps of one
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -42,6 +41,7 @@ from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.peers.installed import peer_imports
 
 GOALS = {
     "scikit-learn, one start, against four of lda_cavi": 2.0,
@@ -153,10 +153,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    try:
+    with peer_imports():
         import tomotopy
-    except ModuleNotFoundError as missing:
-        sys.exit(f"a peer is not installed ({missing}): pip install -e '.[bench]'")
     problem = loaded("bars")
     K, table = 10, dense(problem.train, problem.n_words)
     lists = [

@@ -1,7 +1,7 @@
 """One step of a variational auto-encoder against Pyro's SVI.
 
-    python scripts/bench_vae.py                  # 784-200-200-10, 100 rows, one draw of each, one JSON line
-    python scripts/bench_vae.py --repeats 100
+    python -m scripts.bench_vae                  # 784-200-200-10, 100 rows, one draw of each, one JSON line
+    python -m scripts.bench_vae --repeats 100
 
 Ours are whole steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.  Pyro: ``SVI`` with
 ``TraceMeanField_ELBO``, the same bound with the same closed form, and ``Trace_ELBO``, which draws log q too; Pyro's own Adam,
@@ -17,13 +17,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from bench_dvae import Way, clocked, component, quantiles
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -31,6 +29,8 @@ from components.models.latent.vae import AutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from scripts.bench_dvae import Way, clocked, component, quantiles
+from scripts.peers.installed import peer_imports
 
 PYRO = "Pyro TraceMeanField_ELBO"
 GOALS = {PYRO: 1.3}  # least ratio of the peer's time to ours
@@ -56,7 +56,7 @@ def ours(module: AutoEncoder, problem: Unlabelled) -> Way:
 
 def pyro_ways(module: AutoEncoder, x: Tensor) -> dict[str, Way]:
     """Pyro's bounds of the same model and guide."""
-    with warnings.catch_warnings():
+    with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pyro
         from pyro import distributions as laws
@@ -125,10 +125,7 @@ def main() -> None:
     problem = Unlabelled("bench", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
     module = component("model", "vae", widths=[200, 200], guide="separate", scale="softplus").build(problem, rng)
     ways = {"ours": ours(module, problem)}
-    try:
-        ways |= pyro_ways(module, x)
-    except ModuleNotFoundError as missing:
-        sys.exit(f"a peer is not installed ({missing}): pip install -e '.[bench]'")
+    ways |= pyro_ways(module, x)
     print("mean −ELBO of a row, gradient along one direction:")
     checked(module, ways, arguments.draws)
     times: dict[str, list[float]] = {name: [] for name in ways}

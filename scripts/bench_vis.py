@@ -1,7 +1,7 @@
 """One step of ``inference=vis`` with T = 5 refinements against one with T = 0, which is variational inference.
 
-    python scripts/bench_vis.py                  # 784-200-200-10 and back, 100 rows, S = 1, one JSON line
-    python scripts/bench_vis.py --repeats 200
+    python -m scripts.bench_vis                  # 784-200-200-10 and back, 100 rows, S = 1, one JSON line
+    python -m scripts.bench_vis --repeats 200
 
 The auto-encoder of Gallego (2021), 2.B.2 (two encoders, ReLU units), on binary noise: a refinement follows the gradient of
 the decoder's log joint in z.  Held still (fast) it costs a pass through the decoder forth and back; differentiated (full)

@@ -1,83 +1,106 @@
-"""The whitened sparse conditional of a batch of Gaussian processes, with its gradient by hand.
+"""The whitened sparse conditional of a batch of Gaussian processes and its divergence from the prior, with gradients by hand.
 
 G groups; the Q processes of a group share inputs, inducing inputs Z [M, D] and correlation κ, each has its own
 q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z) + j I.  Everything is of unit prior variance:
 
-    A = L⁻¹ κ(Z, X),   μ = Aᵀ m,   σ² = 1 + Σₘ A ∘ (S − I) A            (= 1 − Aᵀ A + Aᵀ S A, diagonal)
+    A = L⁻¹ κ(Z, X),   B = L⁻ᵀ (S − I) A,   μ = Aᵀ m,   σ² = 1 + Σₘ κ(Z, X) ∘ B       (= 1 − Aᵀ A + Aᵀ S A, diagonal)
+
+    Σ KL[N(m, S) ‖ N(0, I)] = ½ Σ (C² + m²) − Σ ln |Cᵢᵢ| − ½ Q M
 
 One autograd function, because what autograd would record costs about twice as much: forward and reverse pass below
-need four products [M, M]·[M, N] and no triangular solve of that size.
+need three products [M, M]·[M, N] and no triangular solve of that size; ∂σ²/∂κ(Z, X) is 2 B and needs none.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.gaussian_kl import kl_whitened
 from components.maths.kernels import Shape, correlation, lift_centres, lift_inputs
+
+
+@dataclass(frozen=True)
+class LayerTerms:
+    """What is found on the way to the moments of a layer."""
+
+    kl: Tensor  # Σ KL[q(v) ‖ N(0, I)] over its processes, in nats
+    jitter: float  # that K_zz needed
 
 
 class _SparseConditional(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, z_centres, z_inputs, x_inputs, m, C, shape, jitter, name, slopes):
-        """z_centres, z_inputs [G, M, E]; x_inputs [N, E] or [G, N, E]; m [G, Q, M]; C [G, Q, M, M]."""
+    def forward(ctx, x, Z, w, m, C, shape, jitter, name, slopes):
+        """x [N, D] or [G, N, D]; Z [G, M, D]; w [G, 1 or D]; m [G, Q, M]; C [G, Q, M, M]."""
         G, Q, M = m.shape
+        isotropic = w.shape[-1] == 1
+        z_centres, z_inputs, x_inputs = lift_centres(Z, w), lift_inputs(Z, isotropic), lift_inputs(x, isotropic)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
         kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, whatever the rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
         Linv = triangular_inverse(L)
-        if x_inputs.dim() == 2:
-            r2 = (z_centres.reshape(G * M, -1) @ x_inputs.T).view(G, M, -1)
-        else:
-            r2 = torch.bmm(z_centres, x_inputs.mT)
-        kzx, szx = correlation(r2, shape, slopes)
+        kzx, szx = correlation(torch.matmul(z_centres, x_inputs.mT), shape, slopes)
         A = torch.bmm(Linv, kzx)  # [G, M, N]
         R = torch.matmul(C, C.mT)
         R.diagonal(dim1=-2, dim2=-1).sub_(1.0)  # S − I  [G, Q, M, M]
-        RA = torch.bmm(R.view(G, Q * M, M), A).view(G, Q, M, -1)
+        B = torch.bmm(torch.matmul(Linv.mT.unsqueeze(1), R).view(G, Q * M, M), A).view(G, Q, M, -1)
         mean = torch.bmm(m, A)  # [G, Q, N]
-        variance = (A.unsqueeze(1) * RA).sum(2).add_(1.0)
+        variance = (kzx.unsqueeze(1) * B).sum(2).add_(1.0)
         if slopes:
-            ctx.save_for_backward(z_centres, z_inputs, x_inputs, m, C, R, Linv, A, RA, szz, szx)
-        return mean, variance, used
+            ctx.save_for_backward(Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx)
+        ctx.set_materialize_grads(False)
+        return mean, variance, kl_whitened(m, C), used
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, g_mean, g_variance, _):
-        z_centres, z_inputs, x_inputs, m, C, R, Linv, A, RA, szz, szx = ctx.saved_tensors
-        G, Q, M = m.shape
-        g_v = g_variance.unsqueeze(2)  # [G, Q, 1, N]
-        dA = torch.baddbmm((RA * (2 * g_v)).sum(1) if Q > 1 else (RA * (2 * g_v)).squeeze(1), m.mT, g_mean)
+    def backward(ctx, g_mean, g_variance, g_kl, _):
+        Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx = ctx.saved_tensors
+        (G, Q, M), D = m.shape, Z.shape[-1]
+        g_mean, g_variance = (A.new_zeros(G, Q, A.shape[-1]) if g is None else g for g in (g_mean, g_variance))
+        g_v = (2.0 * g_variance).contiguous().unsqueeze(2)  # [G, Q, 1, N]
+        dkzx = (B * g_v).sum(1) if Q > 1 else (B * g_v).squeeze(1)
+        dkzx.baddbmm_(torch.bmm(Linv.mT, m.mT), g_mean)
         dm = torch.bmm(g_mean, A.mT)  # [G, Q, M]
-        W = torch.bmm((A.unsqueeze(1) * g_v).view(G, Q * M, -1), A.mT).view(G, Q, M, M)  # ∂/∂S
-        dC = torch.matmul(W, C).mul_(2.0).tril_()
-        # dA Aᵀ, from what is already there: its lower half is −(Lᵀ ∂/∂L), the seed of the Cholesky's reverse pass.
-        P = torch.baddbmm(torch.matmul(R, W).sum(1).mul_(2.0), m.mT, dm).tril_()
+        W = torch.bmm((A.unsqueeze(1) * g_v).view(G, Q * M, -1), A.mT).view(G, Q, M, M)  # 2 ∂/∂S
+        dC = torch.matmul(W, C).tril_()
+        # (∂/∂A) Aᵀ, from what is already there: its lower half is −(Lᵀ ∂/∂L), the seed of the Cholesky's reverse pass.
+        P = torch.baddbmm(torch.matmul(R, W).sum(1), m.mT, dm).tril_()
         P.diagonal(dim1=-2, dim2=-1).mul_(0.5)
         dkzz = torch.bmm(torch.bmm(Linv.mT, P), Linv)
         dr2zz = (dkzz + dkzz.mT).mul_(-0.5).mul_(szz)
         dr2zz.diagonal(dim1=-2, dim2=-1).zero_()  # κ(z, z) = 1 whatever Z is
-        dr2zx = torch.bmm(Linv.mT, dA).mul_(szx)
-        dz_inputs = torch.bmm(dr2zz.mT, z_centres)
-        dx_inputs = None
-        if x_inputs.dim() == 2:
-            flat = dr2zx.view(G * M, -1)
-            dz_centres = torch.baddbmm((flat @ x_inputs).view(G, M, -1), dr2zz, z_inputs)
-            if ctx.needs_input_grad[2]:
-                dx_inputs = flat.T @ z_centres.reshape(G * M, -1)
-        else:
-            dz_centres = torch.baddbmm(torch.bmm(dr2zx, x_inputs), dr2zz, z_inputs)
-            if ctx.needs_input_grad[2]:
-                dx_inputs = torch.bmm(dr2zx.mT, z_centres)
-        return dz_centres, dz_inputs, dx_inputs, dm, dC, None, None, None, None
+        dr2zx = dkzx.mul_(szx)
+        # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x², whose three columns are told apart again here.
+        by_x = torch.matmul(dr2zx, x_inputs)
+        by_z = torch.bmm(dr2zz, z_inputs)  # symmetric in Z: both arguments move
+        both = by_x + by_z
+        one, products = both[..., D : D + 1], both[..., :D]
+        dw = (Z * (Z * one - 2 * products)).sum(1)
+        dw = (dw.sum(-1, keepdim=True) if w.shape[-1] == 1 else dw) + both[..., D + 1 :].sum(1)
+        moved = both + by_z
+        dZ = 2 * w.unsqueeze(1) * (Z * moved[..., D : D + 1] - moved[..., :D])
+        dx = None
+        if ctx.needs_input_grad[0]:
+            if x_inputs.dim() == 2:
+                by_centres = dr2zx.view(G * M, -1).T @ z_centres.view(G * M, -1)
+            else:
+                by_centres = torch.bmm(dr2zx.mT, z_centres)
+            dx = torch.addcmul(by_centres[..., :D], x_inputs[..., :D], by_centres[..., D + 1 :], value=2.0)
+        if g_kl is not None:
+            dm = torch.addcmul(dm, g_kl, m)
+            dC.addcmul_(g_kl, C)
+            dC.diagonal(dim1=-2, dim2=-1).sub_(g_kl / C.diagonal(dim1=-2, dim2=-1))
+        return dx, dZ, dw, dm, dC, None, None, None, None
 
 
 def sparse_conditional(
     x: Tensor, Z: Tensor, w: Tensor, m: Tensor, C: Tensor, shape: Shape, jitter: float, name: str = "the layer"
-) -> tuple[Tensor, Tensor, float]:
-    """Mean and variance of q(f(x)), of unit prior variance, and the jitter that K_zz needed.
+) -> tuple[Tensor, Tensor, LayerTerms]:
+    """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way: divergence and jitter.
 
     x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q, M], C lower triangular
     [G, Q, M, M] -> mean and variance [G, Q, N].  Differentiable once in all of them.
@@ -85,10 +108,8 @@ def sparse_conditional(
     Raises:
         NumericalTrouble: K_zz has no Cholesky factor even with jitter · 10⁴.
 
-    Source: Boustati (2021), eqs. (2.64), (2.65) and (3.5) to (3.9); Salimbeni and Deisenroth (2017), whitened.
+    Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and Deisenroth (2017), whitened.
     """
-    isotropic = w.shape[-1] == 1
-    z_inputs = lift_inputs(Z, isotropic)
-    x_inputs = lift_inputs(x, isotropic)
     slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
-    return _SparseConditional.apply(lift_centres(Z, w), z_inputs, x_inputs, m, C, shape, jitter, name, slopes)
+    mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, shape, jitter, name, slopes)
+    return mean, variance, LayerTerms(kl, used)

@@ -30,4 +30,8 @@ def test_the_lock_has_all_that_is_asked_for():
 
 def test_setup_installs_the_lock():
     installs = re.findall(r"pip install (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert all("-c requirements.lock" in words for words in installs if "--upgrade pip" not in words)
+    own = "-r scripts/peers/requirements.txt"  # peers that pin what we have newer: locked there
+    assert all("-c requirements.lock" in words or own in words for words in installs if "--upgrade pip" not in words)
+    peers = [line for line in (ROOT / "scripts/peers/requirements.txt").read_text().splitlines() if line[0] != "#"]
+    assert peers
+    assert all("==" in line for line in peers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.kernels import kernel
@@ -43,8 +44,8 @@ def literal(x, Z, lengthscale, m, C, shape, jitter=JITTER):
 @pytest.mark.parametrize("ard", [True, False])
 def test_conditional_is_equations_3_5_to_3_9(shape, common, ard):
     x, Z, lengthscale, m, C = drawn(common=common, ard=ard)
-    mean, variance, used = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
-    assert used == JITTER
+    mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, shape, JITTER)
+    assert told.jitter == JITTER
     for g in range(2):
         for q in range(2):
             for n in range(5):
@@ -63,9 +64,30 @@ def test_gradients_by_hand_are_those_of_finite_differences(Q, common, ard):
     inputs = [t.requires_grad_() for t in drawn(Q=Q, M=3, N=3, common=common, ard=ard)]
 
     def moments(x, Z, lengthscale, m, C):
-        return sparse_conditional(x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3)[:2]
+        mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C.tril(), "matern52", 1e-3)
+        return mean, variance, told.kl
 
     assert torch.autograd.gradcheck(moments, inputs, atol=1e-6, fast_mode=True)
+
+
+@pytest.mark.parametrize("Q", [1, 3])
+def test_divergence_is_the_last_sums_of_equation_3_12(Q):
+    x, Z, lengthscale, m, C = drawn(Q=Q)
+    _, _, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", JITTER)
+    prior = MultivariateNormal(torch.zeros(4, dtype=torch.float64), torch.eye(4, dtype=torch.float64))
+    exact = kl_divergence(MultivariateNormal(m, covariance_matrix=C @ C.mT), prior).sum()
+    assert float(told.kl) == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_gradients_are_those_of_what_is_differentiated():
+    """The mean, the variance or the divergence alone: what is not asked for adds nothing."""
+    inputs = [t.requires_grad_() for t in drawn()]
+    x, Z, lengthscale, m, C = inputs
+    mean, variance, told = sparse_conditional(x, Z, lengthscale**-2, m, C, "matern52", 1e-3)
+    parts = [torch.cos(mean).sum(), torch.sin(variance).sum(), told.kl]
+    alone = [torch.autograd.grad(part, inputs, retain_graph=True) for part in parts]
+    for whole, *each in zip(torch.autograd.grad(sum(parts), inputs), *alone, strict=True):
+        assert torch.allclose(whole, sum(each), atol=1e-10)
 
 
 def test_prior_q_gives_prior_marginals():

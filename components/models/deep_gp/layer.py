@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from components.maths.gaussian_kl import kl_whitened
 from components.maths.kernels import Shape
-from components.maths.sparse_gp import sparse_conditional
+from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
 
 class GPLayer(nn.Module):
@@ -71,10 +70,11 @@ class GPLayer(nn.Module):
         m = torch.matmul(self.mean_weight.mT, x.mT)  # [G, Q, N]
         return m if self.mean_bias is None else m + self.mean_bias
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D], and the jitter K_zz needed."""
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+        """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over the layer's processes
+        and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)
-        mean, variance, jitter = sparse_conditional(
+        mean, variance, told = sparse_conditional(
             x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
         )
         mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
@@ -82,11 +82,7 @@ class GPLayer(nn.Module):
         if prior_mean is not None:
             mean = mean + prior_mean
         variance = variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
-        return mean, variance, jitter
-
-    def kl(self) -> Tensor:
-        """Σ over the layer's processes of KL[q(u) ‖ p(u)], in nats."""
-        return kl_whitened(self.q_mean, self.q_tril)
+        return mean, variance, told
 
     @torch.no_grad()
     def propagated(self, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 
@@ -51,11 +52,11 @@ class SharedAndSpecific(nn.Module):
     def noise_shapes(self, S: int, B: int, layout: Layout) -> list[tuple[int, ...]]:
         return [(S, B, self.shared_dim), (S, self.n_tasks, layout.n_rows, self.specific_dim)]
 
-    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, float]:
+    def _shared_moments(self, g: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         assert self.shared is not None
         S, B, D = g.shape
-        mean, variance, jitter = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
-        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), jitter
+        mean, variance, told = self.shared(g.reshape(S * B, D))  # [G, Q, S · B]
+        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), told
 
     def _specific_inputs(self, features: Features, layout: Layout) -> Tensor:
         assert self.specific is not None
@@ -66,19 +67,23 @@ class SharedAndSpecific(nn.Module):
         T, J = self.n_tasks, self.specific_dim
         return f.reshape(T, J, S, -1).permute(2, 0, 3, 1)  # [S, T, n, J]
 
-    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, float]:
-        """Samples of this level's features, and the largest jitter needed."""
-        g, h, jitter = None, None, 0.0
+    def forward(
+        self, features: Features, layout: Layout, noise: list[Tensor | None]
+    ) -> tuple[Features, list[LayerTerms]]:
+        """Samples of this level's features; divergence and jitter of each of its layers."""
+        g, h, told = None, None, []
         if self.shared is not None:
             assert features[0] is not None
-            mean, variance, jitter = self._shared_moments(features[0])
+            mean, variance, of_shared = self._shared_moments(features[0])
             g = sample(mean, variance, noise[0])
+            told.append(of_shared)
         if self.specific is not None:
             x = self._specific_inputs(features, layout)
-            mean, variance, used = self.specific(x)
+            mean, variance, of_specific = self.specific(x)
             S = x.shape[1] // layout.n_rows
-            h, jitter = sample(self._unfold(mean, S), self._unfold(variance, S), noise[1]), max(jitter, used)
-        return (g, h), jitter
+            h = sample(self._unfold(mean, S), self._unfold(variance, S), noise[1])
+            told.append(of_specific)
+        return (g, h), told
 
     def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         """Representative features (``GPLayer.propagated``): where the next level's inducing inputs start."""
@@ -109,27 +114,29 @@ class CoregionalisedLevel(nn.Module):
         rows = B if self.first else layout.n_tasks * layout.n_rows
         return [(S, rows, self.mixing.shape[2])]
 
-    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
         """Mean and variance of u at x [S, B, D], [S, B, Q]."""
         S, B, D = x.shape
-        mean, variance, jitter = self.base(x.reshape(S * B, D))
-        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), jitter
+        mean, variance, told = self.base(x.reshape(S * B, D))
+        return mean.reshape(-1, S, B).permute(1, 2, 0), variance.reshape(-1, S, B).permute(1, 2, 0), told
 
     def mix(self, u: Tensor) -> Tensor:
         return torch.matmul(u, self.mixing.mT)  # [S, T, n, Q] · [T, Q, K]
 
-    def forward(self, features: Features, layout: Layout, noise: list[Tensor | None]) -> tuple[Features, float]:
+    def forward(
+        self, features: Features, layout: Layout, noise: list[Tensor | None]
+    ) -> tuple[Features, list[LayerTerms]]:
         """The first level's base processes are sampled on the B rows once; a deeper level's at each task's own λ^t."""
         g, h = features
         if self.first:
             assert g is not None
-            mean, variance, jitter = self.moments(g)
-            return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), jitter
+            mean, variance, told = self.moments(g)
+            return (None, self.mix(layout.gather(sample(mean, variance, noise[0])))), [told]
         assert h is not None
         S, T, n, D = h.shape
-        mean, variance, jitter = self.moments(h.reshape(S, T * n, D))
+        mean, variance, told = self.moments(h.reshape(S, T * n, D))
         u = sample(mean, variance, noise[0])
-        return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), jitter
+        return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [told]
 
     def propagated(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
         g, h = features

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Features, Level, join_features
@@ -82,38 +83,35 @@ class MultiTaskDGP(nn.Module):
         """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
         return self.noise_on(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
 
-    def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, float]:
-        """Samples of Λ^t [S, T, n, D] at x [B, D], and the largest jitter needed."""
+    def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[LayerTerms]]:
+        """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the top one."""
         features: Features = (x.unsqueeze(0), None)
-        jitter = 0.0
+        told: list[LayerTerms] = []
         for level, eps in zip(self._levels(), noise.levels, strict=True):
-            features, used = level(features, noise.layout, eps)
-            jitter = max(jitter, used)
+            features, of_level = level(features, noise.layout, eps)
+            told += of_level
         combined = join_features(features, noise.layout)
         if self.pass_inputs:
             inputs = noise.layout.gather(x.unsqueeze(0)).expand(combined.shape[0], -1, -1, -1)
             combined = torch.cat([combined, inputs], -1)
-        return combined, jitter
+        return combined, told
 
     def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
         """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter K_zz needed."""
-        features, jitter = self.features(batch.x, noise)
-        mean, variance, used = self.top(features)
+        features, told = self.features(batch.x, noise)
+        mean, variance, of_top = self.top(features)
+        told.append(of_top)
         expected = self.likelihood.expected_log_prob(noise.layout.labels(batch.y), mean, variance, noise.likelihood)
         weight = noise.layout.weight
         total = expected.sum() if weight is None else (expected * weight).sum()
         log_likelihood = total * (batch.scale / expected.shape[0])
-        kl = self.kl()
+        kl = torch.stack([layer.kl for layer in told]).sum()  # over every process of every layer
         return {
             "elbo": log_likelihood - kl,
             "log_likelihood": log_likelihood,
             "kl": kl,
-            "jitter": torch.tensor(max(jitter, used)),
+            "jitter": torch.tensor(max(layer.jitter for layer in told)),
         }
-
-    def kl(self) -> Tensor:
-        """Σ KL[q(u) ‖ p(u)] over every process of every layer."""
-        return torch.stack([layer.kl() for layer in self.layers().values()]).sum()
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.levels import fold_samples
 
@@ -19,15 +20,15 @@ class IndependentTop(nn.Module):
         super().__init__()
         self.layer = layer
 
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], and the jitter needed."""
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+        """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, _ = features.shape
-        mean, variance, jitter = self.layer(fold_samples(features))  # [T, C, S · n]
+        mean, variance, told = self.layer(fold_samples(features))  # [T, C, S · n]
 
         def unfold(f: Tensor) -> Tensor:
             return f.reshape(T, -1, S, n).permute(2, 0, 3, 1)
 
-        return unfold(mean), unfold(variance), jitter
+        return unfold(mean), unfold(variance), told
 
 
 class CoregionalisedTop(nn.Module):
@@ -41,12 +42,12 @@ class CoregionalisedTop(nn.Module):
         self.layer = layer
         self.mixing = nn.Parameter(mixing)  # A [T, C, R]
 
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], and the jitter needed."""
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
+        """Λ [S, T, n, D] -> mean and variance of f [S, T, n, C], divergence and jitter."""
         S, T, n, D = features.shape
-        mean, variance, jitter = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]
+        mean, variance, told = self.layer(features.reshape(S * T * n, D))  # [1, R, S · T · n]
         mean, variance = (f.reshape(-1, S, T, n).permute(1, 2, 3, 0) for f in (mean, variance))
-        return torch.matmul(mean, self.mixing.mT), torch.matmul(variance, self.mixing.square().mT), jitter
+        return torch.matmul(mean, self.mixing.mT), torch.matmul(variance, self.mixing.square().mT), told
 
 
 Top = IndependentTop | CoregionalisedTop

@@ -1,0 +1,63 @@
+"""A benchmark whose peer is not installed: one line that names the target, and ``make bench`` goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from scripts import bench
+from scripts.peers import installed
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_an_import_that_is_missing_is_told_in_one_line(capsys):
+    with pytest.raises(SystemExit) as ended, installed.peer_imports():
+        import a_peer_that_nobody_has  # noqa: F401
+    assert ended.value.code == installed.ABSENT
+    told = capsys.readouterr().err
+    assert told == "a_peer_that_nobody_has is not installed, which this benchmark compares with: make bench-peers\n"
+
+
+def test_a_peer_that_is_there_and_broken_is_an_error():
+    with pytest.raises(ImportError, match="no_such_name"), installed.peer_imports():
+        from json import no_such_name  # noqa: F401
+
+
+def test_an_environment_of_its_own_that_is_missing_is_told_alike(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(installed, "OWN", tmp_path / "python")
+    with pytest.raises(SystemExit) as ended:
+        installed.own_interpreter("GPflux")
+    assert ended.value.code == installed.ABSENT
+    assert "make bench-peers" in capsys.readouterr().err
+
+
+def test_make_bench_goes_on(monkeypatch, capsys):
+    found = {"benchmark": "b", "peer": "P", "ratios": {"case": [2.0, 1.9, 2.1]}, "goals": {"case": 1.5}}
+    outcomes = {
+        "scripts.bench_a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
+        "scripts.bench_b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
+    }
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: outcomes[command[-1]])
+    monkeypatch.setattr(bench.sys, "argv", ["bench", "a", "b"])
+    assert bench.main() == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "no peer" in shown
+    assert "reached" in shown
+    outcomes["scripts.bench_a"] = SimpleNamespace(returncode=1, stdout="")
+    assert bench.main() == 1
+
+
+def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
+    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their own environment."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert installed.TARGET.removeprefix("make ") + ":" in makefile
+    assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile
+    for path in sorted((ROOT / "scripts").glob("bench_*.py")):
+        told = re.findall(r"pip install|except (?:ImportError|ModuleNotFoundError)", path.read_text(encoding="utf-8"))
+        assert not told, f"{path.name}: absent peers are told by scripts/peers/installed.py"
