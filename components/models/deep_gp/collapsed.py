@@ -108,6 +108,10 @@ class CollapsedMDGP(nn.Module):
         features, jitter = self.features(self.top.labels.x, eps)
         return replace(self.top.labels, x=features), jitter
 
+    def log_marginal(self, labels: Labels, eps: Tensor) -> Tensor:
+        """log p(y | Λ_v) of any labels at one ε, in nats."""
+        return self.top.log_marginal(replace(labels, x=self.features(labels.x, eps)[0]))[0]
+
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """The bound for all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
         total, most = torch.zeros((), dtype=noise.dtype, device=noise.device), 0.0
