@@ -36,7 +36,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "ard_weights"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "ard_weights"})
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape
