@@ -56,10 +56,9 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
     x = mean + variance.clamp_min(0).sqrt() * eps  # [N, T, dx]
     groups = of_observations(problem, times)
     names = [*problem.state_names[:dx], *(f"x{j + 1}" for j in range(len(problem.state_names), dx))]
-    dates = list(problem.dates[:times]) or list(range(1, times + 1))
     groups.values["posterior"] = {"x": x[None].cpu().numpy()}
     groups.dims["x"] = ["time", "state"]
-    groups.coords |= {"time": dates, "state": names}
+    groups.coords |= {"time": [*(problem.dates[:times] or range(1, times + 1))], "state": names}
     if isinstance(posterior, FilteredStates) and (said := _log_likelihood(problem, posterior, model, x)) is not None:
         groups.values["log_likelihood"] = {"y": said[None].cpu().numpy()}
         groups.dims["y"] = ["seen"]
