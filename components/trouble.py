@@ -23,6 +23,10 @@ class Doubtful(UserWarning):
     """Keys that fit and do poorly together; the message names them, says why, and what to do."""
 
 
+class Costly(UserWarning):
+    """Work that will take long, or most of the memory; the message says how much of either, and what to use instead."""
+
+
 class NumericalTrouble(ArithmeticError):
     """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
 

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from components.trouble import Doubtful, Shortfall, SimulatedData
+from components.trouble import Costly, Doubtful, Shortfall, SimulatedData
 from runner import console
 
 TITLES: dict[type[Warning], str] = {
     SimulatedData: "Simulated data",
     Shortfall: "Not complete",
     Doubtful: "To be doubted",
+    Costly: "This takes long",
 }
 
 
@@ -29,9 +30,7 @@ class Announcements:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            ours = issubclass(warning.category, SimulatedData | Shortfall | Doubtful) or "components" in str(
-                warning.filename
-            )
+            ours = issubclass(warning.category, tuple(TITLES)) or "components" in str(warning.filename)
             if issubclass(warning.category, Shortfall) and not shortfalls:
                 continue
             if not ours:

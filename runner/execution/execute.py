@@ -135,7 +135,8 @@ class Run:
         with self.announcements.shown_once():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
-        model = build_model(job, problem, rng)
+        with self.announcements.shown_once():
+            model = build_model(job, problem, rng)
         try:
             with self.announcements.shown_once():
                 state = inference.init(model, problem, rng)

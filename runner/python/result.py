@@ -160,16 +160,17 @@ class Result:
             return problem.predictive_at(posterior, given if given is like else given.to(like), self._restored.rng)
 
     def inference_data(self) -> DataTree:
-        """ArviZ's InferenceData: groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive, of
-        the training rows, or of the series seen, so that ``az.loo`` and ``az.compare`` work on it.
+        """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive
+        those that there are, of the training rows, or of the series seen: with log_likelihood ``az.loo`` and ``az.compare``
+        work on it.
 
         Raises:
-            ConfigError: the posterior holds no draws, or its problem has no rows; and as ``posterior``."""
+            ConfigError: the posterior holds no draws of parameters, functions or states; and as ``posterior``."""
         from components.evaluation.inference_groups import inference_groups
         from components.trouble import Misfit
 
         try:
-            return inference_groups(self.problem, self.posterior, self._restored.rng)
+            return inference_groups(self.problem, self.posterior, self._restored.rng, self._restored.model)
         except Misfit as error:
             raise ConfigError(f"inference_data: {error}") from None
 

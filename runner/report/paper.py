@@ -1,7 +1,8 @@
 """What a paper takes from a study: LaTeX tables, figures as wide as a column, and the references of all that was used.
 
 Tables want ``booktabs`` and ``siunitx``: mean \\pm SE in ``S`` columns, the best in bold as in the other forms of the report,
-published numbers in a row below, each in the number of decimals that the study names.  Figures are PDF and SVG."""
+published numbers in a row below those that they are beside, each in the number of decimals that the study names.  A table
+that is wider than the line is made smaller (``graphicx``).  Figures are PDF and SVG."""
 
 from __future__ import annotations
 
@@ -58,32 +59,36 @@ def _printed(cell: Cell, digits: int) -> str:
 
 
 def table(laid: Laid, name: str, smoke: bool = False) -> str:
-    """A ``table`` with a row for each of the study's and, where the papers print one, a row of theirs below."""
-    width = int(any(row.preset for row, _ in laid.rows))
+    """A ``table`` with a row for each of the study's that was run and, where the papers print one, a row of theirs below all
+    that are beside it."""
+    ran = [(row, cells) for row, cells in laid.rows if any(cell.centre(laid.spec) for cell in cells)] or laid.rows
+    width = int(any(row.preset for row, _ in ran))
     mark = r"\textbf{Smoke run, no result.} " if smoke else ""
     columns = "l" * (1 + width) + " S[separate-uncertainty]" * len(laid.columns)
     lines = [
-        f"% {name}, {laid.spec.name}; needs \\usepackage{{booktabs, siunitx}} and \\sisetup{{detect-weight=true}}",
+        f"% {name}, {laid.spec.name}; needs \\usepackage{{booktabs, siunitx, graphicx}} and \\sisetup{{detect-weight=true}}",
         r"\begin{table}",
         r"\centering",
         f"\\caption{{{mark}{latex(laid.spec.title)}. {CAPTIONS[laid.spec.centre]}.}}",
         f"\\label{{tab:{name}_{laid.spec.name}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         f"\\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         " & ".join(["{}"] * (1 + width) + [f"{{{latex(column)}}}" for column in laid.columns]) + r" \\",
         r"\midrule",
     ]
     previous: str | None = None
-    for row, cells in laid.rows:
+    for i, (row, cells) in enumerate(ran):
         if previous is not None and row.printed != previous:
             lines.append(r"\addlinespace")
         previous = row.printed
         head = [latex(row.label), *([latex(row.preset)] if width else [])]
         lines.append(" & ".join([*head, *(_entry(cell, laid) for cell in cells)]) + r" \\")
-        if any(cell.number is not None for cell in cells):
+        group_ends = i + 1 == len(ran) or ran[i + 1][0].printed != row.printed
+        if group_ends and any(cell.number is not None for cell in cells):
             theirs = [_printed(cell, laid.spec.digits) for cell in cells]
             lines.append(" & ".join([r"\quad published", *[""] * width, *theirs]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""])
 
 
 def fitted(figure: Figure) -> Figure:

@@ -10,12 +10,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
+
+from components.memory import GIB, free_memory
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
-GIB = 1024**3
 Level = Literal["ok", "warning", "problem"]
 
 
@@ -123,27 +123,11 @@ def threads(cpus: int | None = None, load: float | None = None) -> Findings:
         )
 
 
-def _cgroup_limit() -> int | None:
-    """Memory that a container may use, which /proc/meminfo does not know."""
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit() and int(text) < 2**60:
-            return int(text)
-    return None
-
-
 def memory(available: int | None = None) -> Findings:
+    available = free_memory() if available is None else available
     if available is None:
-        try:
-            lines = Path("/proc/meminfo").read_text().splitlines()
-        except OSError:
-            yield Finding("ok", "memory", "unknown on this system")
-            return
-        available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        available = min(available, _cgroup_limit() or available)
+        yield Finding("ok", "memory", "unknown on this system")
+        return
     found = f"{available / GIB:.1f} GiB available"
     if available < 2 * GIB:
         yield Finding("warning", "memory", found, "close other programs, or run fewer jobs at once")

@@ -103,6 +103,13 @@ def made_sure(settings: Settings, folder: Path) -> Handover | None:
     return handover
 
 
+class Outliving(subprocess.Popen[bytes]):
+    """A process that is meant to go on when this one ends, of which Popen's own would warn then."""
+
+    def __del__(self, *_: object) -> None:
+        """Says nothing."""
+
+
 def start_pusher(output_dir: Path) -> None:
     """A process of its own, which outlives the run by some seconds at most; none where one is at work.
 
@@ -117,7 +124,7 @@ def start_pusher(output_dir: Path) -> None:
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
     with (queue(output_dir) / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.
-        _started[output_dir] = subprocess.Popen(
+        _started[output_dir] = Outliving(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(), start_new_session=True
         )
 
@@ -130,4 +137,4 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
 
 
-_started: dict[Path, subprocess.Popen[bytes]] = {}  # by output folder; asked again, so that none is left a zombie
+_started: dict[Path, Outliving] = {}  # by output folder; asked again, so that none is left a zombie

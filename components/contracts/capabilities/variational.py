@@ -59,6 +59,15 @@ class VariationalLayers(Protocol):
 
 
 @runtime_checkable
+class GivenFunction(Protocol):
+    """A posterior over functions f, and p(y | f) of single labels: what leaving one of them out asks for."""
+
+    def given_function(
+        self, x: Tensor, n: int, generator: torch.Generator
+    ) -> Predictive: ...  # n draws of f(x_b), by row
+
+
+@runtime_checkable
 class NoiseParameters(Protocol):
     """Parameters of the observation noise, which ``noise_warmup`` holds."""
 

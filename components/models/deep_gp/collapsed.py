@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
+WARPS = 20  # draws of v among draws of f: each costs a factorisation
+
 
 class InnerFunctions(nn.Module):
     """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I), with q(v) diagonal.
@@ -108,6 +110,10 @@ class CollapsedMDGP(nn.Module):
         features, jitter = self.features(self.top.labels.x, eps)
         return replace(self.top.labels, x=features), jitter
 
+    def log_marginal(self, labels: Labels, eps: Tensor) -> Tensor:
+        """log p(y | Λ_v) of any labels at one ε, in nats."""
+        return self.top.log_marginal(replace(labels, x=self.features(labels.x, eps)[0]))[0]
+
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """The bound for all training labels, whatever the batch, plus the log hyper-prior if there is one; in nats."""
         total, most = torch.zeros((), dtype=noise.dtype, device=noise.device), 0.0
@@ -130,6 +136,16 @@ class CollapsedMDGP(nn.Module):
                 labels, _ = self._labels(eps)
                 known = self.top.condition_on(labels)
             parts.append(self.top.predict_given(known, labels, self.features(x, eps)[0]))
+        return pool(parts)
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of f at every row of x [B, D] by itself, those of at most ``WARPS`` draws of v."""
+        parts, warps = [], min(n, WARPS)
+        for i, eps in enumerate(self.draw_noise(None, warps, generator)):
+            labels, _ = self._labels(eps)
+            of_this = n // warps + (i < n % warps)
+            features = self.features(x, eps)[0]
+            parts.append(self.top.function_given(self.top.condition_on(labels), labels, features, of_this, generator))
         return pool(parts)
 
     def noise_parameters(self) -> list[nn.Parameter]:

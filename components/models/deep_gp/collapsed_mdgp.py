@@ -14,6 +14,7 @@ from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
 from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.exact_cost import refuse_if_too_large, tell_what_it_takes
 from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, IndependentCovariance, MeanFunction
 from components.problems.supervised import Supervised
@@ -35,7 +36,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "ard_weights"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "ard_weights"})
 
     inner_dim: PositiveInt | None
     inner_kernel: Shape
@@ -57,8 +58,15 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
-        """The module on the training labels of a problem."""
+        """The module on the training labels of a problem; warns (``Costly``) where a step takes long.
+
+        Raises:
+            Misfit: the matrices of its labels do not fit in the memory that is free."""
         x, T = problem.train.x, problem.n_tasks
+        by_task = group_by_task(problem.train)
+        labels = by_task if self.top == "independent" else by_task.together()
+        key, instead = f"model={self.name} model.top={self.top}", "model=mmdgp (+experiment=sarcos_mmdgp_all)"
+        refuse_if_too_large(labels, key, instead, by_task)
         Z = choose_inputs(x, self.n_inducing, self.inducing, rng.init)
         dim = self.inner_dim or x.shape[1]
         draw = torch.randn(dim, Z.shape[0], generator=rng.init, dtype=x.dtype).to(x.device)
@@ -73,14 +81,17 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             mean_weight=make_linear_map(x, dim) if self.inner_mean == "linear" else None,
             jitter=self.jitter,
         )
-        labels, likelihood = group_by_task(problem.train), GaussianLabels(T, self.noise_variance, x)
+        likelihood = GaussianLabels(T, self.noise_variance, x)
         like = x.new_zeros(1, dim + (x.shape[1] if self.pass_inputs else 0))
         shape, length, variance = self.top_kernel, self.top_lengthscale, self.top_variance
         if self.top == "independent":
             covariance: Covariance = IndependentCovariance(shape, "own", length, variance, T, like)
         else:
             covariance = CoregionalisedCovariance(shape, True, length, variance, self.rank, T, like, rng.init)
-            labels = labels.together()
         mean = MeanFunction("zero", T, like)
         top = ExactGP(mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter)
-        return CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
+        module = CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
+        tell_what_it_takes(
+            module, labels, lambda few: module.log_marginal(few, torch.zeros_like(inner.q_mean)), key, instead
+        )
+        return module

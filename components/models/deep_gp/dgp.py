@@ -83,6 +83,13 @@ class TwoLayers(nn.Module):
         mean, variance = self.top_moments(x, noise.to(x.device))
         return GaussianMixture(mean.unsqueeze(-1), (variance + self.noise_variance).unsqueeze(-1))
 
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
+        """p(y | f_2) at n draws of f_1 and f_2 at every row of x [B, D] by itself."""
+        said = self.sample_predictive(x, n, generator)
+        eps = torch.randn(said.mu.shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        noise = torch.full_like(said.v, self.noise_variance)
+        return GaussianMixture(said.mu + (said.v - noise).clamp_min(0).sqrt() * eps, noise)
+
 
 @register("model", "dgp")
 class DGP(Model[Supervised, TwoLayers]):
@@ -101,7 +108,7 @@ class DGP(Model[Supervised, TwoLayers]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "pathwise", "normal_noise", "row_context"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "pathwise", "normal_noise", "row_context"})
 
     inner_dim: PositiveInt
     n_inducing: PositiveInt

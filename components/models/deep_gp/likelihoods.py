@@ -108,6 +108,16 @@ class SoftmaxLabels(nn.Module):
 Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels
 
 
+def given_draws(
+    likelihood: Likelihood, mean: Tensor, variance: Tensor, n: int, generator: torch.Generator
+) -> Predictive:
+    """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S draws each."""
+    of = torch.arange(n, device=mean.device) % len(mean)
+    eps = torch.randn((n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device)
+    f = mean[of] + variance.sqrt()[of] * eps.to(mean.device)
+    return likelihood.predictive(f, torch.zeros_like(f), torch.zeros_like(f))
+
+
 class LikelihoodSettings(Protocol):
     """The keys of a model that a likelihood reads."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -14,7 +14,7 @@ from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Features, Level, join_features
-from components.models.deep_gp.likelihoods import Likelihood
+from components.models.deep_gp.likelihoods import Likelihood, given_draws
 from components.models.deep_gp.tops import Top
 
 if TYPE_CHECKING:
@@ -116,16 +116,28 @@ class MultiTaskDGP(nn.Module):
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
+        parts = [
+            self.likelihood.predictive(*moments, likelihood) for moments, likelihood in self._tops(x, n, generator)
+        ]
+        return pool(parts)
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of λ, and of f given each, of every row of x [B, D] by itself."""
+        tops = self._tops(x, n, generator)
+        return pool([given_draws(self.likelihood, *moments, len(moments[0]), generator) for moments, _ in tops])
+
+    def _tops(
+        self, x: Tensor, n: int, generator: torch.Generator
+    ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
+        """Moments of f at x given samples of λ, n in all, and the noise that the likelihood asks for beside them."""
         layout = Layout.full(self.n_tasks, x.shape[0])
         most = max(layer.q_mean.numel() for layer in self.layers().values())
         chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))
-        parts: list[Predictive] = []
         for start in range(0, n, chunk):
             noise = self.noise_on(x, layout, min(chunk, n - start), generator)
             features, _ = self.features(x, noise)
             mean, variance, _ = self.top(features)
-            parts.append(self.likelihood.predictive(mean, variance, noise.likelihood))
-        return pool(parts)
+            yield (mean, variance), noise.likelihood
 
     # ---- what figures and natural gradients ask for ------------------------------------------------------------------
     def layers(self) -> dict[str, GPLayer]:

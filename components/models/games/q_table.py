@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from math import prod
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.games import NumberedStates
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.memory import GIB, room_for
 from components.problems.game import Game
 from components.registry import register
 from components.trouble import Misfit
@@ -50,21 +50,13 @@ class Table(nn.Module):
         flat.index_copy_(0, cell, torch.lerp(flat.take(cell), target, rate))
 
 
-def memory() -> int | None:
-    """Bytes of the machine's memory, where its system tells."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):
-        return None
-
-
 @register("model", "q_table")
 class QTable(Model[Game, Table]):
     """A table of action values Q(s, a, b), one cell for each state and pair of actions.
 
     All cells start at ``initial``.  Shape [R, S, A, B] for R replicates; the actions of several opponents are one, B = ∏ B_m.
 
-    Raises Misfit in a game whose states have no numbers, or where the table would not fit in the machine's memory.
+    Raises Misfit in a game whose states have no numbers, or where the table would not fit in the memory that is free.
 
     Source: Gallego (2021), section 4.3."""
 
@@ -81,11 +73,11 @@ class QTable(Model[Game, Table]):
                 f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
-        size, room = prod(shape) * environment.dtype.itemsize, memory() if environment.device.type == "cpu" else None
+        size, room = prod(shape) * environment.dtype.itemsize, room_for(environment.device)
         if room is not None and size > room:
             told = " × ".join(f"{n:,}" for n in shape)
             raise Misfit(
-                f"model={self.name}: a table of {told} values takes {size / 2**30:,.1f} GiB, this machine has "
-                f"{room / 2**30:,.1f}; fewer replicates, or model=q_network, whose size the states do not set"
+                f"model={self.name}: a table of {told} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
+                f"free; fewer replicates, or model=q_network, whose size the states do not set"
             )
         return Table(torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype), self.initial)

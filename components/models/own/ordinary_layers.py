@@ -9,17 +9,19 @@ import torch
 from torch import Tensor
 
 from components.models.networks.feed_forward import FeedForward
-from components.models.own.weights_file import misfits
+from components.models.own.weights_file import misfits, with_both_classes
 from components.trouble import Misfit
 
 Shape = tuple[int, ...]
 
 
-def flattened(network: FeedForward, tensors: Mapping[str, Tensor], layers: Sequence[str] | None, where: str) -> Tensor:
+def flattened(
+    network: FeedForward, tensors: Mapping[str, Tensor], layers: Sequence[str] | None, where: str, binary: bool
+) -> Tensor:
     """θ [P] of ``network`` from weights [out, in] or [out, in, k, k] and biases [out] of as many layers.
 
     ``layers`` are what their names begin with, in order; None: layers are told apart by their shapes, and those of one shape
-    by the numbers in their names.
+    by the numbers in their names.  ``binary``: the last may have one output for each label, its log odds.
 
     Raises:
         Misfit: tensors are missing, of no use or of another shape, or names do not tell which layer comes first."""
@@ -37,6 +39,9 @@ def flattened(network: FeedForward, tensors: Mapping[str, Tensor], layers: Seque
     asked: dict[str, Shape] = {}
     for name, shape in zip(layers, shapes, strict=True):
         asked |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    if binary:
+        head = dict(list(asked.items())[-2:])
+        tensors = with_both_classes(head, tensors)
     if said := misfits(asked, tensors):
         raise Misfit(f"{where}: {said}; set model.network to the one that was saved, or name its file")
     return torch.cat([tensors[name].flatten().to(network.theta) for name in asked])

@@ -17,7 +17,7 @@ from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.begun import BegunDenseNetwork, BegunNetwork
 from components.models.own.ordinary_layers import flattened
-from components.models.own.weights_file import fill_network, read_weights
+from components.models.own.weights_file import fill_network, read_weights, with_both_classes
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -34,8 +34,9 @@ class StateDict(Model[Supervised, Network]):
 
         θ = (W_1, b_1, …, W_L, b_L),  f(x) = W_L a(… a(W_1 x + b_1) …) + b_L
 
-    inference=fixed leaves θ as it is.  Methods that train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).  The
-    file's SHA-256 is part of what a run is: another file is another run.  x [B, D] -> f [B, T, C].
+    A last layer of one output a task is taken for log odds of binary labels.  inference=fixed leaves θ as it is.  Methods that
+    train begin at it, samplers and ensembles at θ + s z, z ~ N(0, I).  The file's SHA-256 is part of what a run is: another
+    file is another run.  x [B, D] -> f [B, T, C].
 
     Raises:
         DamagedFile: the file is none of the two.
@@ -84,18 +85,21 @@ class StateDict(Model[Supervised, Network]):
         tensors = read_weights(Path(self.path), self.prefix)
         where = f"model.path={self.path}"
         if not isinstance(network, FeedForward):
+            if problem.target == "binary":
+                asked = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+                tensors = with_both_classes(asked, tensors)
             fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:
             fill_network(network, tensors, where, MEND)
         else:
-            self._take(network, tensors, where)
+            self._take(network, tensors, where, problem.target == "binary")
         return (BegunDenseNetwork if isinstance(network, DenseNetwork) else BegunNetwork)(network, self.spread)
 
     @torch.no_grad()
-    def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str) -> None:
+    def _take(self, network: FeedForward, tensors: dict[str, Tensor], where: str, binary: bool) -> None:
         """The weights of PyTorch's own layers, and what the pixels are standardised by."""
-        network.theta.copy_(flattened(network, tensors, self.layers, where))
+        network.theta.copy_(flattened(network, tensors, self.layers, where, binary))
         if network.front is not None and self.pixels == "raw":
             network.front.mean.zero_()
             network.front.std.fill_(1.0)

@@ -86,6 +86,21 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
     return "; ".join(part for part in said if part)
 
 
+def with_both_classes(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Of a head with one output f_t for each binary label, log odds, the head with logits (0, f_t): softmax(0, f)_1 = σ(f).
+
+    A head is the one layer that has half the outputs that are asked for; there is none: the tensors as they are."""
+    halves = [
+        name
+        for name, shape in asked.items()
+        if name in found and found[name].ndim and (2 * len(found[name]), *found[name].shape[1:]) == shape
+    ]
+    if len({name.rpartition(".")[0] for name in halves}) != 1:
+        return dict(found)
+    both = {name: torch.stack([torch.zeros_like(found[name]), found[name]], 1).flatten(0, 1) for name in halves}
+    return {**found, **both}
+
+
 @torch.no_grad()
 def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, mend: str) -> None:
     """Gives a network the tensors of its own names.

@@ -12,6 +12,7 @@ from components.contracts.streams import seed_from
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
+from components.models.shallow_gp.exact_cost import refuse_if_too_large, tell_what_it_takes
 from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
@@ -85,10 +86,10 @@ def _inducing(
 def build_shallow_gp(
     settings: ShallowGPSettings, problem: Supervised, covariance: Covariance, rng: Rng
 ) -> ExactGP | SparseGP:
-    """The exact or the sparse Gaussian process of a problem's training labels.
+    """The exact or the sparse Gaussian process of a problem's training labels; an exact one that takes long warns (``Costly``).
 
     Raises:
-        Misfit: an exact posterior is asked for of labels that have none.
+        Misfit: an exact posterior is asked for of labels that have none, or whose matrices do not fit in memory.
     """
     labels, x = group_by_task(problem.train), problem.train.x
     mean, likelihood = MeanFunction(settings.mean, problem.n_tasks, x), make_likelihood(settings, problem)
@@ -99,4 +100,9 @@ def build_shallow_gp(
         return SparseGP(mean, covariance, likelihood, inducing, *last)
     if not isinstance(likelihood, GaussianLabels):
         raise Misfit(f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse")
-    return ExactGP(mean, covariance, likelihood, labels if independent else labels.together(), *last)
+    labels = labels if independent else labels.together()
+    key, instead = "model.posterior=exact", "model.posterior=sparse"
+    refuse_if_too_large(labels, key, instead)
+    gp = ExactGP(mean, covariance, likelihood, labels, *last)
+    tell_what_it_takes(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
+    return gp

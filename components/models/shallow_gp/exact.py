@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
-from components.models.deep_gp.likelihoods import GaussianLabels
+from components.models.deep_gp.likelihoods import GaussianLabels, given_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
@@ -143,13 +143,27 @@ class ExactGP(nn.Module):
 
     def predict_given(self, known: Conditioned, labels: Labels, x: Tensor) -> Predictive:
         """The same from labels that ``known`` was computed from."""
+        return self.likelihood.predictive(*self._marginals(known, labels, x), None)
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        return self.function_given(self.condition(), self.labels, x, n, generator)
+
+    def function_given(
+        self, known: Conditioned, labels: Labels, x: Tensor, n: int, generator: torch.Generator
+    ) -> Predictive:
+        """The same from labels that ``known`` was computed from."""
+        return given_draws(self.likelihood, *self._marginals(known, labels, x), n, generator)
+
+    def _marginals(self, known: Conditioned, labels: Labels, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of f at x given labels [1, T, B, 1]."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]  # [T, n, B]
         A = torch.linalg.solve_triangular(known.L, K, upper=False)  # L⁻¹ K_x*
         mean = (A * known.beta[..., None]).sum(-2) + self.mean(points, tasks)  # eq. (2.25)  [T, B]
         variance = self.covariance.variance(points, tasks) - A.square().sum(-2)  # eq. (2.26)
         floor = torch.finfo(variance.dtype).eps
-        return self.likelihood.predictive(mean[None, ..., None], variance.clamp_min(floor)[None, ..., None], None)
+        return mean[None, ..., None], variance.clamp_min(floor)[None, ..., None]
 
     # ---- what inference asks for -------------------------------------------------------------------------------------
     def hyperparameters(self) -> list[nn.Parameter]:

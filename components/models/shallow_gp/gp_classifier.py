@@ -40,7 +40,9 @@ class GPClassifier(Model[Supervised, SparseGP]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "variational_layers", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
+    )
 
     kernel: Shape
     ard: bool

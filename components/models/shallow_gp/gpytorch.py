@@ -38,7 +38,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
     imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
 
     class_path: Place

@@ -27,7 +27,7 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
-    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "noise_parameters", "hyperparameters"})
+    offers: ClassVar[frozenset[str]] = frozenset({"elbo", "given_function", "noise_parameters", "hyperparameters"})
     offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
 
     ard: ARD

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
+from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood, given_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
@@ -110,6 +110,11 @@ class SparseGP(nn.Module):
         if self.likelihood.samples_f:
             noise = torch.randn((n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=mean.device)
         return self.likelihood.predictive(mean, variance, noise)
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        mean, variance, _ = self.marginals(*pair_with_tasks(x, self.covariance.n_tasks))
+        return given_draws(self.likelihood, mean, variance, n, generator)
 
     # ---- what inference asks for -------------------------------------------------------------------------------------
     def layers(self) -> dict[str, SparseGP]:

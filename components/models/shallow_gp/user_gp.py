@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.user_code import blamed
-from components.models.deep_gp.likelihoods import Likelihood
+from components.models.deep_gp.likelihoods import Likelihood, given_draws
 from components.trouble import Misfit, NumericalTrouble
 
 
@@ -69,6 +69,18 @@ class UserExactGP(nn.Module):
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) at x [B, D] in closed form: S = 1; differentiable in x."""
+        mean, variance, noise = self._marginals(x)
+        return GaussianMixture(mean, variance + noise)
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        mean, variance, noise = self._marginals(x)
+        eps = torch.randn(n, *mean.shape[1:], generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+        f = mean + variance.sqrt() * eps
+        return GaussianMixture(f, noise.expand_as(f))
+
+    def _marginals(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and variance of f at x [1, B, 1], and the variance of the noise."""
         now = torch.cat([p.detach().flatten() for p in self.parameters()])
         if self._seen is None or not torch.equal(self._seen, now):
             self.gp.train()  # drops what was kept for other hyper-parameters
@@ -77,7 +89,7 @@ class UserExactGP(nn.Module):
         with exactly(self.where):
             f = self.gp(x)
             noise = self.gp.likelihood.noise
-        return GaussianMixture(f.mean[None, :, None], (f.variance + noise)[None, :, None])
+        return f.mean[None, :, None], f.variance[None, :, None], noise
 
     def hyperparameters(self) -> list[nn.Parameter]:
         """Parameters that a restart draws anew."""
@@ -143,13 +155,21 @@ class UserSparseGP(nn.Module):
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
+        mean, variance = self._clear_marginals(x)
+        return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
+
+    def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
+        """p(y | f) at n draws of f at every row of x [B, D] by itself."""
+        return given_draws(self.likelihood, *self._clear_marginals(x), n, generator)
+
+    def _clear_marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """``marginals`` of the parameters of now, the variances above 0."""
         self.gp.eval()
         for part in self.gp.modules():
             clear_cache_hook(part)  # factors of parameters of before
         with exactly(self.where):
             mean, variance = self.marginals(x)
-        variance = variance.clamp_min(math.sqrt(torch.finfo(variance.dtype).tiny))
-        return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
+        return mean, variance.clamp_min(math.sqrt(torch.finfo(variance.dtype).tiny))
 
     def hyperparameters(self) -> list[nn.Parameter]:
         """Parameters that a restart draws anew."""

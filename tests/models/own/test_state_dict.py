@@ -14,6 +14,7 @@ from small_problems import classes, real
 from torch import nn
 
 from components.models.own.ordinary_layers import _natural
+from components.models.own.weights_file import with_both_classes
 from components.trouble import DamagedFile, Misfit
 from runner.execution.rng import Streams
 
@@ -192,3 +193,34 @@ def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     assert torch.equal(here.eval()(problem.test.x), was.eval()(problem.test.x))
     with pytest.raises(Misfit, match=re.escape("running_mean_0 is [2] and not [3]")):
         built(problem, path, {"name": "vgg", "depth": 7, "width": 3})
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
+    """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows is the same."""
+    net, problem = mlp(4, 7, 5, tasks), classes(n_classes=2, n_tasks=tasks)
+    network = built(problem, saved(tmp_path, net), {"name": "mlp", "widths": [7, 5]})
+    x = problem.test.x.clone().requires_grad_()
+    f, odds = network(x), net(x)
+    assert f.shape == (len(x), tasks, 2)
+    assert torch.equal(f[..., 0], torch.zeros_like(f[..., 0]))
+    assert torch.allclose(f.softmax(-1)[..., 1], odds.sigmoid(), rtol=1e-13, atol=1e-13)
+    ours = nn.functional.cross_entropy(f.flatten(0, 1), problem.test.y.flatten())
+    theirs = nn.functional.binary_cross_entropy_with_logits(odds, problem.test.y.to(odds))
+    (a,), (b,) = torch.autograd.grad(ours, x), torch.autograd.grad(theirs, x)
+    assert torch.allclose(a, b, atol=1e-14)
+    assert a.abs().sum() > 0
+
+
+def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
+    with pytest.raises(Misfit, match=r"4\.weight is \[1, 5\] and not \[3, 5\]"):
+        built(classes(), saved(tmp_path, mlp(4, 7, 5, 1)), {"name": "mlp", "widths": [7, 5]})
+    with pytest.raises(Misfit, match=r"0\.weight is \[7, 4\] and not \[14, 4\]"):
+        built(classes(n_classes=2), saved(tmp_path, mlp(4, 7, 5, 1)), {"name": "mlp", "widths": [14, 5]})
+    head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
+    asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}
+    found = with_both_classes(asked, head)
+    assert found["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert found["head.bias"].tolist() == [0, 1]
+    two = {**head, "body.weight": torch.ones(1, 3)}
+    assert with_both_classes({**asked, "body.weight": (2, 3)}, two) == two  # which of them is the head is not known

@@ -149,3 +149,29 @@ def test_a_page_can_be_read_on_a_telephone(page):
     assert said["wide"] == [400, 400], "nothing but tables scrolls sideways"
     assert not said["side_by_side"]
     assert said["drawn"] == "yes"
+
+
+@NEEDS
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here: apt-get install poppler-utils")
+def test_printed_every_page_of_a_table_has_its_heading_and_no_controls(study, tmp_path):  # noqa: F811
+    record(study, "a", 1000, 0.2 + NOISE)
+    report.write("small", STUDY, study, tmp_path)
+    page = tmp_path / "small.html"
+    text = page.read_text()
+    body = re.search(r'<table class="matrix sorts">.*?<tbody>(.*?)</tbody>', text, re.S)
+    assert body is not None
+    row = re.findall(r"<tr.*?</tr>", body.group(1), re.S)[0]
+    page.write_text(text.replace(body.group(1), body.group(1) + 90 * row, 1))
+    pdf = tmp_path / "small.pdf"
+    subprocess.run(
+        [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--print-to-pdf={pdf}",
+         page.as_uri()], check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    pages = subprocess.run(
+        ["pdftotext", "-layout", str(pdf), "-"], check=True, capture_output=True, text=True
+    ).stdout.split("\f")
+    of_the_table = [text for text in pages if len(re.findall(r"sMDGP +as published", text)) > 10]
+    assert len(of_the_table) > 1
+    assert all(re.search(r"row +settings +100 +1000", text) for text in of_the_table)
+    assert "A number opens its runs" not in "".join(pages)
+    assert "↕" not in "".join(pages)

@@ -35,6 +35,22 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
 
 
+def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):  # noqa: F811
+    for name, value in (("a", 0.2), ("b", 0.1)):
+        record(study, name, 1000, value + NOISE)
+    report.write("small", STUDY, study, study.output_dir / "out", paper=True)
+    text = (study.output_dir / "out" / "paper" / "table_nlpp.tex").read_text()
+    body = text.partition(r"\midrule")[2].partition(r"\bottomrule")[0]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+    ours = [row for row in rows if not row.startswith(r"\quad published")]
+    assert len(ours) == 2, "rows of which nothing was run are left out"
+    assert all(r"\pm" in row for row in ours)
+    labels = [row.split(" & ")[0] for row in ours]
+    assert len(rows) - len(ours) == len(set(labels)), "below the last of those that it is beside"
+    assert r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%" in text
+    assert text.count("{") == text.count("}")
+
+
 def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa: F811
     for n in (100, 1000):
         record(study, "b", n, 0.1 + NOISE)

@@ -199,3 +199,15 @@ def test_offline_tells_no_server(make_job, monkeypatch):
     assert handover.handed_over(make_job(*game, "offline=false").settings, folder) is not None
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert handover.handed_over(make_job(*game, "offline=true").settings, folder) is not None
+
+
+def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):
+    """The process that goes on is meant to; nothing that a run opened is left open."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", "from runner.cli import main; raise SystemExit(main())",
+         "+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "ResourceWarning" not in ran.stderr + ran.stdout
+    assert "Exception ignored" not in ran.stderr

@@ -1,0 +1,95 @@
+"""Filtered and smoothed states as ArviZ's InferenceData.
+
+    posterior        x_t ~ N(m_t, v_t), the first two moments of p(x_t | y_1:t), or of p(x_t | y_1:T) of a smoother, by time
+                     and coordinate: the laws of each x_tj alone, not of paths  [1, N, time, state]
+    log_likelihood   log p(y_t | x_t) of a filter whose weights are likelihoods [1, N, seen]
+    observed_data    y_t of the times at which something was seen [seen]; y1, y2, … of several coordinates
+
+Leaving y_t out of p(x_t | y_1:t) gives p(y_t | y_1:t−1) = 1 / E[1 / p(y_t | x_t)], what is said of it beforehand: ``az.loo``
+of a filter estimates its log evidence.  Where draws of these laws cannot (an observation that says more of its state than
+all before it, laws that are not normal, coordinates that depend on each other) there is no log_likelihood, and a warning."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import StateSpace
+from components.contracts.posteriors import FilteredStates, SmoothedStates
+from components.contracts.streams import Rng
+from components.posteriors.inference_data import Groups
+from components.problems.sequence import Sequence
+from components.trouble import Misfit, Shortfall
+
+DRAWS = 1000
+MOST_NUMBERS = 10_000_000  # of the states, 80 MB in float64
+STREAM = 9_003  # of the evaluation's fresh generators
+APART = 4.0  # nats between the two log evidences: smaller differences of elpd say little (Sivula and others 2020)
+
+
+def of_observations(problem: Sequence, times: int | None = None) -> Groups:
+    """What was seen of the first replicate, until a time."""
+    y = problem.observations[0, :times]  # [T, dy]
+    seen = ~y.isnan().any(1)
+    dates = problem.dates[: len(y)] or range(1, len(y) + 1)
+    when = [time for time, there in zip(dates, seen.tolist(), strict=True) if there]
+    names = ["y"] if y.shape[1] == 1 else [f"y{j + 1}" for j in range(y.shape[1])]
+    values = {name: column.cpu().numpy() for name, column in zip(names, y[seen].T, strict=True)}
+    return Groups({"observed_data": values}, {name: ["seen"] for name in names}, {"seen": when})
+
+
+def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: Rng) -> Groups:
+    """All groups of the first replicate.
+
+    Raises:
+        Misfit: nothing has been seen yet."""
+    mean, variance = posterior.mean[0], posterior.variance[0]  # [T, dx]
+    if mean.numel() == 0:
+        raise Misfit("no time has been filtered yet; take more steps")
+    times, dx = mean.shape
+    n = max(2, min(DRAWS, MOST_NUMBERS // mean.numel()))
+    generator = rng.at("evaluation", STREAM)
+    eps = torch.randn(n, times, dx, generator=generator, dtype=mean.dtype, device=generator.device).to(mean.device)
+    x = mean + variance.clamp_min(0).sqrt() * eps  # [N, T, dx]
+    groups = of_observations(problem, times)
+    names = [*problem.state_names[:dx], *(f"x{j + 1}" for j in range(len(problem.state_names), dx))]
+    groups.values["posterior"] = {"x": x[None].cpu().numpy()}
+    groups.dims["x"] = ["time", "state"]
+    groups.coords |= {"time": [*(problem.dates[:times] or range(1, times + 1))], "state": names}
+    if isinstance(posterior, FilteredStates) and (said := _log_likelihood(problem, posterior, model, x)) is not None:
+        groups.values["log_likelihood"] = {"y": said[None].cpu().numpy()}
+        groups.dims["y"] = ["seen"]
+    return groups
+
+
+def _log_likelihood(problem: Sequence, posterior: FilteredStates, model: object, x: Tensor) -> Tensor | None:
+    """log p(y_t | x_t) of the times that were seen [N, seen]; None, and a warning: it is not what weighs them out."""
+    if not posterior.evidence or not isinstance(model, StateSpace):
+        why = (
+            "its weights are not likelihoods"
+            if isinstance(model, StateSpace)
+            else "its model has parameters of its own"
+        )
+        _short(f"no log_likelihood: leaving a time out of this filter's states is not what was said before it, {why}")
+        return None
+    y = problem.observations[:1, : x.shape[1]]
+    seen = (~y[0].isnan().any(1)).nonzero()[:, 0].tolist()
+    with torch.no_grad():
+        rows = [model.log_observation(y[:, t], x[None, :, t], t + 1)[0] for t in seen]
+    said = torch.stack(rows, 1)  # [N, seen]
+    beforehand = float((math.log(len(said)) - torch.logsumexp(-said, 0)).sum())
+    evidence = float(posterior.log_normaliser[0])
+    if not abs(beforehand - evidence) < APART:
+        _short(
+            f"no log_likelihood: weights that leave a time out make {beforehand:.1f} of the log evidence, which is "
+            f"{evidence:.1f} (observations that say much of their states, or states that are not normal); compare log_evidence"
+        )
+        return None
+    return said
+
+
+def _short(message: str) -> None:
+    warnings.warn(message, Shortfall, stacklevel=3)

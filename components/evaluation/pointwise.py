@@ -1,0 +1,109 @@
+"""What S draws say of each observation that was learnt from: labels, times of a structural series, rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.problems import Rows
+from components.contracts.streams import Rng
+from components.posteriors.draws import Draws
+from components.posteriors.structural import StructuralDraws
+from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
+from components.trouble import Misfit
+
+AT_ONCE = 4_000_000  # of a predictive that is held at once
+STREAM = 9_001  # of the evaluation's fresh generators, the one that draws labels
+
+Predicting = Callable[[Tensor], Predictive]  # of inputs x [B, D]
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """What S draws say of the n labels that were learnt from."""
+
+    name: str
+    log_likelihood: Tensor  # [S, n]
+    observed: Tensor | None  # [n]; None: it is not one number
+    drawn: Tensor | None  # of the predictive [S, n]; None: nothing draws them
+    axes: dict[str, list[Any]]  # dimensions that the n make up, and their coordinates
+
+
+def of_labels(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng) -> tuple[Pointwise, Tensor]:
+    """What S draws say of the training labels that are there, and f, of which they say it: means or logits [S, B, …].
+
+    Raises:
+        Misfit: a draw's predictive is itself a mixture."""
+    x, y, mask = problem.train.x, problem.train.y, problem.train.mask
+    generator = rng.at("evaluation", STREAM)
+    size = max(1, AT_ONCE // (n_draws * problem.n_tasks * problem.n_classes))
+    parts = []
+    with torch.no_grad():
+        for rows, labels in zip(x.split(size), y.split(size), strict=True):
+            parts.append(_said(predictive(rows), labels, n_draws, generator))
+    log_likelihood, drawn, f = (torch.cat(values, 1) for values in zip(*parts, strict=True))
+    axes: dict[str, list[Any]]
+    tasks = problem.task_names or [str(t) for t in range(problem.n_tasks)]
+    if problem.n_tasks == 1:
+        axes = {"row": mask[:, 0].nonzero()[:, 0].tolist()}
+    elif bool(mask.all()):
+        axes = {"row": list(range(len(x))), "task": tasks}
+    else:
+        axes = {"label": [f"{row}/{tasks[task]}" for row, task in mask.nonzero().tolist()]}
+    return Pointwise("y", log_likelihood[:, mask], y[mask], drawn[:, mask], axes), f
+
+
+def _said(said: Predictive, y: Tensor, n_draws: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """log p(y | x, θ), draws of y and f, [S, B, T] each; f of classes [S, B, T, K]."""
+    if isinstance(said, GaussianMixture):
+        f, (S, *_) = said.mu, said.mu.shape
+        normal = torch.randn(said.mu.shape, generator=generator, dtype=said.mu.dtype, device=said.mu.device)
+        log_likelihood, drawn = _normal(y, said.mu, said.v), said.mu + said.v.sqrt() * normal
+    else:
+        f, (S, *_) = said.logits, said.logits.shape
+        log_probs = said.logits.log_softmax(-1)  # [S, B, T, K]
+        places = y.clamp_min(0).expand(S, *y.shape)  # anything where the label is missing
+        log_likelihood = log_probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
+        drawn = torch.multinomial(log_probs.exp().flatten(0, 2), 1, generator=generator).view(log_likelihood.shape)
+    if n_draws != S:
+        raise Misfit("what one draw of its parameters predicts is itself a mixture, whose parts are not told apart")
+    return log_likelihood, drawn, f
+
+
+def _normal(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """log N(y | mean, variance)."""
+    return -0.5 * (math.log(2 * math.pi) + variance.log() + (y - mean).square() / variance)
+
+
+def of_series(draws: StructuralDraws, rng: Rng) -> Pointwise:
+    """What is said of each time that is seen from those before it."""
+    series = draws.series
+    seen, y = draws.of.design(series).seen, series.y[0, :, 0]
+    seen = seen[: len(y)]
+    mean, variance = (value[:, : len(y)][:, seen] for value in draws.beforehand(series))
+    generator = rng.at("evaluation", STREAM)
+    normal = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
+    times = series.dates[: len(y)] or range(1, len(y) + 1)
+    axes: dict[str, list[Any]] = {"time": [time for time, there in zip(times, seen.tolist(), strict=True) if there]}
+    y = y[seen].to(mean)
+    return Pointwise("y", _normal(y, mean, variance), y, mean + variance.sqrt() * normal, axes)
+
+
+def of_rows(problem: Unlabelled, draws: Draws) -> Pointwise:
+    """What is said of rows without labels; nothing draws them."""
+    train = problem.train
+    assert isinstance(draws.model, LogJoint), "``inference_groups`` takes no other"
+    assert isinstance(train, Rows), "and no words"
+    with torch.no_grad():
+        size = max(1, AT_ONCE // max(1, train.n_rows))
+        values = torch.cat([draws.model.log_likelihood(theta, train) for theta in draws.flat.split(size)])
+    observed = train.x.flatten() if train.x.numel() == train.n_rows else None
+    return Pointwise("x", values, observed, None, {"row": list(range(train.n_rows))})

@@ -1,0 +1,57 @@
+"""How much memory there is to ask for, on this machine or on a GPU; free of torch until it is asked of one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+GIB = 2**30
+MEMINFO, OWN = Path("/proc/meminfo"), Path("/proc/self/status")
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def _in_kib(path: Path, name: str) -> int | None:
+    """Bytes on the line of a name in a file of /proc; None: there is no such line."""
+    try:
+        lines = path.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+
+
+def _container_limit() -> int | None:
+    """Memory that a container may use, which /proc/meminfo does not know."""
+    for path in LIMITS:
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit() and int(text) < 2**60:
+            return int(text)
+    return None
+
+
+def free_memory() -> int | None:
+    """Bytes that programs may still take on this machine, in its container; all it has where that is all its system tells."""
+    free = _in_kib(MEMINFO, "MemAvailable")
+    if free is None:
+        try:
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError):
+            return None
+    return min(free, _container_limit() or free)
+
+
+def room_for(device: torch.device) -> int | None:
+    """Bytes of tensors that this process could hold on a device: what is free there, and what it holds already, most of
+    which it has freed and keeps (an earlier replicate's); None: unknown."""
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+    free = free_memory()
+    return None if free is None else free + (_in_kib(OWN, "RssAnon") or 0)

@@ -1,0 +1,193 @@
+"""InferenceData of Gaussian processes, of filters and of densities, beside what is known exactly."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import arviz_stats
+import numpy as np
+import pytest
+import torch
+import yaml
+from shallow_gp_problems import problem, scatter_parameters, streams
+from torch import Tensor
+
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.evaluation import inference_states
+from components.evaluation.inference_groups import inference_groups
+from components.models.deep_gp.likelihoods import BernoulliLabels, GaussianLabels, SoftmaxLabels, given_draws
+from components.posteriors.draws import Draws
+from components.posteriors.filtered import Filtered
+from components.posteriors.smoothed import SmoothedSeries
+from components.posteriors.variational import VariationalPosterior
+from components.problems.density import Density
+from components.problems.sequence import Sequence
+from components.registry import get
+from components.trouble import Misfit, Shortfall
+from runner import CONF
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+
+
+def built(name, data, **changes):
+    values = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text()) | changes
+    return get("model", name)(**values).build(data, streams())
+
+
+# ---- functions --------------------------------------------------------------------------------------------------------
+def test_leave_one_out_of_an_exact_gaussian_process():
+    """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y: Rasmussen and Williams (2006),
+    eqs. (5.10) to (5.12)."""
+    data = problem(n=40, keep=0.6)
+    gp = built("cgp", data, lengthscale=2.0, variance=1.0, noise_variance=1.0)
+    tree = inference_groups(data, VariationalPosterior(gp, 5), Streams(0))
+    K, noise, r = (part.detach()[0] for part in gp._system(gp.labels))
+    P = torch.linalg.inv(K + torch.diag(noise + gp.jitter))
+    alpha, v = P @ r, 1 / P.diagonal()
+    left_out = -0.5 * (math.log(2 * math.pi) + v.log() + (alpha * v).square() / v)
+    found = arviz_stats.loo(tree, pointwise=True)
+    assert float(found.elpd) == pytest.approx(float(left_out.sum()), abs=0.5)
+    by_label = dict(zip(tree["log_likelihood"]["y"].coords["label"].values, found.elpd_i.values, strict=True))
+    names = [f"{row}/{data.task_names[t]}" for t in range(3) for row in data.train.mask[:, t].nonzero()[:, 0].tolist()]
+    np.testing.assert_allclose([by_label[name] for name in names], left_out, atol=0.15)
+
+
+@pytest.mark.parametrize(("name", "changes"), [
+    ("igp", {}), ("igp", {"posterior": "sparse"}), ("cgp", {}), ("cgp", {"posterior": "sparse"}), ("mmdgp", {}),
+    ("smdgp", {}), ("cmdgp", {}), ("idgp", {}), ("collapsed_mdgp", {"top": "independent"}),
+    ("collapsed_mdgp", {"top": "coregionalised"}), ("gpytorch_gp", {}),
+])  # fmt: skip
+def test_draws_of_the_function_add_up_to_the_predictive(name, changes):
+    """E f and Var f + σ² of p(y | f) are the mean and the variance of p(y)."""
+    data = problem(n=25)
+    module = built(name, data, **changes, **({"n_inducing": 8} if name != "gpytorch_gp" else {}))
+    scatter_parameters(module, scale=0.05)
+    x = data.test.x
+    with torch.no_grad():
+        given = module.given_function(x, 4_000, torch.Generator().manual_seed(0))
+        whole = module.sample_predictive(x, 4_000, torch.Generator().manual_seed(1))
+    assert isinstance(given, GaussianMixture)
+    assert len(given.mu) == 4_000
+    assert float(given.v.amax() - given.v.flatten(0, 1).amin(0).max()) >= 0
+    assert torch.equal(given.v[0, 0], given.v[-1, -1]), "the noise alone, which is the same everywhere"
+    sd = whole.variance.sqrt()
+    warps = 20 if name == "collapsed_mdgp" else 4_000
+    assert ((given.mean - whole.mean).abs() < 6 * sd / math.sqrt(warps)).all()
+    torch.testing.assert_close(given.variance, whole.variance, rtol=0.6 if warps == 20 else 0.15, atol=1e-6)
+
+
+def test_what_is_given_of_classes():
+    mean, variance = torch.tensor([[[[0.4]]]], dtype=F64), torch.tensor([[[[0.3]]]], dtype=F64)  # [1, T, B, C]
+    binary = BernoulliLabels("probit", 20, mean)
+    given = given_draws(binary, mean, variance, 20_000, torch.Generator().manual_seed(0))
+    assert isinstance(given, Categorical)
+    literal = torch.special.ndtr(mean / (1 + variance).sqrt())  # E Φ(f)
+    assert float(given.probs[0, 0, 1]) == pytest.approx(float(literal), abs=0.01)
+    classes = given_draws(SoftmaxLabels(2), torch.zeros(1, 1, 1, 2, dtype=F64), torch.ones(1, 1, 1, 2, dtype=F64), 50,
+                          torch.Generator().manual_seed(0))  # fmt: skip
+    assert isinstance(classes, Categorical)
+    assert classes.logits.shape == (50, 1, 1, 2)
+    assert 0.5 < float(classes.logits.std()) < 1.5
+    # Of two components, halves: moments [2, T, B, 1]
+    two = given_draws(GaussianLabels(1, 0.1, mean), torch.tensor([-5.0, 5.0], dtype=F64).view(2, 1, 1, 1),
+                      torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
+    assert isinstance(two, GaussianMixture)
+    assert two.mu.flatten().tolist() == [-5, 5] * 5
+
+
+# ---- states -----------------------------------------------------------------------------------------------------------
+class Walk:
+    """x_0 ~ N(0, 1), x_t = x_{t−1} + N(0, 0.1), y_t = x_t + N(0, 2²)."""
+
+    def init(self, shape, generator):
+        return torch.randn(*shape, 1, generator=generator, dtype=F64)
+
+    def transition(self, x: Tensor, t: int, generator) -> Tensor:
+        return x + 0.1**0.5 * torch.randn(x.shape, generator=generator, dtype=F64)
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+        return torch.distributions.Normal(x[..., 0], 2.0).log_prob(y)
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+        return x
+
+
+def filtered(T=50, gone=7, sd=2.0):
+    """Observations of the walk, one of them missing, and its Kalman filter by scalars."""
+    g = torch.Generator().manual_seed(0)
+    x = 0.1**0.5 * torch.randn(T, generator=g, dtype=F64).cumsum(0)
+    y = x + sd * torch.randn(T, generator=g, dtype=F64)
+    y[gone] = math.nan
+    m, P, means, variances, said = 0.0, 1.0, [], [], []
+    for value in y.tolist():
+        P += 0.1
+        if not math.isnan(value):
+            S = P + sd**2
+            said.append(-0.5 * (math.log(2 * math.pi * S) + (value - m) ** 2 / S))
+            m, P = m + P / S * (value - m), P - P * P / S
+        means.append(m)
+        variances.append(P)
+    mean, variance = (torch.tensor(v, dtype=F64).view(1, T, 1) for v in (means, variances))
+    posterior = Filtered(T, mean, variance, mean, mean, mean, torch.tensor([sum(said)], dtype=F64))
+    return Sequence("walk", None, y.view(1, T, 1), None, ["level"]), posterior, said
+
+
+def test_leave_one_out_of_a_filter_is_its_evidence(monkeypatch):
+    data, posterior, said = filtered()
+    monkeypatch.setattr(inference_states, "DRAWS", 20_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = inference_groups(data, posterior, Streams(0), Walk())
+    assert tree["posterior"]["x"].dims == ("chain", "draw", "time", "state")
+    assert tree["posterior"]["x"].shape == (1, 20_000, 50, 1)
+    assert tree["posterior"]["x"].coords["state"].values.tolist() == ["level"]
+    np.testing.assert_allclose(tree["posterior"]["x"].mean(("chain", "draw")), posterior.mean[0], atol=0.03)
+    np.testing.assert_allclose(tree["posterior"]["x"].var(("chain", "draw")), posterior.variance[0], rtol=0.1)
+    seen = tree["observed_data"]["y"].coords["seen"].values.tolist()
+    assert seen == [t for t in range(1, 51) if t != 8]
+    np.testing.assert_array_equal(tree["observed_data"]["y"].values, data.observations[0, [t - 1 for t in seen], 0])
+    first = -0.5 * ((tree["observed_data"]["y"].values[0] - tree["posterior"]["x"].values[0, :, 0, 0]) / 2) ** 2
+    np.testing.assert_allclose(
+        tree["log_likelihood"]["y"].values[0, :, 0], first - math.log(2 * math.sqrt(2 * math.pi))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = arviz_stats.loo(tree, pointwise=True)
+    assert float(found.elpd) == pytest.approx(sum(said), abs=0.5)
+    np.testing.assert_allclose(found.elpd_i, said, atol=0.1)
+
+
+def test_a_rough_or_another_likelihood_is_told_and_left_out():
+    data, posterior, said = filtered()
+    wrong = replace(posterior, mean=posterior.mean + 3)
+    with pytest.warns(Shortfall, match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} "):
+        assert "log_likelihood" not in inference_groups(data, wrong, Streams(0), Walk()).children
+    with pytest.warns(Shortfall, match="its weights are not likelihoods"):
+        tree = inference_groups(data, replace(posterior, evidence=False), Streams(0), Walk())
+    assert set(tree.children) == {"posterior", "observed_data"}
+    with pytest.warns(Shortfall, match="its model has parameters of its own"):
+        inference_groups(data, posterior, Streams(0), object())
+    smoothed = SmoothedSeries(posterior.mean, posterior.variance, posterior.lower, posterior.upper)
+    assert set(inference_groups(data, smoothed, Streams(0), Walk()).children) == {"posterior", "observed_data"}
+    with pytest.raises(Misfit, match="no time has been filtered yet"):
+        inference_groups(data, SmoothedSeries.of_nothing(posterior.mean), Streams(0), Walk())
+
+
+# ---- densities --------------------------------------------------------------------------------------------------------
+class Normal:
+    dim, names = 2, ["x[0]", "x[1]"]
+
+    def constrain(self, theta):
+        return theta
+
+
+def test_draws_of_a_density_are_the_posterior():
+    theta = torch.randn(2, 10, 2, dtype=F64)
+    data = Density("normal", ["x[0]", "x[1]"], lambda t: t[:, 0], lambda n, g: torch.zeros(n, 2), None, None, [])
+    draws = Draws(theta, theta[:, 0], ["x[0]", "x[1]"], Normal(), stats={"lp": theta.sum(2)})
+    tree = inference_groups(data, draws, Streams(0))
+    assert set(tree.children) == {"posterior", "sample_stats"}
+    np.testing.assert_array_equal(tree["posterior"]["x"].values, theta)

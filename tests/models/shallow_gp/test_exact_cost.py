@@ -1,0 +1,194 @@
+"""What an exact Gaussian process costs is told before it is paid, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from shallow_gp_problems import problem, streams
+
+from components import memory
+from components.models.shallow_gp import exact_cost
+from components.models.shallow_gp.labels import Labels
+from components.registry import get
+from components.trouble import Costly, Misfit
+from runner import CONF, cli
+
+SMOKE = ["+experiment=sarcos_mdgp", "smoke=true", "tracking=false"]
+GIB = 2**30
+
+
+def labels(groups, n, dtype=torch.float64):
+    """Unfilled places: only shapes matter."""
+    x = torch.zeros(1, dtype=dtype).expand(groups, n, 1)
+    mask = torch.ones(1, dtype=torch.bool).expand(groups, n)
+    return Labels(x, x[..., 0], mask.long(), mask)
+
+
+def room(monkeypatch, gib):
+    monkeypatch.setattr(exact_cost, "room_for", lambda device: gib * GIB)
+
+
+def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
+    """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
+    room(monkeypatch, 24)
+    one, seven = labels(1, 44_484), labels(7, 6_355)
+    with pytest.raises(Misfit) as refused:
+        exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+    assert round(11 * 44_484**2 * 8 / GIB, 1) == 162.2
+    assert str(refused.value) == (
+        "model.top=coregionalised: exact on 44,484 labels, matrices of 44,484 × 44,484, takes 162.2 GiB and 24.0 are free; "
+        "use model=mmdgp, model.top=independent (23.2 GiB) or fewer training rows"
+    )
+    room(monkeypatch, 20)
+    with pytest.raises(Misfit, match=r"use model=mmdgp, dtype=float32 \(11\.6 GiB\) or fewer training rows$"):
+        exact_cost.refuse_if_too_large(seven, "model.top=independent", "model=mmdgp", seven)
+    with pytest.raises(Misfit, match=r"use model=mmdgp or fewer training rows$"):
+        exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+    exact_cost.refuse_if_too_large(labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp")
+    monkeypatch.setattr(exact_cost, "room_for", lambda device: None)  # a system that does not say
+    exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp")
+
+
+PEAK = """
+import resource
+import torch
+import yaml
+from shallow_gp_problems import problem, streams
+from components.registry import get
+from runner import CONF
+from components.models.shallow_gp.exact_cost import MATRICES
+from runner.execution.memory import keep_freed_memory
+keep_freed_memory()
+torch.set_num_threads(1)
+values = yaml.safe_load((CONF / "model" / "igp.yaml").read_text())
+gp = get("model", "igp")(**values).build(problem(n=3_300, T=3, keep=0.4), streams())
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+for _ in range(3):
+    gp.elbo(None, None)["elbo"].backward()
+mask = gp.labels.mask
+print((peak() - before) / (mask.numel() * mask.shape[-1] * 8) / MATRICES)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss in KiB, and glibc's heap")
+def test_the_matrices_at_the_peak():
+    """Of 3 × 1,700² in a process of its own, told through what it takes at most."""
+    here = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 0.6 < float(done.stdout) < 1.1
+
+
+def test_time_is_foretold_from_a_thousand_labels(monkeypatch):
+    """Of 1,600 labels from 400: the estimate is within a factor of 2.5 of the processor's time."""
+    monkeypatch.setattr(exact_cost, "PROBE", 400)
+    monkeypatch.setattr(exact_cost.time, "perf_counter", time.process_time)
+    values = yaml.safe_load((CONF / "model" / "cgp.yaml").read_text())
+    gp = get("model", "cgp")(**values).build(problem(n=1_600, T=1, keep=1.0), streams())
+    told = gp.labels
+    expected = exact_cost.seconds_of(gp, told, lambda few: gp.log_marginal(few)[0])
+    took = []
+    for _ in range(3):
+        began = time.process_time()
+        gp.log_marginal(told)[0].backward()
+        took.append(time.process_time() - began)
+    assert min(took) / 2.5 < expected < 2.5 * min(took)
+    assert all(p.grad is not None for p in gp.parameters())
+
+
+def built(name, **changes):
+    values = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text()) | changes
+    return get("model", name)(**values).build(problem(n=40, keep=0.5), streams())
+
+
+@pytest.mark.parametrize(("name", "changes"), [("igp", {}), ("cgp", {}), ("collapsed_mdgp", {"top": "independent"}),
+                                               ("collapsed_mdgp", {"top": "coregionalised"})])  # fmt: skip
+def test_every_exact_model_says_so_and_draws_the_same(name, changes, monkeypatch):
+    silent = built(name, **changes).state_dict()
+    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "LONG", 0.0)
+    with pytest.warns(Costly, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"):
+        told = built(name, **changes).state_dict()
+    assert silent.keys() == told.keys()
+    assert all(torch.equal(a, told[key]) for key, a in silent.items())
+    room(monkeypatch, 0)
+    with pytest.raises(Misfit, match="are free; use model"):
+        built(name, **changes)
+
+
+def test_half_of_the_memory_is_told_though_it_is_fast(monkeypatch):
+    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "room_for", lambda device: 800_000)  # 11 · 66² · 8 bytes are 383,328
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        built("cgp")
+    monkeypatch.setattr(exact_cost, "room_for", lambda device: 600_000)
+    with pytest.warns(Costly):
+        built("cgp")
+
+
+# ---- the command line -------------------------------------------------------------------------------------------------
+def told_by(monkeypatch, capfd, *words):
+    monkeypatch.setattr(sys, "argv", ["runner", *SMOKE, *words])
+    try:
+        code = cli.main()
+    except SystemExit as end:
+        code = end.code
+    said = capfd.readouterr()
+    return code, said.out, said.err
+
+
+def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
+    room(monkeypatch, 0)
+    code, out, err = told_by(monkeypatch, capfd, "model.top=coregionalised", f"output_dir={tmp_path}")
+    assert code == 2
+    assert err.strip().startswith(
+        "model=collapsed_mdgp model.top=coregionalised: exact on 140 labels, matrices of 140 ×"
+    )
+    assert "use model=mmdgp (+experiment=sarcos_mmdgp_all)" in err
+    assert len(err.strip().splitlines()) == 1
+    assert "step" not in out.split("run ")[-1].partition("smoke")[2]
+
+
+def test_said_before_the_first_step(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "LONG", 0.0)
+    code, out, _ = told_by(monkeypatch, capfd, f"output_dir={tmp_path}")
+    assert code in (None, 0)
+    assert out.index("This takes long") < out.index("each bound with its gradient takes") < out.index("step 3/6")
+    assert out.count("each bound with its gradient takes") == 1
+
+
+# ---- what is free -----------------------------------------------------------------------------------------------------
+def test_what_is_free_and_what_the_process_holds_already(tmp_path, monkeypatch):
+    for name, text in {
+        "meminfo": "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n",
+        "status": "RssAnon:\t 500 kB\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "OWN", tmp_path / "status")
+    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "max",))
+    assert memory.free_memory() == 4000 * 1024
+    assert memory.room_for(torch.device("cpu")) == 4500 * 1024
+    (tmp_path / "max").write_text("1048576\n")  # of the container
+    assert memory.free_memory() == 2**20
+    (tmp_path / "max").write_text("max\n")
+    assert memory.free_memory() == 4000 * 1024
+    (tmp_path / "meminfo").unlink()
+    assert memory.free_memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
