@@ -66,6 +66,8 @@ class ManyClasses:
 
 def log_product(p: Tensor) -> Tensor | None:
     """Σ_b log p_b; [K, B] -> [K].  None: a product underflows."""
+    if not p.numel():
+        return p.sum(1)  # no rows
     whole = p.shape[1] // TOGETHER
     several, rest = p.narrow(1, 0, TOGETHER * whole), p.narrow(1, TOGETHER * whole, p.shape[1] - TOGETHER * whole)
     logs = several.unflatten(1, (TOGETHER, whole)).prod(1)

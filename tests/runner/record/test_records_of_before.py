@@ -24,8 +24,15 @@ with tarfile.open(ARCHIVE) as opened:
     )
 
 
-# Particle filters draw other random numbers of the same law since they are compiled (CHANGELOG): their scores are near.
-DRAW_OTHERWISE = {"bootstrap_filter", "beta_bootstrap_filter"}
+# Scores are near, no more, where other numbers of the same law are drawn since (CHANGELOG): particle filters are compiled,
+# ACRA draws an attacker's beliefs only while they can change his choice, the gradient that Gibbs' inner sampler follows on a
+# network is in closed form, and its chain goes another way once the last bits differ.
+DRAW_OTHERWISE = {
+    "bootstrap_filter": {"rel": 3.0, "abs": 0.5},
+    "beta_bootstrap_filter": {"rel": 3.0, "abs": 0.5},
+    "acra": {"rel": 0.1},
+    "gibbs": {"rel": 0.05},
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(records, tmp_path, monkey
     after = read(folder)
     assert after["state"] == "done"
     assert after["result"].keys() >= expected.keys()  # a score that came later is there too
-    near = {"rel": 3.0, "abs": 0.5} if name in DRAW_OTHERWISE else {"rel": 1e-9}
+    near = DRAW_OTHERWISE.get(name, {"rel": 1e-9})
     for metric, values in expected.items():
         assert after["result"][metric] == pytest.approx(values, nan_ok=True, **near), metric
 
