@@ -61,20 +61,29 @@ class WarmUp(BaseModel):
     def asked_by_keys(self) -> dict[str, str]:
         return {"collapsible": "collapse"} if self.collapse != "none" else {}
 
-    def target(self, model: LogJoint) -> LogJoint:
-        """The density that trajectories follow.
+    def collapsed(self, model: LogJoint) -> Collapsed | None:
+        """The density of what the model does not integrate out; None: nothing is.
 
         Raises Misfit where the model cannot integrate out what ``collapse`` says of these data."""
         if self.collapse == "none":
-            return model
+            return None
         assert isinstance(model, Collapsible)
         return model.collapsed()
+
+    def target(self, model: LogJoint) -> LogJoint:
+        """The density that trajectories follow.  Raises Misfit as ``collapsed`` does."""
+        return self.collapsed(model) or model
+
+    def moving(self, model: LogJoint, theta: Tensor) -> Tensor:
+        """What trajectories move of θ [C, P]."""
+        collapsed = self.collapsed(model)
+        return theta if collapsed is None else collapsed.rest(theta)
 
     def begun(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
         """The state before the first step."""
         state = started(model, problem, sees, self.chains, rng)
         batch, target = first_batch(problem, sees, rng), self.target(model)
-        theta = _moving(target, state.theta)
+        theta = self.moving(model, state.theta)
         value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']
         ones, dense = theta.new_ones(theta.shape[1]), self.mass == "dense"
         unit = Mass.of(torch.diag(ones) if dense else ones)
@@ -85,7 +94,7 @@ class WarmUp(BaseModel):
     def ready(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
         """Where the chains are, with fresh momenta r ~ N(0, M), and the tuning with which to go on."""
         target, tuning = self.target(state.model), state.tuning
-        theta = _moving(target, state.theta)
+        theta = self.moving(state.model, state.theta)
         z = Phase(theta, theta, state.value, state.gradient)
         if state.t == 0 and self.warmup > 0:
             eps = reasonable_step(target, batch, tuning.mass, self.step_size, z, rng.noise)
@@ -129,13 +138,8 @@ class WarmUp(BaseModel):
             divergences = divergences + diverging.sum()
         stats = {"lp": z.value, "diverging": diverging, **stats}
         state = replace(state, value=z.value, gradient=z.gradient, tuning=tuning, divergences=divergences)
-        target, theta = self.target(state.model), z.theta
-        if isinstance(target, Collapsed):
+        collapsed, theta = self.collapsed(state.model), z.theta
+        if collapsed is not None:
             assert batch is not None  # a model of data
-            theta = target.completed(theta, batch, rng.noise)
+            theta = collapsed.completed(theta, batch, rng.noise)
         return moved(state, theta, self.warmup, self.thinning, stats)
-
-
-def _moving(target: LogJoint, theta: Tensor) -> Tensor:
-    """What trajectories move of θ [C, P]."""
-    return target.rest(theta) if isinstance(target, Collapsed) else theta
