@@ -19,12 +19,19 @@ from runner.sweep.trials import completed, on_front, steps_taken
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 DEFENCES = {  # as the rows of conf/study/digits_security_validation.yaml, every size with every rate
+    "none": ["inference=map", *SGD],
     "ARA": ["inference.train_eps=choice(0.1,0.2,0.3,0.4,0.5)"],
     "AT": [
         "inference=adversarial_training",
         *SGD,
         "inference.training_attacker=fgsm",
         "inference.train_eps=choice(0.05,0.1,0.2,0.3)",
+    ],
+    "AT-PGD": [
+        "inference=adversarial_training",
+        *SGD,
+        "inference.training_attacker={name: pgd, steps: 7, step_size: 0.357}",
+        "inference.train_eps=choice(0.1,0.2,0.3,0.4)",
     ],
 }
 FIRST = 4  # evaluations of a replicate: the first is where halving begins
