@@ -46,8 +46,8 @@ class JobPool:
     """Starts runs, watches them, and hands SIGINT and SIGTERM on to them as SIGTERM (they checkpoint and stop).
 
     Runs that are going from before, of this study or started by hand, are not started again: they count among those at
-    once, and are waited for.  ``stopped_by`` is the signal that ended it, if one did.  A second Ctrl-C kills the processes
-    at once."""
+    once, and are waited for; a signal is handed on to those alone whose own study lives no more.  ``stopped_by`` is the
+    signal that ended it, if one did.  A second Ctrl-C kills the processes at once."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class JobPool:
                 self.command(self.snapshot, run), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                 env=environment, start_new_session=True, pass_fds=[lock.fileno()],
             )  # fmt: skip
-            lock.write(str(process.pid))
+            lock.write(f"{process.pid} {os.getpid()}")
         self.going.append(Going(run, process, time.monotonic(), log, gpu))
 
     def _next(self) -> FrozenRun | None:

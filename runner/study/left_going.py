@@ -1,7 +1,8 @@
 """Runs that a study has left going: the study was killed, its runs, which are processes of their own, were not.
 
 Each run of a study holds a lock as long as it lives, ``<output_dir>/studies/<study>/going/<signature>``, from before its
-process has begun: the file is open in it, and the lock goes with the file.  It holds the number of the process."""
+process has begun: the file is open in it, and the lock goes with the file.  It holds the numbers of the process and of the
+study's, for the runs of a study that lives are not another's to stop."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.record import lease
+from runner.record.atomic import alive
 from runner.record.inside import inside
 from runner.record.lock import grabbed, held
 from runner.study.snapshot import FrozenRun, Snapshot, location
@@ -50,9 +52,10 @@ class LeftGoing:
         return None if self.going() else int(self.snapshot.state(self.run) != "done")
 
     def number(self) -> int | None:
-        """Of its process; None where somebody else, who started it by hand, has to stop it."""
+        """Of its process; None where somebody else has to stop it: who started it by hand, or a study that still lives."""
         try:
-            return int(self.lock.read_text()) if held(self.lock) else None
+            own, study = self.lock.read_text().split() if held(self.lock) else ("", "")
+            return None if alive(int(study)) else int(own)
         except (OSError, ValueError):  # the study died before it knew
             return None
 

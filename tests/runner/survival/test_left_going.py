@@ -1,4 +1,5 @@
-"""A study that was killed leaves its runs going: the next one counts them, waits for them, and stops them with its own."""
+"""A study that was killed leaves its runs going: the next one counts them, waits for them, and stops them with its own.
+Those of a study that lives it leaves alone."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def pool(snapshot: Snapshot, jobs: int, on_end=lambda *ended: None) -> JobPool:
 
 
 @pytest.fixture
-def killed(tmp_path):
-    """A study whose first run is going, and whose own process was killed."""
+def living(tmp_path):
+    """A study whose first run is going, and its own process."""
     (tmp_path / "fake.py").write_text(FAKE)
     paths = [str(Path(__file__).parent), *sys.path]
     launched = subprocess.Popen([sys.executable, "-c", LAUNCH, str(tmp_path)],
@@ -67,10 +68,25 @@ def killed(tmp_path):
     while study.state(two, two.runs[0]) != "running" or not (tmp_path / "fake/starts").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    yield two, launched
     launched.kill()
     launched.wait()
-    yield two
     LeftGoing(two, two.runs[0]).kill()
+
+
+@pytest.fixture
+def killed(living):
+    """A study whose first run is going, and whose own process was killed."""
+    two, launched = living
+    launched.kill()
+    launched.wait()
+    return two
+
+
+def stopped_at_once(snapshot: Snapshot, on_end=lambda *ended: None) -> None:
+    going = pool(snapshot, 1, on_end)
+    going.on_poll = lambda _: going._note(signal.SIGTERM, None) if going.stopped_by is None else None
+    going.go(snapshot.runs)
 
 
 def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
@@ -96,12 +112,18 @@ def test_it_is_counted_and_waited_for(killed, tmp_path, monkeypatch):
 def test_it_is_stopped_with_the_study(killed):
     (run,) = left_going(killed)
     ended: list[int] = []
-    going = pool(killed, 1, lambda run, code, *_: ended.append(code))
-    going.on_poll = lambda _: going._note(signal.SIGTERM, None) if going.stopped_by is None else None
-    going.go(killed.runs)
+    stopped_at_once(killed, lambda run, code, *_: ended.append(code))
     assert killed.state(run) == "interrupted"
     assert len(ended) == 1
     assert left_going(killed) == []
+
+
+def test_it_is_left_alone_while_its_own_study_lives(living):
+    two, launched = living
+    stopped_at_once(two)
+    assert launched.poll() is None
+    assert [run.name for run in left_going(two)] == ["a"]
+    assert two.state(two.runs[0]) == "running"
 
 
 def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed, tmp_path):
