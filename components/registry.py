@@ -108,16 +108,28 @@ def _files(role: str) -> dict[str, Path]:
     }
 
 
+def _docstring(source: str, mark: str) -> str | None:
+    """That of the class below the decorator ``mark``.
+
+    Parsed is what ends with the first text in three quotes below it: whole files take a second of a slow processor together."""
+    below = source[source.index(mark) :]
+    opened = below.find('"""')
+    closed = below.find('"""', opened + 3)
+    try:
+        tree = ast.parse(below[: closed + 3] if opened >= 0 else below)
+    except SyntaxError:  # three quotes within the text
+        tree = ast.parse(below)
+    (head,) = (node for node in tree.body[:1] if isinstance(node, ast.ClassDef))
+    return ast.get_docstring(head)
+
+
 def catalogue(role: str) -> list[Entry]:
     """Every built-in component of a role (parsed, not imported) and every plug-in registered so far."""
     entries = {}
     for name, path in _files(role).items():
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and any(
-                isinstance(d, ast.Call) and isinstance(d.func, ast.Name) and d.func.id == "register"
-                for d in node.decorator_list
-            ):
-                entries[name] = Entry(role, name, *_described(ast.get_docstring(node)), path)
+        entries[name] = Entry(
+            role, name, *_described(_docstring(path.read_text(), f'@register("{role}", "{name}")')), path
+        )
     for (r, name), cls in _registered.items():
         if r == role and name not in entries:
             module = importlib.import_module(cls.__module__)
