@@ -119,7 +119,8 @@ def _docstring(source: str, mark: str) -> str | None:
         tree = ast.parse(below[: closed + 3] if opened >= 0 else below)
     except SyntaxError:  # three quotes within the text
         tree = ast.parse(below)
-    (head,) = (node for node in tree.body[:1] if isinstance(node, ast.ClassDef))
+    head = tree.body[0]
+    assert isinstance(head, ast.ClassDef)
     return ast.get_docstring(head)
 
 
