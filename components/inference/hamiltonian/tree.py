@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -85,14 +86,28 @@ def with_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
     return new if rows.shape[0] == x.shape[0] else x.index_copy(0, rows, new)
 
 
-def choices(weights: Tensor, log_weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+def add_rows(x: Tensor, rows: Tensor, new: Tensor) -> None:
+    """Adds ``new`` to these rows of x."""
+    if rows.shape[0] == x.shape[0]:
+        x += new
+    else:
+        x.index_add_(0, rows, new.to(x.dtype))
+
+
+@cache
+def _places(n: int, device: torch.device) -> Tensor:
+    return torch.arange(1, n + 1, device=device).unsqueeze(1)
+
+
+def choices(weights: Tensor, before: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor]:
     """Which of n states in turn takes the place of those before, −1 where none, and log Σ w with them, both [A].
 
-    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A]."""
-    sums = torch.cat([log_weight.unsqueeze(0), weights]).logcumsumexp(0)
-    take = u < (weights - sums[1:]).exp()
-    places = torch.arange(1, u.shape[0] + 1, device=u.device).unsqueeze(1)
-    return (take * places).amax(0) - 1, sums[-1]
+    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A];
+    ``before`` is the logarithm of the sum of weights before them, None: there are none."""
+    n = len(weights)
+    sums = (weights if before is None else torch.cat([before.unsqueeze(0), weights])).logcumsumexp(0)
+    take = u < (weights - sums[-n:]).exp()
+    return (take * _places(n, u.device)).amax(0) - 1, sums[-1]
 
 
 def subtree(
@@ -108,17 +123,19 @@ def subtree(
     rows = every = torch.arange(A, device=energy.device)
     alive = torch.ones_like(every, dtype=torch.bool)
     diverging, n_steps, rates = torch.zeros_like(alive), torch.zeros_like(every), torch.zeros_like(energy)
-    last, chosen, log_weight = edge, edge, torch.full_like(energy, -torch.inf)
+    last, chosen, together = edge, edge, 0  # steps that all took are counted once
+    log_weight: Tensor | None = None
     waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
     for begin in range(0, size, BLOCK):
         held = edge.new_empty(min(size, BLOCK), *edge.shape)  # [n, A, 4P + 2]; rubbish where not alive
         errors: list[Tensor] = []
         for i, now in enumerate(held):
-            n_steps += alive
             if rows.shape[0] == A:
+                together += 1
                 z = leapfrog(model, batch, mass, eps, z)
                 error = energy_error(States.of(z, mass, now), energy)
             else:
+                n_steps += alive
                 z = leapfrog(model, batch, mass, eps, States(last.index_select(0, rows)).phase())
                 found = last.new_empty(rows.shape[0], last.shape[1])
                 error = torch.full_like(energy, torch.inf)
@@ -157,7 +174,8 @@ def subtree(
             rows = alive.nonzero().flatten()
         if rows.shape[0] == 0:
             break
-    return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps, diverging, alive)
+    assert log_weight is not None
+    return Subtree(waiting[0], last, log_weight, chosen, rates, n_steps + together, diverging, alive)
 
 
 def no_u_turn(
@@ -180,27 +198,27 @@ def no_u_turn(
     for j in range(max_depth):
         u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
         u = u if rows.shape[0] == C else u[:, rows]
-        forwards = u[0] < 0.5
+        forwards, accept = u[0] < 0.5, u[1]
         time = torch.where(forwards, 1.0, -1.0).to(like.dtype).unsqueeze(1)
         side = torch.add(rows, forwards, alpha=C)  # of ``edges``
-        far = edges.index_select(0, torch.add(rows, ~forwards, alpha=C))
         near = edges.index_select(0, side)
+        far = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
         new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
         old_rho, old_weight = time * rows_of(rho, rows), rows_of(log_weight, rows)
-        old = Stretch(-States(far).momentum, States(near).momentum, old_rho)
-        going = new.valid & ~merged_turns(old, new.stretch)
-        take = new.valid & (u[1] < (new.log_weight - old_weight).exp())
+        going = new.valid & ~merged_turns(Stretch(-far, States(near).momentum, old_rho), new.stretch)
+        take = new.valid & (accept < (new.log_weight - old_weight).exp())
         drawn = with_rows(drawn, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(drawn, rows)))
-        rates.index_add_(0, rows, new.rates)
-        n_steps.index_add_(0, rows, new.n_steps)
-        depth.index_add_(0, rows, new.valid.long())
-        diverging.index_copy_(0, rows, new.diverging)
+        add_rows(rates, rows, new.rates)
+        add_rows(n_steps, rows, new.n_steps)
+        add_rows(depth, rows, new.valid)
+        diverging = with_rows(diverging, rows, new.diverging)
+        on = going.nonzero().flatten()
+        if on.shape[0] == 0:
+            break
         rho = with_rows(rho, rows, time * (old_rho + new.stretch.rho))
         log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
         edges.index_copy_(0, side, new.last)
-        rows = rows[going]
-        if rows.shape[0] == 0:
-            break
+        rows = rows_of(rows, on)
     z = States(drawn).phase()
     z = Phase(z.theta.contiguous(), z.r.contiguous(), z.value.contiguous(), z.gradient.contiguous())
     return Draw(z, drawn[:, -1].contiguous(), rates / n_steps, diverging, n_steps, depth)

@@ -29,15 +29,15 @@ class TwoClasses:
     def score(self, theta: Tensor, others: Tensor, scale: float, value: bool) -> tuple[Tensor, Tensor]:
         """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] + scale Σ_b (1 − σ(f_b)) ±x_b.
 
-        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [K, B] than the value does.  Logarithms cost most, so one
+        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.  Logarithms cost most, so one
         is taken of ``TOGETHER`` probabilities; where a product is too small for its type, of each."""
-        p = (theta @ self.columns).sigmoid_()  # [K, B]
-        gradient = torch.addmm(torch.add(others, self.total, alpha=scale), p, self.rows, alpha=-scale)
+        p = (self.rows @ theta.T).sigmoid_()  # [B, K]: both products, and that of probabilities, are quickest so
+        gradient = torch.add(others, self.total, alpha=scale).sub_((self.columns @ p).T, alpha=scale)
         if not value:
             return theta.new_zeros(0), gradient
         likelihood = log_product(p)
         if likelihood is None:
-            likelihood = F.logsigmoid(theta @ self.columns).sum(1)
+            likelihood = F.logsigmoid(self.rows @ theta.T).sum(0)
         return likelihood + self.missing * math.log(2) if self.missing else likelihood, gradient
 
 
@@ -65,11 +65,11 @@ class ManyClasses:
 
 
 def log_product(p: Tensor) -> Tensor | None:
-    """Σ_b log p_b; [K, B] -> [K].  None: a product underflows."""
+    """Σ_b log p_b; [B, K] -> [K].  None: a product underflows."""
     if not p.numel():
-        return p.sum(1)  # no rows
-    whole = p.shape[1] // TOGETHER
-    several, rest = p.narrow(1, 0, TOGETHER * whole), p.narrow(1, TOGETHER * whole, p.shape[1] - TOGETHER * whole)
-    logs = several.unflatten(1, (TOGETHER, whole)).prod(1)
-    logs = (torch.cat([logs, rest], 1) if rest.shape[1] else logs).log_()
-    return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(1)
+        return p.sum(0)  # no rows
+    whole = len(p) // TOGETHER
+    several, rest = p[: TOGETHER * whole], p[TOGETHER * whole :]
+    logs = several.unflatten(0, (TOGETHER, whole)).prod(0)
+    logs = (torch.cat([logs, rest]) if len(rest) else logs).log_()
+    return None if float(logs.min()) <= math.log(torch.finfo(p.dtype).tiny) else logs.sum(0)
