@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from runner import console
+from runner.execution.scores import Scores, means
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -47,12 +48,13 @@ class Live:
             self.task = self.progress.add_task("training", total=total, rate="", live="")
             self.progress.start()
 
-    def update(self, step: int, replicate: int, info: Mapping[str, float]) -> None:
+    def update(self, step: int, replicate: int, info: Scores) -> None:
+        """Shows what a step says beside the bar, where there is one."""
         if self.progress is None:
             return
         name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
         task = self.progress.tasks[self.task]
-        live = "  ".join(f"{k} {console.number(v)}" for k, v in list(info.items())[:SHOWN])
+        live = "  ".join(f"{k} {console.number(v)}" for k, v in list(means(info).items())[:SHOWN])
         rate = (
             f"{task.speed:.0f}/s"
             if task.speed and task.speed >= 1

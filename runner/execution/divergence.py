@@ -44,7 +44,8 @@ def check_finite(info: Scores, inference: Inference) -> None:
         value = info.get(name)
         if value is None:
             continue
-        if not all(math.isfinite(v) for v in (value if isinstance(value, list) else [value])):
+        finite = all(map(math.isfinite, value)) if isinstance(value, list) else math.isfinite(value)
+        if not finite:
             raise NumericalTrouble(f"{name} is {value}", _mend(inference))
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 from components.contracts.checks import TRACED
 from components.contracts.roles import Problem
+from components.trouble import NumericalTrouble
 from runner import console
 from runner.compose.config import Job
 from runner.execution import checkpoint
 from runner.execution.announcements import Announcements
 from runner.execution.blocks import RowBlocks
-from runner.execution.divergence import check_finite, naming_step
+from runner.execution.divergence import check_finite, named, naming_step
 from runner.execution.loop import Duty, Step
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
@@ -78,22 +79,24 @@ def record_information(course: Course) -> Duty:
         if not (step.number % every == 0 or step.number == 1 or keeps(step)):
             return
         shown = plain(step.info)
-        with naming_step(step.number, replicate):
+        try:  # no context manager here either
             check_finite(shown, inference)
+        except NumericalTrouble as error:
+            raise named(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", shown)
         course.trace.append((step.number, {name: value for name, value in shown.items() if name in TRACED}))
-        course.live.update(step.number, replicate, means(shown))
+        course.live.update(step.number, replicate, shown)
 
     return record
 
 
-def evaluate(course: Course) -> Duty:
-    """Scores every ``eval_every`` steps but for the last, after which the run is scored in full."""
-    every, inference = course.job.settings.eval_every, course.job.method
+def evaluate(course: Course, every: int) -> Duty:
+    """Scores every so many steps but for the last, after which the run is scored in full."""
+    inference = course.job.method
 
     def evaluate_now(step: Step) -> None:
-        if not every or step.number % every or step.last:
+        if step.number % every or step.last:
             return
         with course.announcements.shown_once(shortfalls=False):  # few draws are no news before the end
             posterior = inference.posterior(step.state)
@@ -202,11 +205,11 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 @contextmanager
 def duties(course: Course) -> Iterator[list[Duty]]:
     """The list, in its order."""
-    keeps = kept(course)
-    with profile(course.job.settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
+    keeps, settings = kept(course), course.job.settings
+    with profile(settings.debug == "profile", course.record) as profiling, saving(course, keeps) as save:
         yield [
             record_information(course),
-            evaluate(course),
+            *([evaluate(course, settings.eval_every)] if settings.eval_every else []),
             save,
             stop_when_asked(course),
             *([push(course.record, course.handover)] if course.handover else []),

@@ -20,7 +20,7 @@ from runner.execution.rng import Streams
 S = TypeVar("S")  # the state of an inference method
 
 
-@dataclass
+@dataclass(slots=True)
 class Step(Generic[S]):
     """One step of training, done."""
 

@@ -12,7 +12,7 @@ Scores = dict[str, Any]  # name -> number, or a list where replicates are a dime
 
 def plain(values: Mapping[str, Any]) -> Scores:
     """Tensors as numbers, or as lists where replicates are a dimension."""
-    return {k: v.detach().cpu().tolist() if isinstance(v, Tensor) else v for k, v in values.items()}
+    return {k: v.tolist() if isinstance(v, Tensor) else v for k, v in values.items()}
 
 
 def means(scores: Scores) -> dict[str, float]:

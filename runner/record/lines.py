@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 
 from runner.record.atomic import write_bytes
@@ -56,37 +58,53 @@ def _text(line: Line) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
+AT_ONCE = 64  # lines that wait to be encoded: one after the other it takes a fifth of what it does between steps
+
+
 class Lines:
-    """metrics.jsonl of a run that is going."""
+    """metrics.jsonl of a run that is going.  One thread adds; any may flush."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self._file: IO[bytes] | None = None
+        self._waiting: deque[Line] = deque()
+        self._writing = Lock()
 
     def add(self, line: Line) -> None:
-        if self._file is None:
-            self._file = (self.folder / NAME).open("ab")
-        self._file.write(_text(line))
+        self._waiting.append(line)
+        if len(self._waiting) >= AT_ONCE:
+            self._write()
+
+    def _write(self) -> None:
+        with self._writing:
+            if self._waiting and self._file is None:
+                self._file = (self.folder / NAME).open("ab")
+            while self._waiting and self._file is not None:
+                self._file.write(_text(self._waiting[0]))
+                self._waiting.popleft()
 
     def flush(self) -> None:
         """Lets others read what was added."""
+        self._write()
         if self._file is not None:
             self._file.flush()
 
     def sync(self) -> None:
         """Puts what was added on the disk itself, where a power cut leaves it."""
+        self.flush()
         if self._file is not None:
-            self._file.flush()
             os.fsync(self._file.fileno())
 
     def drop(self) -> None:
         """What was added and is not yet written never will be: the file is somebody else's now."""
+        self._waiting.clear()
         if self._file is not None:
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), self._file.fileno())
             self.close()
 
     def close(self) -> None:
+        self._write()
         if self._file is not None:
             self._file.close()
             self._file = None
