@@ -29,6 +29,7 @@ from components import registry
 from components.contracts.problems import Batch
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
 from components.inference.implicit.contrast import contrast, discrimination, kl
+from components.maths.power_mean import log_power_mean
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
@@ -81,7 +82,9 @@ def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Stre
     ratio = torch.stack([T(row) for row in found.standardised]).mean()
     for p in T.parameters():
         p.requires_grad_(True)
-    objective = batch.scale * method.data_term(torch.stack(fits)).sum() - kl(found, network.prior_std, ratio)
+    objective = batch.scale * log_power_mean(torch.stack(fits), method.power).sum() - kl(
+        found, network.prior_std, ratio
+    )
     state.optimizer.zero_grad()
     (-objective / (batch.scale * len(batch.x))).backward()
     state.optimizer.step()

@@ -14,7 +14,7 @@ its YAML), its methods are the science.  Nothing in this package imports ``runne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
@@ -225,6 +225,18 @@ class Inference(Component, Generic[M, P, B, S]):
         Its model is one of each, its problem and batches are those of ``problems.replicates.side_by_side``, its posterior is
         one of each."""
         return None
+
+    def variants(self) -> tuple[str, ...]:
+        """Names of the settings of which it learns a posterior each, all at once, side by side like replicates; (): one.
+
+        Its posterior of a replicate is then ``posteriors.variants.Variants``."""
+        return ()
+
+
+def of_variants(names: Iterable[str], inference: Inference) -> list[str]:
+    """What a method's information calls these: as they are, or each of its variants' own, ``name/variant``."""
+    variants = inference.variants()
+    return [f"{name}/{variant}" for name in names for variant in variants] if variants else list(names)
 
 
 class Gradient(Component, Generic[M, B, S]):

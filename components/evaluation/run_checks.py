@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import FINITE, Check, RespondsToGradient, Trace
 from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDraws
-from components.contracts.roles import Inference, Problem
+from components.contracts.roles import Inference, Problem, of_variants
 from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.stability import largest_response
@@ -63,8 +64,9 @@ def run_checks(
         checks += particle_checks(trace)
     elif values := _recorded(trace, "elbo"):
         checks.append(bound_check(values))
-    if values := _recorded(trace, "discriminator_loss"):
-        checks.append(discriminator_check(values))
+    judged = [_recorded(trace, name) for name in of_variants(["discriminator_loss"], inference)]
+    if all(judged):
+        checks.append(discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)]))
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
     if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):

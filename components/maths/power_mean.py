@@ -5,12 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 
-def log_power_mean(ell: Tensor, power: float) -> Tensor:
+def log_power_mean(ell: Tensor, power: float | Tensor) -> Tensor:
     """log (K⁻¹ Σ_k e^{a ℓ_k})^{1/a} of a = ``power``, over the first dimension: [K, …] -> […]; the mean of ℓ where a = 0.
+    A power that is a tensor [] is above 0.
 
     As m + log1p(K⁻¹ Σ_k expm1(a (ℓ_k − m)))/a, where m is the ℓ_k that counts most: no term exceeds 0, and where a ℓ is small
     the digits of ℓ are not lost beside 1."""
-    if power == 0:
+    if not isinstance(power, Tensor) and power == 0:
         return ell.mean(0)
-    m = (ell.amax(0) if power > 0 else ell.amin(0)).detach()  # of which the value does not depend
+    m = (
+        ell.amax(0) if isinstance(power, Tensor) or power > 0 else ell.amin(0)
+    ).detach()  # of which the value does not depend
     return m + (power * (ell - m)).expm1().mean(0).log1p() / power

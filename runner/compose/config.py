@@ -50,8 +50,8 @@ class Job(Identified):
 
     @property
     def side_by_side(self) -> bool:
-        """Whether they are because the user asked for it."""
-        return self.settings.side_by_side and self.settings.replicates > 1
+        """Whether they are because the user asked for it; one is too where it has several posteriors."""
+        return self.settings.side_by_side and (self.settings.replicates > 1 or bool(self.inference.variants()))
 
     @property
     def method(self) -> Inference:
@@ -104,8 +104,8 @@ def build(resolved: Resolved) -> Job:
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
     parts: dict[str, Any] = {role: _component(role, config) for role in CHOSEN}
     check_pairs(**parts)
-    if settings.side_by_side:
-        check_side_by_side(parts["dataset"], parts["inference"], parts["attacker"])
+    if settings.side_by_side or parts["inference"].variants():
+        check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
     attacker = parts["attacker"]
     threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]

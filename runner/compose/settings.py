@@ -17,7 +17,7 @@ NOT_SIGNED = {
     "keep_predictions",
 }  # fmt: skip
 # Keys that came later, of components at any depth, at the defaults that mean what was done before there were any.
-UNSAID = {"precision": "full", "collapse": "none"}
+UNSAID = {"precision": "full", "collapse": "none", "alphas": []}
 
 
 def a_device(device: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from components import registry
 from components.contracts.checks import Check
+from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
@@ -50,8 +51,12 @@ def write_predictions(folder: Path, replicate: int, problem: Problem, posterior:
         for r, (split, of) in enumerate(zip(problem.splits, posterior, strict=True)):
             write_predictions(folder, r, split, of, rng.of(r))
         return
+    if isinstance(posterior, Variants):
+        for variant, of in posterior.of.items():
+            write_predictions(folder / "variants" / variant, replicate, problem, of, rng)
+        return
     path = predictions_of(folder, replicate)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, table_as_words(predicted_table(problem, posterior, rng)).to_csv(index=False))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
-from components.contracts.roles import Inference
+from components.contracts.roles import Inference, of_variants
 from components.trouble import NumericalTrouble
 from runner.execution.scores import Scores
 from runner.record.checks import combined
@@ -40,7 +40,7 @@ def diverged(error: NumericalTrouble, folder: Path | None) -> str:
 
 def check_finite(info: Scores, inference: Inference) -> None:
     """Raises NumericalTrouble, naming the key to lower, when a watched value is not finite."""
-    for name in WATCHED:
+    for name in of_variants(WATCHED, inference):
         value = info.get(name)
         if value is None:
             continue

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from components.contracts.checks import TRACED
-from components.contracts.roles import Problem
+from components.contracts.roles import Problem, of_variants
 from components.trouble import NumericalTrouble
 from runner import console
 from runner.compose.config import Job
@@ -73,7 +73,7 @@ def record_information(course: Course) -> Duty:
         NumericalTrouble: what it says is not finite.
     """
     every, inference, replicate = course.job.settings.record_every, course.job.inference, course.rng.replicate
-    keeps = leaves_checkpoint(course)
+    keeps, traced = leaves_checkpoint(course), frozenset(of_variants(TRACED, inference))
 
     def record(step: Step) -> None:
         if not (step.number % every == 0 or step.number == 1 or keeps(step)):
@@ -85,7 +85,7 @@ def record_information(course: Course) -> Duty:
             raise named(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", shown)
-        course.trace.append((step.number, {name: value for name, value in shown.items() if name in TRACED}))
+        course.trace.append((step.number, {name: value for name, value in shown.items() if name in traced}))
         course.live.update(step.number, replicate, shown)
 
     return record

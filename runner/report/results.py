@@ -153,12 +153,19 @@ def _belongs(run: FrozenRun, table: TableSpec, row: str, column: str) -> bool:
     return run.row == row and (isinstance(table.columns, dict) or str(run.cell.get(table.columns)) == column)
 
 
+def _metric(table: TableSpec, row: Row, column: str) -> str:
+    """What the score of a cell is called in its run's result."""
+    metric = table.metric_of(column)
+    return metric if row.part is None else f"{metric}/{row.part}"
+
+
 def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
     """The scores by which those of a column are divided."""
     found: dict[tuple[int, int], float] = {}
     for run in snapshot.runs:
         if table.over is not None and _belongs(run, table, table.over, column) and (facts := snapshot.facts(run)):
-            found |= scores(facts, snapshot.folder(run), table.metric_of(column))
+            row = next(row for row in snapshot.study.rows if row.name == table.over)
+            found |= scores(facts, snapshot.folder(run), _metric(table, row, column))
     return found
 
 
@@ -167,7 +174,7 @@ def _cell(
 ) -> Cell:
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
     cell = Cell(row, column)
-    metric = table.metric_of(column)
+    metric = _metric(table, row, column)
     reasons: dict[str, None] = {}
     smoke, asked = False, 0  # replicates asked for, of all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:

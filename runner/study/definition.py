@@ -36,6 +36,7 @@ class Row(Strict):
     model: str  # name of the model; also of the published row, unless published_row says otherwise
     published_row: str | None = None  # row of the published table, where rows are not models: sgld_r, boston
     preset: str  # as published | tuned: which settings
+    part: str | None = None  # of a run with several posteriors that of the row: its scores are metric/part
     experiment: str | None = None  # None: composed by hand from overrides
     overrides: list[str] = []
     grid: dict[str, list[Any]] | None = None  # in place of the study's

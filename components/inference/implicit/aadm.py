@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-from torch import Tensor
+from pydantic import Field, field_validator
 
 from components.inference.implicit.side_by_side import Replicable
-from components.maths.power_mean import log_power_mean
 from components.registry import register
+
+Alpha = Annotated[float, Field(gt=0, le=1)]
 
 
 @register("inference", "aadm")
@@ -26,9 +26,29 @@ class AADM(Replicable):
     dimensions than θ the KL is infinite: Info says ``objective``, and ``discriminator_loss`` (2 log 2 is chance, near 0 T sees
     a difference that its value no longer measures).  θ [K, P], or [K·B, P] of rows' own.
 
+    ``alphas`` learns a posterior for each of several α at once, beside each other as replicates are (``side_by_side=true``):
+    from the same starts, batches and noise, as runs of each α would.  Scores and information are then of each,
+    ``log_likelihood/0.5``; ``alpha`` is not asked.
+
     Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and (28)."""
 
-    alpha: Annotated[float, Field(gt=0, le=1)]
+    alpha: Alpha
+    alphas: list[Alpha] = []  # records from before the key have none
 
-    def data_term(self, log_likelihood: Tensor) -> Tensor:
-        return log_power_mean(log_likelihood, self.alpha)
+    @field_validator("alphas")
+    @classmethod
+    def _differ(cls, alphas: list[float]) -> list[float]:
+        if len({f"{alpha:g}" for alpha in alphas}) < len(alphas):
+            raise ValueError("inference.alphas: one of them occurs twice; name each once")
+        return alphas
+
+    @property
+    def power(self) -> float:
+        return self.alpha
+
+    @property
+    def powers(self) -> list[float]:
+        return self.alphas
+
+    def variants(self) -> tuple[str, ...]:
+        return tuple(f"{alpha:g}" for alpha in self.alphas)

@@ -19,6 +19,7 @@ from components.inference.point.descent import frozen
 from components.inference.variational.ascent import climb_term, risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
+from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron
 from components.problems.supervised import Supervised
 
@@ -35,7 +36,7 @@ class AdversarialState:
 
 
 class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState]):
-    """Keys and steps of adversarial posteriors; ``data_term`` is what the methods differ in."""
+    """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods differ in."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
@@ -61,9 +62,15 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
             raise ValueError("one draw has no variance to match; set inference.n_samples to 2 or more")
         return n
 
-    def data_term(self, log_likelihood: Tensor) -> Tensor:
-        """Of every row, from log p(y_b|x_b, θ_kb) [K, B]: [B]."""
-        raise TypeError(f"{type(self).__name__} has no data term")
+    @property
+    def power(self) -> float:
+        """a of the data term log (K⁻¹ Σ_k p(y_b|x_b, θ_k)^a)^{1/a} of a row."""
+        raise TypeError(f"{type(self).__name__} has no power")
+
+    @property
+    def powers(self) -> list[float]:
+        """Several in its place, all above 0, of a posterior each; []: one."""
+        return []
 
     def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
         q = Generator(model, self.noise_dim, self.generator_widths, self.initial_std, self.noise_log_variance, rng)
@@ -94,16 +101,22 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         """N/B Σ_b data term − β KL and its parts, each []."""
         T = None if state.discriminator is None else state.discriminator.held  # at the optimum E_q[∇_φ T] = 0 (2.2)
         noise = state.q.noise(self.draws(batch.n_rows), generator)
-        return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup))
+        return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup), self.power)
 
     def terms(
-        self, q: Generator, T: Callable[[Tensor], Tensor] | None, batch: Batch, noise: Tensor, beta: float
+        self,
+        q: Generator,
+        T: Callable[[Tensor], Tensor] | None,
+        batch: Batch,
+        noise: Tensor,
+        beta: float,
+        power: float | Tensor,
     ) -> tuple[dict[str, Tensor], Contrast]:
-        """The same of given noise and β; T stands still."""
+        """The same of given noise, β and power (a tensor: above 0); T stands still."""
         theta, log_likelihood = self.drawn(q, batch, noise)
         found = contrast(theta)
         ratio = 0.0 if T is None else T(found.standardised).mean()
-        fit = batch.scale * self.data_term(log_likelihood).sum()
+        fit = batch.scale * log_power_mean(log_likelihood, power).sum()
         divergence = kl(found, q.network.prior_std, ratio)
         objective = fit - beta * divergence + q.network.hyperprior()
         return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, found

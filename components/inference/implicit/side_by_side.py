@@ -1,4 +1,4 @@
-"""Adversarial posteriors of R replicates side by side."""
+"""Adversarial posteriors of R replicates side by side, and of V powers of the likelihood each."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from components.inference.variational.ascent import risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
+from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
 
 
 @dataclass(frozen=True)
 class SideBySideState:
-    """R generators q(θ) and R discriminators T, and an optimizer of all of each."""
+    """L generators q(θ) and as many discriminators T, and an optimizer of all of each."""
 
     q: Stacked[Generator]
     optimizer: Adam
@@ -36,11 +37,12 @@ class SideBySideState:
 
 
 class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, SideBySideState]):
-    """Steps of R generators and their discriminators at once, each on the batch and with the noise of its own replicate.
+    """Steps of L = R V generators and their discriminators at once, each on the batch and with the noise of its own replicate,
+    of which the V powers (1 where ``powers`` names none) are neighbours: l = r V + v.
 
-    What is climbed is Σ_r L_r(φ_r), whose gradient in φ_r is that of L_r, and Adam moves every number by itself: R
-    replicates side by side are R that follow each other, up to rounding.  θ [R, K, P], the terms of L and the
-    discriminator's loss [R]."""
+    What is climbed is Σ_l L_l(φ_l), whose gradient in φ_l is that of L_l, and Adam moves every number by itself: those that
+    are side by side are those that follow each other, up to rounding.  θ [L, K, P]; the terms of the objective and the
+    discriminator's loss [R], with several powers under ``name/variant``."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
@@ -49,9 +51,9 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
     one: Adversarial  # what is done of each
 
     def init(self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng) -> SideBySideState:
-        one = self.one
+        one, V = self.one, self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
-        alone = [one.init(network, split, rng.of(r)) for r, (network, split) in each]
+        alone = [state for r, of in each for state in [one.init(*of, rng.of(r))] * V]  # copied when they are stacked
         q = Stacked([state.q for state in alone])
         optimizer = Adam(q.learned(), one.lr)
         judges = [state.discriminator for state in alone if state.discriminator is not None]
@@ -60,13 +62,34 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         T = Stacked(judges)
         return SideBySideState(q, optimizer, T, Adam(T.learned(), one.discriminator_lr))
 
+    @property
+    def n_variants(self) -> int:
+        return len(self.one.powers) or 1
+
+    def lanes(self, of: Sequence[Tensor] | Tensor) -> Tensor:
+        """What the R replicates have, [R, …], as the L have it, [L, …]."""
+        each = of if isinstance(of, Tensor) else torch.stack(list(of))
+        return each.repeat_interleave(self.n_variants, 0) if self.n_variants > 1 else each
+
+    def powers(self, batch: Batches) -> Tensor:
+        """Of each [L]."""
+        like = batch.x
+        each = torch.tensor(self.one.powers or [self.one.power], dtype=like.dtype, device=like.device)
+        return each.repeat(len(like))
+
     def terms(self, state: SideBySideState, batch: Batches, noise: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """N/B Σ_b data term − β KL and its parts, each [R], and the standardised draws θ̃ [R, K, P]; of ``noise`` [R, K, D]."""
+        """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K, P]; of ``noise`` [L, K, D]."""
         one = self.one
         q, discriminator, beta = state.q, state.discriminator, risen(state.t, one.warmup)
 
         def of_one(
-            values: dict[str, Tensor], still: dict[str, Tensor], x: Tensor, y: Tensor, mask: Tensor, noise: Tensor
+            values: dict[str, Tensor],
+            still: dict[str, Tensor],
+            x: Tensor,
+            y: Tensor,
+            mask: Tensor,
+            noise: Tensor,
+            power: Tensor,
         ) -> tuple[dict[str, Tensor], Tensor]:
             def T(theta: Tensor) -> Tensor:
                 assert discriminator is not None
@@ -74,41 +97,58 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
                 return value
 
             def seen(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
-                shown = Batch(x, y, mask, batch.scale)
-                terms, contrast = one.terms(q, T if discriminator is not None else None, shown, noise, beta)
+                shown, judge = Batch(x, y, mask, batch.scale), T if discriminator is not None else None
+                terms, contrast = one.terms(q, judge, shown, noise, beta, power if one.powers else one.power)
                 return terms, contrast.standardised
 
             return q.read(values, seen)
 
         still = {} if discriminator is None else discriminator.named(still=True)
         found: tuple[dict[str, Tensor], Tensor]
-        found = torch.func.vmap(of_one)(q.named(), still, batch.x, batch.y, batch.mask, noise)
+        rows = (self.lanes(batch.x), self.lanes(batch.y), self.lanes(batch.mask))
+        found = torch.func.vmap(of_one)(q.named(), still, *rows, noise, self.powers(batch))
         return found
 
     def step(self, state: SideBySideState, batch: Batches, rng: Rng) -> tuple[SideBySideState, Info]:
         one = self.one
-        R = len(batch.x)
-        streams = [rng.of(r).noise for r in range(R)]
-        noise = [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
-        terms, ours = self.terms(state, batch, torch.stack(noise))
+        streams = [rng.of(r).noise for r in range(len(batch.x))]
+        noise = self.lanes([state.q.one.noise(one.draws(batch.n_rows), g) for g in streams])
+        terms, ours = self.terms(state, batch, noise)
         _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = ours.detach()
-            noise = [torch.randn(ours.shape[1:], generator=g, dtype=ours.dtype, device=ours.device) for g in streams]
+            each = [torch.randn(ours.shape[1:], generator=g, dtype=ours.dtype, device=ours.device) for g in streams]
             T = state.discriminator
 
             def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:
                 return T.read(values, lambda T: discrimination(T, ours, noise))
 
-            loss = torch.func.vmap(of_one)(T.named(), ours, torch.stack(noise))
+            loss = torch.func.vmap(of_one)(T.named(), ours, self.lanes(each))
             _descend(state.discriminator_optimizer, loss.sum())
             info["discriminator_loss"] = loss.detach()
-        return replace(state, t=state.t + 1), info
+        return replace(state, t=state.t + 1), self.told(info)
 
-    def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior, ...]:
-        R = len(state.q.values[0])
-        return tuple(MeanFieldPosterior(frozen(state.q.module(r)), self.one.n_predict) for r in range(R))
+    def variants(self) -> tuple[str, ...]:
+        return self.one.variants()
+
+    def told(self, info: dict[str, Tensor]) -> Info:
+        """Of the replicates [R], by variant where there are several."""
+        names = self.variants()
+        if not names:
+            return info
+        each = {name: value.unflatten(0, (-1, len(names))).unbind(1) for name, value in info.items()}
+        return {f"{name}/{v}": value for name, of in each.items() for v, value in zip(names, of, strict=True)}
+
+    def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior | Variants, ...]:
+        each = [
+            MeanFieldPosterior(frozen(state.q.module(at)), self.one.n_predict) for at in range(len(state.q.values[0]))
+        ]
+        names = self.variants()
+        if not names:
+            return tuple(each)
+        starts = range(0, len(each), len(names))
+        return tuple(Variants(dict(zip(names, each[at : at + len(names)], strict=True))) for at in starts)
 
 
 class Replicable(Adversarial):

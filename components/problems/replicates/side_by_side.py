@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,12 +14,15 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
+from components.posteriors.variants import Variants
 from components.problems.epochs import minibatches
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -87,14 +91,19 @@ class SupervisedReplicates:
             at = torch.stack(rows).to(whole.x.device)  # [R, B]
             yield step, Batches(whole.x[each, at], whole.y[each, at], whole.mask[each, at], first.n / at.shape[1])
 
-    def score(self, posterior: Sequence[Predicts], rng: Rng) -> dict[str, Tensor | float]:
-        """Scores of every split [R] by its own posterior."""
+    def score(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Tensor | float]:
+        """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
-        found = [split.score(of, rng.of(r)) for r, (split, of) in each]
+        found = [_of_each(of, partial(split.score, rng=rng.of(r))) for r, (split, of) in each]
         return {name: torch.tensor([float(scores[name]) for scores in found], dtype=torch.float64) for name in found[0]}
 
-    def draw(self, posterior: Sequence[Predicts], rng: Rng) -> dict[str, Figure]:
-        return self.splits[0].draw(posterior[0], rng.of(0))
+    def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Figure]:
+        drawn = _of_each(posterior[0], partial(self.splits[0].draw, rng=rng.of(0)))
+        return {name.replace("/", "_"): figure for name, figure in drawn.items()}
 
     def describe(self) -> dict[str, str]:
         return self.splits[0].describe() | {"side by side": f"{self.replicates} replicates"}
+
+
+def _of_each(posterior: Predicts | Variants, f: Callable[[Predicts], dict[str, V]]) -> dict[str, V]:
+    return posterior.each(f) if isinstance(posterior, Variants) else f(posterior)

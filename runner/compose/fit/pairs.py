@@ -67,13 +67,18 @@ def check_pairs(dataset: Dataset, model: Model, inference: Inference, attacker: 
         )
 
 
-def check_side_by_side(dataset: Dataset, inference: Inference, attacker: Attacker | None) -> None:
-    """Refuses replicates side by side of parts that cannot have them so.
+def check_side_by_side(asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None) -> None:
+    """Refuses replicates side by side of parts that cannot have them so, and variants that are to be learnt otherwise.
 
     Raises:
         ConfigError: naming what cannot, and what could.
     """
     asked = "side_by_side=true"
+    if not asked_for:
+        several = ", ".join(inference.variants())
+        raise ConfigError(
+            f"inference={inference.name}: several posteriors ({several}) are learnt side by side; add {asked}, or ask for one"
+        )
     if dataset.kind != "supervised":
         raise ConfigError(
             f"{asked}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.kind)} problem; leave it out"

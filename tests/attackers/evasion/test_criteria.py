@@ -43,6 +43,9 @@ def test_labels_of_several_tasks_and_missing_ones():
         assert both[1] == alone[1][1]
         assert both[2] == 0
         assert torch.equal(both[3:], torch.minimum(*alone)[3:])
+    log_p = logits[0].log_softmax(-1)  # [B, T, C]
+    told = [sum(float(log_p[b, t, y[b, t]]) for t in (0, 1) if y[b, t] >= 0) for b in range(6)]
+    torch.testing.assert_close(summed(Categorical(logits), y), torch.tensor(told, dtype=F64))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
+from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.trouble import Misfit
 from runner.execution import checkpoint
@@ -82,6 +83,29 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
         own = problems[r].score(inference.posterior(alone), streams)
         for word, value in own.items():
             assert float(scores[word][r]) == pytest.approx(float(value), rel=1e4 * close, abs=1e-12), word
+
+
+@pytest.mark.parametrize("keys", [{}, {"discriminator": "none", "rows": "own"}])
+def test_several_alphas_are_those_of_runs_of_their_own(keys):
+    network, problems, alphas = component("model", "mlp", **LEARNED), splits(), [0.01, 0.5, 1.0]
+    method, state, info, problem, rng = together("aadm", network, problems, alphas=alphas, **keys)
+    posteriors = method.posterior(state)
+    scores = problem.score(posteriors, rng)
+    assert [list(of.of) for of in posteriors] == [["0.01", "0.5", "1"]] * 2
+    told: set[str] = set()
+    for v, alpha in enumerate(alphas):
+        for r, (inference, alone, said, streams) in enumerate(apart("aadm", network, problems, alpha=alpha, **keys)):
+            mine = dict(alone.q.named_parameters())
+            for at, p in state.q.module(r * len(alphas) + v).named_parameters():
+                torch.testing.assert_close(p, mine[at], rtol=1e-10, atol=1e-12)
+            for word, value in said.items():
+                assert float(info[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8)
+            for word, value in problems[r].score(inference.posterior(alone), streams).items():
+                assert float(scores[f"{word}/{alpha:g}"][r]) == pytest.approx(float(value), rel=1e-8), word
+        told |= {f"{word}/{alpha:g}" for word in said}
+    assert info.keys() == told
+    assert float((scores["rmse/1"] - scores["rmse/0.01"]).abs().min()) > 1e-4
+    assert Variants({"a": 1, "b": 2}).each(lambda which: {"f": which}) == {"f/a": 1, "f/b": 2}
 
 
 def test_each_split_has_its_own_batches():

@@ -97,6 +97,10 @@ MISTAKES = [
      "side_by_side=true: inference=map computes one replicate after the other; leave it out, or use one of: aadm, avb"),
     (["+experiment=aadm_classification", "attacker=fgsm", "side_by_side=true"], "side_by_side=true: attacker=fgsm evades one "
      "posterior at a time, there would be one of each replicate; leave one of them out"),
+    (["+experiment=aadm_uci", "inference.alphas=[0.1,1]"], "inference=aadm: several posteriors (0.1, 1) are learnt side by "
+     "side; add side_by_side=true, or ask for one"),
+    (["+experiment=aadm_uci", "inference.alphas=[0.1,2]"], "inference.alphas.1=2: out of range, must be ≤ 1"),
+    (["+experiment=aadm_uci", "inference.alphas=[0.1,0.1]"], "inference.alphas: one of them occurs twice; name each once"),
     # components inside components
     ([*WORST, "attacker.members=[fgsm,pdg]"], "attacker.members.1=pdg: no such attacker, did you mean pgd?"),
     ([*WORST, "attacker.members=[{name: pgd, stepz: 3}]"], "attacker.members.0.stepz: unknown key, did you mean steps?"),

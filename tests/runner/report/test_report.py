@@ -107,6 +107,18 @@ def test_agrees_better_worse_not_run_not_published(study):
     assert str(found["iGP, tuned", "100"].verdict) == "not run"
 
 
+def test_rows_that_are_parts_of_one_run_read_their_own_scores(study):
+    parts = [row.model_copy(update={"part": part}) for row, part in zip(STUDY.rows[:2], ("0.5", "1"), strict=True)]
+    for row in ("a", "b"):
+        record(study, row, 1000, result={"nlpp/0.5": [0.2] * 6, "nlpp/1": [0.4] * 6, "nlpp": [9.0] * 6}, replicates=6)
+    tables = [STUDY.tables[0].model_copy(update={"over": over}) for over in (None, "sMDGP, as published")]
+    whole = STUDY.model_copy(update={"rows": [*parts, *STUDY.rows[2:]], "tables": tables})
+    asked = replace(study, study=whole)
+    found, ratios = cells(asked), cells(asked, table=1)
+    assert [found[f"sMDGP, {of}", "1000"].summary.mean for of in ("as published", "tuned")] == pytest.approx([0.2, 0.4])
+    assert ratios["sMDGP, tuned", "1000"].summary.mean == pytest.approx(2.0)
+
+
 def test_numbers_of_runs_that_failed_checks_are_marked(study):
     rhat = {"about": "run", "check": "R̂ is below 1.01", "passed": False, "detail": "1.2"}
     record(study, "a", 1000, 0.20 + NOISE, checks={"0": [rhat]})

@@ -1,0 +1,23 @@
+"""Posteriors of one problem under several settings, which were learnt side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from components.contracts.posteriors import Predicts
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Variants:
+    """A posterior for each setting, by its name."""
+
+    of: dict[str, Predicts]
+
+    def each(self, f: Callable[[Predicts], dict[str, V]]) -> dict[str, V]:
+        """What f finds of each, under ``name/variant``."""
+        found = ((variant, f(posterior)) for variant, posterior in self.of.items())
+        return {f"{name}/{variant}": value for variant, said in found for name, value in said.items()}
