@@ -199,6 +199,10 @@ def main(argv: list[str]) -> int:
     if again and not given.failed:
         raise ConfigError("rerun: say which runs with --failed")
     launcher, given.overrides = chosen_launcher(given.overrides)
+    for word in given.overrides:
+        key, _, value = word.lstrip("+").partition("=")
+        if key == "output_dir":  # of a run it is a key; here every run is told it
+            raise ConfigError(f"{word}: where a study records its runs is said by --output-dir {value}")
     if given.jobs is None:
         given.jobs = launcher.jobs or os.cpu_count() or 1
     if given.jobs < 1:

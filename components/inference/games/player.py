@@ -15,7 +15,8 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.posteriors.play import Play
-from components.problems.game import Episode, Game, Standing
+from components.problems.game import Episode, Game
+from components.problems.standing import Standing
 from components.problems.transition import Transition
 
 K = TypeVar("K")  # what a player keeps in mind

@@ -219,6 +219,11 @@ def test_rerun_needs_failed_and_a_study_that_was_launched(tmp_path):
         study.main(["rerun", "--failed", "two", "--output-dir", str(tmp_path)])
 
 
+def test_where_runs_are_recorded_is_no_override(tmp_path):
+    with pytest.raises(ConfigError, match="output_dir=here: where a study records its runs is said by --output-dir here"):
+        study.main(["study", "sarcos_table", "output_dir=here"])
+
+
 def test_a_signal_is_handed_on_and_the_study_goes_on_later(made):
     frozen = made("a", "long 1", "long 2", "b")
     started = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -1,0 +1,69 @@
+"""Where a game stands between two of its episodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.contracts.roles import Info
+from components.contracts.states import rebuilt
+from components.contracts.traces import Trace
+
+if TYPE_CHECKING:
+    from components.problems.game import Game
+
+
+@dataclass(kw_only=True)
+class Standing:
+    """Where a game stands: the part of an inference's state that is the game's."""
+
+    game: Game = rebuilt()
+    s: Tensor  # where the next episode begins [R, …]
+    adversary: object  # what the first opponent remembers
+    rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
+    episodes: int = 0  # played so far
+    others: list[object] = field(default_factory=list)  # what each further opponent remembers
+    beside: Trace = field(default_factory=Trace)  # what each opponent got, and the welfare, rows [M + 1, R]
+    firsts: Trace = field(default_factory=Trace)  # share of moves that was action 0, hers and theirs, rows [1 + M, R]
+
+    def __post_init__(self) -> None:
+        self.rewards.cut(self.episodes)
+        self.beside.cut(self.episodes)
+        self.firsts.cut(self.episodes)
+
+    @property
+    def earned(self) -> Tensor:
+        """Rewards of the episodes played so far [R, t]."""
+        environment = self.game.environment
+        if not self.episodes:
+            return torch.empty(self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+        return self.rewards.stacked(1).to(environment.device)
+
+    @property
+    def earned_beside(self) -> Tensor:
+        """What each opponent got in them, and welfare [M + 1, R, t]; nothing of episodes of records of before."""
+        return self._of_each(self.beside)
+
+    @property
+    def first_actions(self) -> Tensor:
+        """Share of her moves, and of each opponent's, that was action 0 [1 + M, R, t]; as above."""
+        return self._of_each(self.firsts)
+
+    def close(self, s: Tensor, total: Tensor, firsts: Tensor) -> Info:
+        """An episode has ended: where the next begins, rows of the traces; her reward, the mean of theirs, and welfare [R]."""
+        self.s = s
+        self.rewards.append(total[0])
+        self.beside.append(total[1:])
+        self.firsts.append(firsts)
+        self.episodes += 1
+        his = total[1] if len(total) == 3 else total[1:-1].mean(0)
+        return {"reward": total[0], "reward_opponents": his, "social_utility": total[-1]}
+
+    def _of_each(self, trace: Trace) -> Tensor:
+        environment = self.game.environment
+        if not len(trace):
+            return torch.empty(0, self.game.replicates, 0, device=environment.device, dtype=environment.dtype)
+        return trace.stacked(2).to(environment.device)
