@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from components.contracts.roles import Problem
+from components.posteriors.variants import Variants
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.trouble import Misfit
 from runner.compose.config import Job
 from runner.execution import checkpoint
@@ -27,6 +29,28 @@ class Restored:
     rng: Streams
     replicate: int  # whose they are, counted from 0; all of them where replicates are a dimension
     step: int
+
+    def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:
+        """The problem and posterior of a replicate and a variant, out of those that were learnt side by side.
+
+        Raises:
+            ConfigError: several are there and none is named, or one is named that is not there."""
+        problem, posterior, rng = self.problem, self.posterior, self.rng
+        if isinstance(problem, SupervisedReplicates) and isinstance(posterior, tuple):
+            if replicate is None or not 0 <= replicate < problem.replicates:
+                among = f"from 0 to {problem.replicates - 1}"
+                raise ConfigError(f"replicate={replicate}: several were learnt side by side; say which, {among}")
+            problem, posterior, rng = problem.splits[replicate], posterior[replicate], rng.of(replicate)
+        elif replicate not in (None, self.replicate):
+            raise ConfigError(f"replicate={replicate}: that of the last replicate alone is kept, {self.replicate}")
+        if isinstance(posterior, Variants):
+            if variant not in posterior.of:
+                among = ", ".join(posterior.of)
+                raise ConfigError(f"variant={variant}: several were learnt side by side; say which of {among}")
+            posterior = posterior.of[variant]
+        elif variant is not None:
+            raise ConfigError(f"variant={variant}: the run has one posterior; leave it out")
+        return problem, posterior, rng
 
 
 def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:

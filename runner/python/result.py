@@ -132,19 +132,22 @@ class Result:
         """Whose posterior it is, counted from 0."""
         return self._restored.replicate
 
-    def predict(self, x: Any) -> Predictive:
+    def predict(self, x: Any, *, replicate: int | None = None, variant: str | None = None) -> Predictive:
         """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame), in the units of ``problem.test``: a mixture
         of normals (``mean``, ``variance``, ``quantile``) or of class probabilities (``probs``, ``guess``).
 
+        Where replicates, or variants (``inference.alphas``), were learnt side by side, ``replicate`` and ``variant`` say whose.
+
         Raises:
-            ConfigError: it does not predict labels, or x has another number of inputs; and as ``posterior``."""
+            ConfigError: it does not predict labels, x has another number of inputs, or whose is not said; and as
+                ``posterior``."""
         import numpy as np
         import torch
 
         from components.contracts.posteriors import Predicts
         from components.problems.supervised import Supervised
 
-        problem, posterior = self.problem, self.posterior
+        problem, posterior, rng = self._restored.one(replicate, variant)
         if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
             raise ConfigError(
                 f"predict: {self.experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
@@ -157,7 +160,7 @@ class Result:
                 f"predict: x is {tuple(given.shape)}, and {self.experiment} has rows of {problem.n_inputs}"
             )
         with torch.no_grad():
-            return problem.predictive_at(posterior, given if given is like else given.to(like), self._restored.rng)
+            return problem.predictive_at(posterior, given if given is like else given.to(like), rng)
 
     def inference_data(self) -> DataTree:
         """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
@@ -94,16 +93,16 @@ class SupervisedReplicates:
     def score(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Tensor | float]:
         """Scores of every split [R] by its own posterior, or by each of its variants."""
         each = enumerate(zip(self.splits, posterior, strict=True))
-        found = [_of_each(of, partial(split.score, rng=rng.of(r))) for r, (split, of) in each]
+        found = [_of_each(of, split.score, rng.of(r)) for r, (split, of) in each]
         return {name: torch.tensor([float(scores[name]) for scores in found], dtype=torch.float64) for name in found[0]}
 
     def draw(self, posterior: Sequence[Predicts | Variants], rng: Rng) -> dict[str, Figure]:
-        drawn = _of_each(posterior[0], partial(self.splits[0].draw, rng=rng.of(0)))
+        drawn = _of_each(posterior[0], self.splits[0].draw, rng.of(0))
         return {name.replace("/", "_"): figure for name, figure in drawn.items()}
 
     def describe(self) -> dict[str, str]:
         return self.splits[0].describe() | {"side by side": f"{self.replicates} replicates"}
 
 
-def _of_each(posterior: Predicts | Variants, f: Callable[[Predicts], dict[str, V]]) -> dict[str, V]:
-    return posterior.each(f) if isinstance(posterior, Variants) else f(posterior)
+def _of_each(posterior: Predicts | Variants, f: Callable[[Predicts, Rng], dict[str, V]], rng: Rng) -> dict[str, V]:
+    return posterior.each(lambda one: f(one, rng)) if isinstance(posterior, Variants) else f(posterior, rng)

@@ -108,6 +108,28 @@ def test_what_it_has_learnt_is_what_was_scored():
         result.predict(np.zeros((2, 1)))
 
 
+def test_whose_prediction_is_said_where_several_were_learnt_side_by_side():
+    asked = {"smoke": True, "steps": 4, "replicates": 2, "side_by_side": True, "tracking": False}
+    both = run("aadm_uci", inference={"alphas": [0.25, 1.0], "warmup": 0, "n_predict": 5}, **asked)
+    one = run("aadm_uci", inference={"alpha": 1.0, "warmup": 0, "n_predict": 5}, **asked)
+    x = one.problem.splits[1].test.x
+    theirs = both.predict(x, replicate=1, variant="1")
+    torch.testing.assert_close(theirs.mean, one.predict(x, replicate=1).mean, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(theirs.mean, both.predict(x, replicate=0, variant="1").mean, rtol=1e-4)
+    for whose, said in (
+        ({}, "replicate=None: several were learnt side by side; say which, from 0 to 1"),
+        ({"replicate": 2}, "replicate=2: several"),
+        ({"replicate": 0}, "variant=None: several were learnt side by side; say which of 0.25, 1"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            both.predict(x, **whose)
+    with pytest.raises(ConfigError, match="variant=1: the run has one posterior"):
+        one.predict(x, replicate=0, variant="1")
+    alone = run("cavi_probit", **KEYS)
+    with pytest.raises(ConfigError, match="replicate=3: that of the last replicate alone is kept, 0"):
+        alone.predict(alone.problem.test.x, replicate=3)
+
+
 def test_the_process_is_left_as_it_was(monkeypatch):
     torch.set_num_threads(2)
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

@@ -220,7 +220,9 @@ def test_rerun_needs_failed_and_a_study_that_was_launched(tmp_path):
 
 
 def test_where_runs_are_recorded_is_no_override(tmp_path):
-    with pytest.raises(ConfigError, match="output_dir=here: where a study records its runs is said by --output-dir here"):
+    with pytest.raises(
+        ConfigError, match="output_dir=here: where a study records its runs is said by --output-dir here"
+    ):
         study.main(["study", "sarcos_table", "output_dir=here"])
 
 
