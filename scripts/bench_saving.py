@@ -39,6 +39,7 @@ from runner.execution.loop import Duty, Step, steps
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from runner.execution.signals import Received
+from runner.execution.watch import Watch
 from runner.progress import Live
 from runner.record import atomic
 from runner.record.record import Record
@@ -97,7 +98,7 @@ def main() -> None:
         plain, without, cpu_without = Sampler(this).go([])
         record, sampler, spent = Record.open(this), Sampler(this), [0.0]
         course = Course(this, record, None, sampler.problem, sampler.rng, Live(len(without), 1), Announcements(),
-                        Received(), None, 0.0, RowBlocks())  # fmt: skip
+                        Received(), Watch(this), draws, 0.0, RowBlocks())  # fmt: skip
         with (
             mock.patch.object(atomic, "write_bytes", counted),
             mock.patch.object(blocks, "write_bytes", counted),
