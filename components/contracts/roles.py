@@ -229,7 +229,7 @@ class Inference(Component, Generic[M, P, B, S]):
     def variants(self) -> tuple[str, ...]:
         """Names of the settings of which it learns a posterior each, all at once, side by side like replicates; (): one.
 
-        Its posterior of a replicate is then ``posteriors.variants.Variants``."""
+        Its posterior of a replicate is then ``problems.replicates.variants.Variants``."""
         return ()
 
 

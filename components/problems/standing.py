@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from components.contracts.games import Environment
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.traces import Trace
 
-if TYPE_CHECKING:
-    from components.problems.game import Game
+
+class Hosts(Protocol):
+    """What is asked of the game that stands."""
+
+    environment: Environment
+    replicates: int
 
 
 @dataclass(kw_only=True)
 class Standing:
     """Where a game stands: the part of an inference's state that is the game's."""
 
-    game: Game = rebuilt()
+    game: Hosts = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
     adversary: object  # what the first opponent remembers
     rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from components import registry
 from components.contracts.checks import Check
-from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
 from runner.compose.parts import names_inside
 from runner.csv_cells import table_as_words

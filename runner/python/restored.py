@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from components.contracts.roles import Problem
-from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
 from components.trouble import Misfit
 from runner.compose.config import Job
 from runner.execution import checkpoint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -32,8 +32,9 @@ class AADM(Replicable):
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and (28)."""
 
+    before: ClassVar[dict[str, object]] = {"alphas": []}  # what records have that are from before the key
     alpha: Alpha
-    alphas: list[Alpha] = []  # records from before the key have none
+    alphas: list[Alpha]
 
     @field_validator("alphas")
     @classmethod

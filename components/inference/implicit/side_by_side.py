@@ -21,8 +21,8 @@ from components.inference.variational.ascent import risen
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
-from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
+from components.problems.replicates.variants import Variants
 
 
 @dataclass(frozen=True)

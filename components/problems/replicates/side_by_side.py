@@ -13,8 +13,8 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Kind, Sees
 from components.contracts.streams import Rng
-from components.posteriors.variants import Variants
 from components.problems.epochs import minibatches
+from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
-from components.posteriors.variants import Variants
 from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
 from components.trouble import Misfit
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
