@@ -31,8 +31,8 @@ from components.contracts.traces import Trace
 from components.maths.matrix_games import worst_case
 from components.maths.policies import draw_action
 from components.metrics import games
-from components.problems.standing import Standing
-from components.problems.transition import Transition
+from components.problems.episodes.standing import Standing
+from components.problems.episodes.transition import Transition
 from components.trouble import Misfit
 
 if TYPE_CHECKING:

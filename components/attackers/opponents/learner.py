@@ -14,7 +14,7 @@ from components.contracts.games import Agent, Move, Seat, Turn
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.maths.policies import draw_action
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 from components.trouble import Misfit
 

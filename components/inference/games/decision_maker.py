@@ -12,7 +12,7 @@ from torch import Tensor
 from components.inference.games.exploration import Exploration, explored
 from components.inference.games.player import Player
 from components.maths.policies import PolicyName, probabilities
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 
 K = TypeVar("K")  # what a decision maker keeps in mind
 

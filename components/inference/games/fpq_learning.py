@@ -20,7 +20,7 @@ from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import explored
 from components.inference.games.fictitious_play import expected_values, together
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 
 

@@ -18,7 +18,7 @@ from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import count, expected_values, forecasts, marks, prior_counts, together
 from components.maths.policies import PolicyName, Ties, draw_action, probabilities
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 
 

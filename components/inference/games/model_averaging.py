@@ -18,7 +18,7 @@ from components.inference.games.exploration import ExplorationOfLevels, explored
 from components.inference.games.fictitious_play import together
 from components.inference.games.level_k import Hierarchy, LevelK
 from components.maths.policies import PolicyName, draw_action, probabilities
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 from components.trouble import Misfit
 

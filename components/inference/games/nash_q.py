@@ -15,7 +15,7 @@ from components.inference.games.decision_maker import Mixer
 from components.inference.games.fictitious_play import expected_values
 from components.inference.games.solved import Solved
 from components.maths.stage_games.bimatrix import Selection, equilibrium, pairs
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 from components.trouble import Misfit
 

@@ -15,9 +15,9 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.posteriors.play import Play
+from components.problems.episodes.standing import Standing
+from components.problems.episodes.transition import Transition
 from components.problems.game import Episode, Game
-from components.problems.standing import Standing
-from components.problems.transition import Transition
 
 K = TypeVar("K")  # what a player keeps in mind
 

@@ -13,7 +13,7 @@ from components.contracts.streams import Rng
 from components.inference.games.compiled.engine import Compilable
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import explored
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 
 

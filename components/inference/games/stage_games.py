@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.inference.games.decision_maker import Mixer
 from components.inference.games.solved import Solved
 from components.maths.matrix_games import maximin
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 
 
 @dataclass

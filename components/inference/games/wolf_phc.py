@@ -15,7 +15,7 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.decision_maker import Mixer
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 from components.trouble import Doubtful, Misfit
 

@@ -12,8 +12,8 @@ from small_games import Stationary, play
 
 from components.contracts.roles import Setting
 from components.inference.games.decision_maker import DecisionMaker
+from components.problems.episodes.transition import Transition
 from components.problems.game import Game
-from components.problems.transition import Transition
 from runner.execution.rng import Streams
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
 from components.inference.games.fictitious_play import count, marks, mean_forecast, prior_counts
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 
 
 @dataclass

@@ -22,8 +22,8 @@ from components.inference.games.compiled.thinkers import Levels, Thinking
 from components.maths.compiled.loops import Array
 from components.maths.policies import Ties, probabilities
 from components.models.games.q_linear import LinearValues
+from components.problems.episodes.standing import Standing
 from components.problems.game import Episode, Game
-from components.problems.standing import Standing
 from components.trouble import Misfit
 
 

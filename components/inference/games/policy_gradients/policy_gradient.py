@@ -15,7 +15,7 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.player import Player
-from components.problems.transition import Transition
+from components.problems.episodes.transition import Transition
 from components.registry import register
 
 
