@@ -162,10 +162,10 @@ def _metric(table: TableSpec, row: Row, column: str) -> str:
 def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, int], float]:
     """The scores by which those of a column are divided."""
     found: dict[tuple[int, int], float] = {}
+    metric = next((_metric(table, row, column) for row in snapshot.study.rows if row.name == table.over), "")
     for run in snapshot.runs:
         if table.over is not None and _belongs(run, table, table.over, column) and (facts := snapshot.facts(run)):
-            row = next(row for row in snapshot.study.rows if row.name == table.over)
-            found |= scores(facts, snapshot.folder(run), _metric(table, row, column))
+            found |= scores(facts, snapshot.folder(run), metric)
     return found
 
 

@@ -71,10 +71,9 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         each = of if isinstance(of, Tensor) else torch.stack(list(of))
         return each.repeat_interleave(self.n_variants, 0) if self.n_variants > 1 else each
 
-    def powers(self, batch: Batches) -> Tensor:
-        """Of each [L]."""
-        like = batch.x
-        each = torch.tensor(self.one.powers or [self.one.power], dtype=like.dtype, device=like.device)
+    def powers(self, like: Tensor) -> Tensor:
+        """Of each [L], where they differ; ``like`` [R, …]."""
+        each = torch.tensor(self.one.powers, dtype=like.dtype, device=like.device)
         return each.repeat(len(like))
 
     def terms(self, state: SideBySideState, batch: Batches, noise: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -89,7 +88,7 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
             y: Tensor,
             mask: Tensor,
             noise: Tensor,
-            power: Tensor,
+            power: float | Tensor,
         ) -> tuple[dict[str, Tensor], Tensor]:
             def T(theta: Tensor) -> Tensor:
                 assert discriminator is not None
@@ -98,7 +97,7 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
 
             def seen(q: Generator) -> tuple[dict[str, Tensor], Tensor]:
                 shown, judge = Batch(x, y, mask, batch.scale), T if discriminator is not None else None
-                terms, contrast = one.terms(q, judge, shown, noise, beta, power if one.powers else one.power)
+                terms, contrast = one.terms(q, judge, shown, noise, beta, power)
                 return terms, contrast.standardised
 
             return q.read(values, seen)
@@ -106,7 +105,9 @@ class AdversarialSideBySide(Inference[Sequence[WeightNetwork], SupervisedReplica
         still = {} if discriminator is None else discriminator.named(still=True)
         found: tuple[dict[str, Tensor], Tensor]
         rows = (self.lanes(batch.x), self.lanes(batch.y), self.lanes(batch.mask))
-        found = torch.func.vmap(of_one)(q.named(), still, *rows, noise, self.powers(batch))
+        power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
+        mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
+        found = mapped(q.named(), still, *rows, noise, power)
         return found
 
     def step(self, state: SideBySideState, batch: Batches, rng: Rng) -> tuple[SideBySideState, Info]:
