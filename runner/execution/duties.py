@@ -76,7 +76,7 @@ def record_information(course: Course) -> Duty:
     keeps, traced = leaves_checkpoint(course), frozenset(of_variants(TRACED, inference))
 
     def record(step: Step) -> None:
-        if not (step.number % every == 0 or step.number == 1 or keeps(step)):
+        if step.number % every and step.number != 1 and not keeps(step):
             return
         shown = plain(step.info)
         try:  # no context manager here either
@@ -110,13 +110,14 @@ def evaluate(course: Course, every: int) -> Duty:
 def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
     """Whether a step leaves a checkpoint in any run: every ``checkpoint_every``, and the last."""
     every = course.job.settings.checkpoint_every
-    return lambda step: step.number % every == 0 or step.last
+    return lambda step: step.last or not step.number % every
 
 
 def kept(course: Course) -> Callable[[Step], bool]:
-    """Whether a step leaves a checkpoint in this run: also where a signal came, or it was given up."""
-    keeps = leaves_checkpoint(course)
-    return lambda step: keeps(step) or course.stopping
+    """Whether a step leaves a checkpoint in this run: also where a signal came, or it was given up.  Asked after every step,
+    so what it needs is at hand."""
+    keeps, received, watch = leaves_checkpoint(course), course.received, course.watch
+    return lambda step: keeps(step) or bool(received) or watch.given_up is not None
 
 
 @contextmanager
@@ -164,25 +165,28 @@ def stop_when_asked(course: Course) -> Duty:
         Pruned: a sweep gave it up.
     """
 
+    received, watch = course.received, course.watch
+
     def stop(step: Step) -> None:
-        if course.received:
-            raise Interrupted(course.received[0], step.number)
-        if course.watch.given_up is not None:
-            raise course.watch.given_up
+        if received:
+            raise Interrupted(received[0], step.number)
+        if watch.given_up is not None:
+            raise watch.given_up
 
     return stop
 
 
 def push(record: Record, handover: Handover) -> Duty:
     """What is new lies on disk every half a minute, where the pusher finds it."""
-    pushed = time.monotonic()
+    clock = time.monotonic
+    pushed = clock()
 
     def push_now(_: Step) -> None:
         nonlocal pushed
-        if time.monotonic() - pushed > PUSH_EVERY:
+        if clock() - pushed > PUSH_EVERY:
             record.flush()
             handover.begin()
-            pushed = time.monotonic()
+            pushed = clock()
 
     return push_now
 
