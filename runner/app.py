@@ -28,7 +28,7 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import combined
 from runner.sweep.lines import numbered
 from runner.sweep.objectives import values
-from runner.sweep.outcomes import JobOutcome, note
+from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import VARIABLE, report_to_trial
 from runner.tracking.handover import Handover, made_sure
 
@@ -187,7 +187,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     )  # others write a log of each job, or name it themselves
     with numbered(hydra_config.job.num) if beside else nullcontext():
         if sweeping:
-            console.headline(f"job {hydra_config.job.num}: {hydra_config.job.override_dirname}")
+            console.headline(title(hydra_config.job.num, overrides))
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
         if done.message and done.code == 0:  # a sweep gave it up, which is no failure
             console.out.print(done.message, markup=False)

@@ -111,7 +111,7 @@ def _by_hydra(argv: list[str]) -> int:
     if not failed:
         return 0
     print(
-        f"{failed} of the sweep's jobs failed; the others are done (give the same command to try them again)",
+        f"{failed} of the sweep's jobs failed (give the same command to try them again)",
         file=sys.stderr,
     )
     return 1
@@ -157,10 +157,10 @@ def _answer(argv: list[str]) -> int:
     """Does what a command line asks for; the exit code."""
     from runner.mistakes import ConfigError, RunFailure, nearest
 
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())))
-        return 0 if argv else 2
     try:
+        if not argv or argv[0] in ("-h", "--help", "help"):
+            print(HELP.format(commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())), flush=True)
+            return 0 if argv else 2
         if argv[0] in COMMANDS:
             return importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
         if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:

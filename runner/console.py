@@ -67,7 +67,10 @@ def quietly() -> Iterator[None]:
 
 
 def headline(title: str) -> None:
-    """A rule across the page, with words."""
+    """A rule across the page, with words; whole where it is not read on a terminal."""
+    if not out.is_terminal:
+        out.print(f"{title} ───", markup=False, highlight=False)
+        return
     out.print(Rule(escape(title), align="left"), width=min(out.width, 100))
 
 

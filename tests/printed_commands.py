@@ -50,9 +50,9 @@ def printed() -> list[Printed]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """File name -> content of the page's fenced blocks whose first line names a file; data without that line."""
-    found = {}
-    for block in re.findall(r"```\w+\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        if named := re.match(r"# ([\w./-]+\.(?:py|yaml|csv))\n", block):
-            found[named[1]] = block[named.end() :] if named[1].endswith(".csv") else block
-    return found
+    """File name -> content of the page's fenced blocks whose first line names a file, and of tables after a line that does."""
+    text, found = page.read_text(encoding="utf-8"), {}
+    for block in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL):
+        if named := re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block):
+            found[named[1]] = block
+    return found | dict(re.findall(r"^`([\w./-]+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL | re.MULTILINE))

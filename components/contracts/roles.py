@@ -142,6 +142,10 @@ class Dataset(Component, Generic[P]):
         and the settings that ask nothing."""
         return {}
 
+    def folds(self, data_dir: Path) -> int | None:
+        """Standard splits or folds that replicates take in turn, so many at most; None: any number of replicates."""
+        return None
+
     def load(self, rng: Rng, setting: Setting) -> P:
         raise TypeError(f"{type(self).__name__} has no load")
 

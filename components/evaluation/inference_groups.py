@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
-from components.contracts.posteriors import HoldsDraws, HoldsModule, Redraws, SeriesDraws, SmoothedStates
+from components.contracts.posteriors import DrawsInBulk, HoldsDraws, HoldsModule, Redraws, SeriesDraws, SmoothedStates
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
@@ -52,6 +52,8 @@ def inference_groups(problem: Problem, posterior: object, rng: Rng, model: objec
     Raises:
         Misfit: the posterior holds no draws of parameters, functions or states.
     """
+    if isinstance(posterior, DrawsInBulk):
+        posterior = posterior.in_bulk
     if isinstance(posterior, HoldsDraws):
         draws = posterior.of_replicate(0)
         if not isinstance(draws, Draws) or not draws.n_draws:

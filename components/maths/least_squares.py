@@ -74,7 +74,11 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     gram = X.T @ X
     L, info = torch.linalg.cholesky_ex(gram)
     if info.any():
-        raise NumericalTrouble("XᵀX is singular", "use more rows than columns: raise dataset.n_train")
+        raise NumericalTrouble(
+            "XᵀX is singular",
+            "use more rows than columns (raise dataset.n_train), and no column that is constant or a sum of others "
+            "(leave it out of dataset.inputs)",
+        )
     if known_noise is None and len(X) <= X.shape[1]:
         raise NumericalTrouble("no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number")
     beta = torch.cholesky_solve((y @ X).unsqueeze(-1), L).squeeze(-1)

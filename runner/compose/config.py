@@ -112,6 +112,11 @@ def build(resolved: Resolved) -> Job:
     dataset: Dataset = parts["dataset"]
     check_objective(settings, score_names(dataset.kind, threat is not None))
     data = dataset.identity(Path(settings.data_dir), settings.offline)
+    if (folds := dataset.folds(Path(settings.data_dir))) is not None and settings.replicates > folds:
+        raise ConfigError(
+            f"replicates={settings.replicates}: dataset={dataset.name} has here {folds} splits or folds, one to each; set "
+            "replicates to at most that"
+        )
     if settings.validation is not None:
         if dataset.kind not in ("supervised", "unlabelled"):
             raise ConfigError(

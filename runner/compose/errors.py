@@ -112,6 +112,9 @@ def _in_our_words(first: str, overrides: list[Override]) -> str:
         experiment = next((str(o.value()) for o in overrides if o.key_or_group == "experiment"), None)
         asked = "" if any(str(o.value()) == name for o in overrides) else f", which experiment={experiment} asks for"
         return f"{group}={name}{asked}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
+    if "does not support sweep type" in first:
+        searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
+        return f"{searched}: an interval is searched, not run through; add hydra/sweeper=optuna, or list values"
     said = re.match(r"Could not override '(.+?)'", first)
     return f"{said.group(1)}: unknown key" if said else first
 

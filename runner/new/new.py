@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import argparse
 import keyword
+import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from runner import conf_folders
@@ -43,6 +45,15 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _module_elsewhere(name: str, folder: Path) -> str | None:
+    """Where an installed module of that name lies; None: there is none but what lies in the folder itself."""
+    path = [place for place in sys.path if Path(place or ".").resolve() != folder.resolve()]
+    if name in sys.builtin_module_names:
+        return "built in"
+    found = PathFinder.find_spec(name, path)
+    return None if found is None else found.origin or "installed"
+
+
 def create(role: str, name: str, folder: Path) -> list[Path]:
     """The files written for a new thing of that name.
 
@@ -53,6 +64,8 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
 
     if not name.isidentifier() or name != name.lower() or keyword.iskeyword(name) or name.startswith("_"):
         raise ConfigError(f"{name}: no name; write small letters, digits and underscores, such as my_{role}")
+    if (hidden := _module_elsewhere(name, folder)) is not None:
+        raise ConfigError(f"{name}: {name}.py would hide the Python module of that name ({hidden}); choose another")
     if conf_folders.find(role, name) is not None:
         raise ConfigError(f"{name}: the runner has one of that name; choose another")
     environment = Environment(

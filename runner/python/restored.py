@@ -70,6 +70,8 @@ def restored(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
     found, tensors, complaints = checkpoint.load_newest(folder / "checkpoints", facts["signature"]) or ({}, {}, [])
     if not found:
         said = f"none is whole ({complaints[0]})" if complaints else "there is none"
+        if (taken := facts.get("taken_over")) and not complaints:
+            said += f", its replicates were taken over from run {taken['run'][:12]}"
         raise RunFailure(f"{folder}: no posterior without a checkpoint, and {said}; {again}")
     rng = Streams(job.settings.seed, found["replicate"], torch.device(job.settings.device))
     vectorised = facts.get("vectorised", job.vectorised)

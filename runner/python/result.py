@@ -154,7 +154,7 @@ class Result:
                 f"a {type(posterior).__name__}"
             )
         like = problem.test.x
-        given = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))
+        given = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
         if given.ndim != 2 or given.shape[1] != problem.n_inputs:
             raise ConfigError(
                 f"predict: x is {tuple(given.shape)}, and {self.experiment} has rows of {problem.n_inputs}"

@@ -44,7 +44,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ["table", "model", "published row", "settings", "column", "metric", "published", "published mean",
+            ["table", "row", "model", "published row", "settings", "column", "metric", "published", "published mean",
              "published SE", "mean", "SE", "n", "lost", "best", "difference in SE", "verdict", "why", "data",
              "paired difference", "its SE", "p worse", "p worse, Holm", "runs"]
         )  # fmt: skip
@@ -55,7 +55,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                     s, n, pair = c.summary, c.number, c.against
                     metric = spec.metric_of(c.column)
                     line = [
-                        spec.name, row.model, row.printed, row.preset, c.column, metric,
+                        spec.name, row.name, row.model, row.printed, row.preset, c.column, metric,
                         *((n.text, n.mean, n.se) if n else ("",) * 3),
                         *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4), int(c.bold), c.verdict.in_se, c.verdict.word,
                         c.verdict.why, c.data, *((pair.difference, pair.se, pair.p_worse, pair.p_holm) if pair else ("",) * 4),

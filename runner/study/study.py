@@ -11,8 +11,9 @@ from typing import Any
 from runner import conf_folders, plugins
 from runner.arguments import Parser, add_json
 from runner.console import announce, out
-from runner.mistakes import ConfigError, nearest
+from runner.mistakes import ConfigError
 from runner.study import snapshot as snapshots
+from runner.study.choice import chosen, refused_among
 from runner.study.definition import load_study
 from runner.study.display import FAILED, Display, state, states_of, status
 from runner.study.forecast import Forecast
@@ -26,54 +27,6 @@ from runner.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
 SHOWN = 8  # refused runs that are printed
-
-
-def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """The runs that ``--only key=value,…`` leaves, each signature once.
-
-    Raises:
-        ConfigError: a key that no run has, or nothing is left.
-    """
-    rows = {row.name: row for row in snapshot.study.rows}
-    runs = [run for run in snapshot.runs if not run.refused]
-    for text in only:
-        key, equals, values = text.partition("=")
-        if not equals:
-            raise ConfigError(f"--only {text}: write a key and its values, --only model=igp")
-
-        def of(run: FrozenRun, key: str = key) -> str:
-            row = rows[run.row]
-            facts = {"model": row.model, "preset": row.preset, "row": row.name, "label": row.label}
-            facts |= {"experiment": run.experiment, "published_row": row.printed}
-            facts |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
-            facts |= {k: str(v) for k, v in run.cell.items()}
-            facts |= {k.split(".")[-1]: str(v) for k, v in run.cell.items()}
-            if key not in facts:
-                raise ConfigError(f"--only {key}=…: no such key{nearest(key, facts)}")
-            return facts[key]
-
-        known = {of(run) for run in snapshot.runs if not run.refused}
-        wanted = listed(values, known, text)
-        runs = [run for run in runs if of(run) in wanted]
-        if not runs:
-            raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
-    return list({run.signature: run for run in runs}.values())
-
-
-def listed(values: str, known: set[str], text: str) -> set[str]:
-    """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
-
-    Raises:
-        ConfigError: one of them is none of the ``known``.
-    """
-    pieces, found = values.split(","), set()
-    while pieces:
-        ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
-        if not ends:
-            raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
-        found.add(",".join(pieces[: ends[0]]))
-        pieces = pieces[ends[0] :]
-    return found
 
 
 def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launcher = HERE, per_gpu: int = 1) -> int:
@@ -104,6 +57,12 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launc
         out.print(f"stopped; go on with: runner study {snapshot.name}", markup=False)
         return 128 + going.stopped_by
     return 1 if any(display.counts[s] for s in FAILED) else 0
+
+
+def _flags(given: argparse.Namespace) -> str:
+    """What a command about the study's records has to be told again."""
+    where = [f"--output-dir {given.output_dir}"] if given.output_dir != "outputs" else []
+    return "".join(f" {flag}" for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])])
 
 
 def _named(given: argparse.Namespace) -> list[str]:
@@ -247,5 +206,10 @@ def main(argv: list[str]) -> int:
         )
     code = launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu) if before or left else 0
     if code <= 1:
-        out.print(f"report   runner report {snapshot.name}", markup=False)
-    return code
+        out.print(f"report   runner report {snapshot.name}{_flags(given)}", markup=False)
+    refused = len(refused_among(snapshot, given.only))
+    if refused and code == 0:
+        out.print(
+            f"refused  {refused} of its runs, which cannot be composed: --status says why", style="red", markup=False
+        )
+    return code or int(refused > 0)

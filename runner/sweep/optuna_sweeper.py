@@ -50,6 +50,7 @@ from runner.sweep.search_space import (
     sampler,
     storage,
 )
+from runner.sweep.study_facts import apart, facts_of, name_of
 from runner.sweep.trial import VARIABLE, failure, note_failure
 
 if TYPE_CHECKING:
@@ -153,10 +154,9 @@ class OptunaSweeper(Sweeper):
         from optuna.study import StudyDirection
         from optuna.trial import TrialState
 
-        from runner.compose.settings import that_count
-
         choice = self.config.hydra.runtime.choices.get("experiment")
-        self.name = self.study_name or choice or str(self.config.hydra.job.name)
+        facts = facts_of(fixed, space, self.objectives, self.direction)
+        self.name = self.study_name or choice or name_of(facts)
         if not re.fullmatch(r"[\w.\-]+", self.name):
             raise ConfigError(
                 f"hydra.sweeper.study_name={self.name}: letters, digits, dots, dashes and underscores only"
@@ -168,20 +168,13 @@ class OptunaSweeper(Sweeper):
             directions=[StudyDirection[to.upper()] for to in [one.direction for one in self.objectives] or [self.direction]],
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
         )  # fmt: skip
-        facts = {
-            "fixed": sorted(that_count(fixed)),
-            "space": {k: str(v) for k, v in sorted(space.items())},
-            "direction": [str(one) for one in self.objectives] or self.direction,
-        }
         before = study.user_attrs.get("facts", facts)
         if before != facts and all(t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)):
             optuna.delete_study(study_name=self.name, storage=store)  # it holds failures alone: begun anew
             return self._open(space, fixed)
         if before != facts:
-            changed = next(k for k in facts if before[k] != facts[k])
             raise ConfigError(
-                f"hydra.sweeper.study_name={self.name}: begun with another {changed} ({before[changed]}); "
-                "give this sweep another name"
+                f"hydra.sweeper.study_name={self.name}: begun with another {apart(before, facts)}; give this sweep another name"
             )
         holder = study.user_attrs.get("held by")
         me = f"{socket.gethostname()}:{os.getpid()}"

@@ -14,6 +14,7 @@ from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
 
 SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
+SWEPT = "RUNNER_SWEPT"  # and the keys in which they differ
 OF_JOBS = "jobs"  # the folder of these files inside it
 STAMP = "%Y-%m-%d_%H-%M-%S"
 
@@ -78,13 +79,31 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
         yield argv, None
         return
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    before, os.environ[SWEEP] = os.environ.get(SWEEP), str(sweep)
+    told = {SWEEP: str(sweep), SWEPT: ",".join(_swept(argv))}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     try:
         yield [*argv, f"hydra.sweep.dir='{quoted}'"], sweep
     finally:
-        os.environ.pop(SWEEP)
-        if before is not None:
-            os.environ[SWEEP] = before
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def title(number: int, overrides: list[str]) -> str:
+    """What a job of a sweep is called: its number and what sets it apart, whole."""
+    keys = set(filter(None, os.environ.get(SWEPT, "").split(",")))
+    apart = [word for word in overrides if word.partition("=")[0].lstrip("+~") in keys]
+    return f"job {number}: {', '.join(apart or overrides)}"
+
+
+def _swept(argv: list[str]) -> list[str]:
+    """Keys with more than one value."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    words = OverridesParser.create().parse_overrides([word for word in argv if not word.startswith("-")])
+    return [override.key_or_group for override in words if override.is_sweep_override()]
 
 
 def _folder(argv: list[str]) -> Path | None:

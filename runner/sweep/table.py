@@ -126,14 +126,20 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             table.add_column(name, justify="right")
         for name in ("state", "record"):
             table.add_column(name, overflow="fold")
+        lines: list[list[str]] = []
         for row in found[:ROWS]:
             records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
             more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
             cells = [*(row.overrides.values() or ["all alike"]), row.seeds or "–"]
             cells += [cell(row.scores.get(name)) for name in names[:SHOWN]]
             state = f"★ {row.state}" if row in best else row.state
-            table.add_row(*(escape(text) for text in (*cells, state, records + more)))
-        out.print(table)
+            lines.append([*cells, state, records + more])
+            table.add_row(*map(escape, lines[-1]))
+        if out.is_terminal:
+            out.print(table)
+        else:  # whole lines, for other programs
+            head = [*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"]
+            print("\n".join("\t".join(line) for line in (head, *lines)), file=out.file, flush=True)
         hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
         hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
         if hidden:

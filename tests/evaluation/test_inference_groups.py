@@ -24,6 +24,7 @@ from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.trouble import Misfit, Shortfall
+from runner import run
 from runner.execution.rng import Streams
 from tests.structural_series import TIMES, model, problem, some_theta
 
@@ -225,3 +226,11 @@ def test_rows_without_labels():
     literal = -0.5 * (np.arange(4) - theta[0].numpy()) ** 2 - 0.5 * math.log(2 * math.pi)
     np.testing.assert_allclose(tree["log_likelihood"]["x"].values[0], literal)
     assert tree["observed_data"]["x"].values.tolist() == [0, 1, 2, 3]
+
+
+def test_an_exact_posterior_gives_the_draws_that_it_makes(tmp_path):
+    chosen = {"dataset": "diabetes", "model": "linear_regression", "inference": "conjugate_bayes"}
+    groups = run(**chosen, steps=1, output_dir=str(tmp_path), tracking=False).inference_data()
+    assert {"log_likelihood", "posterior_predictive", "observed_data"} <= set(groups.children)
+    assert "sigma2" in groups["posterior"].data_vars
+    assert math.isfinite(arviz_stats.loo(groups).elpd)

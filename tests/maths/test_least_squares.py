@@ -187,6 +187,9 @@ def test_too_few_rows_are_said():
     X, y, _ = regression()
     with pytest.raises(NumericalTrouble, match="singular"):
         least_squares(X[:2], y[:2], NOISE)
+    twice = torch.cat([X, X[:, :1]], 1)
+    with pytest.raises(NumericalTrouble, match="no column that is constant or a sum of others"):
+        least_squares(twice - twice.mean(0), y)
     with pytest.raises(NumericalTrouble, match="no row"):
         least_squares(X[:D], y[:D])
     assert math.isfinite(float(least_squares(X[: D + 1], y[: D + 1]).noise))

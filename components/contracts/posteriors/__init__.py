@@ -8,6 +8,7 @@ from components.contracts.posteriors.labels import (
     Analyses,
     ChangesFormat,
     Defends,
+    DrawsInBulk,
     HoldsDraws,
     HoldsFit,
     HoldsModule,
@@ -57,6 +58,7 @@ POSTERIORS = {
     "defends": Defends,
     "holds_fit": HoldsFit,
     "holds_module": HoldsModule,
+    "draws_in_bulk": DrawsInBulk,
 }
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "ChangesFormat",
     "Decomposes",
     "Defends",
+    "DrawsInBulk",
     "FilteredStates",
     "Forecasts",
     "ForecastsEach",

@@ -119,6 +119,14 @@ class HoldsModule(Protocol):
 
 
 @runtime_checkable
+class DrawsInBulk(Protocol):
+    """A posterior known in closed form, and draws of its parameters that stand for it."""
+
+    @property
+    def in_bulk(self) -> HoldsDraws: ...
+
+
+@runtime_checkable
 class Defends(Predicts, Protocol):
     """A defended classifier that can show what lies under its defence."""
 

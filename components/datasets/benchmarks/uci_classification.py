@@ -123,6 +123,9 @@ class UciClassification(FileOrSimulation[Supervised]):
     def genuine(self) -> str:
         return "uci-classification"
 
+    def folds(self, data_dir: Path) -> int | None:
+        return SPLITS if self.split is None else None
+
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         split = rng.replicate if self.split is None else self.split
         if split >= SPLITS:

@@ -66,6 +66,8 @@ def read_table(file: Path, delimiter: str, missing: Sequence[str]) -> TextTable:
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError, OSError, ValueError) as error:
         kind = "Parquet file" if parquet else f"table with cells between {delimiter!r}"
         text = re.sub(r"\s+", " ", str(error)).strip()
+        if uneven := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
+            text = "line {1} has {2} cells, the first line names {0}".format(*uneven.groups())
         raise DamagedFile(f"{file}: no {kind} ({text}); mend or replace it, or dataset.delimiter") from None
     if len(frame) == 0:
         raise DamagedFile(f"{file}: no row below the names of the columns; name another file")
@@ -158,7 +160,8 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
     All tasks have the same classes.
 
     Raises:
-        Misfit: fewer than two classes, or more than two where two are asked for."""
+        Misfit: fewer than two classes, more than two where two are asked for, numbers with fractions, or as many classes as
+            hardly any label is seen twice."""
     columns = [table.column(name, "targets") for name in names]
     texts = {cell for cells in columns for cell in cells if cell is not None}
     values = {text: number(text) for text in texts}
@@ -169,6 +172,15 @@ def class_labels(table: TextTable, names: Sequence[str], binary: bool) -> tuple[
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
         asked = "two are asked for" if binary else "two or more are needed"
         raise Misfit(f"dataset.targets={','.join(names)}: {len(classes)} classes ({shown}), {asked}; {mend}")
+    if fraction := next((text for text, value in values.items() if value is not None and value % 1), None):
+        raise Misfit(
+            f"dataset.targets={','.join(names)}: {fraction} is a number with a fraction, no class; set dataset.labels=real"
+        )
+    if 2 * len(classes) > (labels := sum(cell is not None for cells in columns for cell in cells)) > 2 * MOST_LEVELS:
+        raise Misfit(
+            f"dataset.targets={','.join(names)}: {len(classes)} classes of {labels} labels, most seen once; name another "
+            "column, or set dataset.labels=real"
+        )
     place = {text: i for i, text in enumerate(classes)}
     found = np.array([[-1 if cell is None else place[cell] for cell in cells] for cells in columns], dtype=np.int64)
     return found.T, classes

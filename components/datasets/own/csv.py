@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -21,7 +23,7 @@ from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import DamagedFile, Misfit
 
 Rows = NDArray[np.int64]
 
@@ -75,6 +77,14 @@ class Csv(OwnFile[Supervised]):
 
     def labelled(self) -> Target | None:
         return self.labels
+
+    def folds(self, data_dir: Path) -> int | None:
+        if self.fold is None:
+            return None
+        with suppress(DamagedFile, Misfit):  # that ``load`` tells
+            found = set(read_table(self.file(data_dir), self.delimiter, self.missing).column(self.fold, "fold"))
+            return len(found - {None})
+        return None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         table = read_table(self.file(setting.data_dir), self.delimiter, self.missing)

@@ -124,6 +124,9 @@ class UciRegression(FileOrSimulation[Supervised]):
         verify_as(packed, self.file())
         return packed
 
+    def folds(self, data_dir: Path) -> int | None:
+        return SHAPES[self.set].splits if self.split is None else None
+
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         shape, split = SHAPES[self.set], rng.replicate if self.split is None else self.split
         if split >= shape.splits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import NonNegativeInt, model_validator
@@ -42,6 +43,9 @@ class FilmReviews(TokenRows):
 
     def file(self) -> str:
         return REVIEWS
+
+    def folds(self, data_dir: Path) -> int | None:
+        return FOLDS if self.fold is None else None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         fold = rng.replicate if self.fold is None else self.fold

@@ -72,6 +72,10 @@ class ConjugatePosterior:
         return self.draws.flat
 
     @property
+    def in_bulk(self) -> Draws:
+        return self.draws
+
+    @property
     def scale(self) -> float:
         """s²: σ², or b/a."""
         return self.noise if isinstance(self.noise, float) else self.noise[1] / self.noise[0]

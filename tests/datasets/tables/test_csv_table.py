@@ -43,6 +43,8 @@ def test_two_tasks_with_missing_labels_standardised_by_their_training_rows():
 def test_folds_are_the_replicates():
     frame, setting = pd.read_csv(FILE), Setting(Path(), torch.device("cpu"), torch.float64, 3, offline=True)
     dataset = component("dataset", "csv", **WHO, targets=["kind"], labels="binary", fold="week")
+    assert dataset.folds(Path()) == 3
+    assert component("dataset", "csv", **WHO, targets=["kind"], labels="binary").folds(Path()) is None
     for r in range(3):
         problem = dataset.load(Streams(0, replicate=r), setting)
         held = frame[frame.week == r + 1]
@@ -108,6 +110,9 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
         ("x,x,y\n1,2,3\n", {}, Misfit, "two columns are called 'x'; rename one"),
         ("x,y\n", {}, DamagedFile, "no row below the names"),
         ("x,y\n1,2\n1,2,3\n", {}, DamagedFile, "no table with cells between ','"),
+        ("x,y\n1,2\n1,2,3\n", {}, DamagedFile, "line 3 has 3 cells, the first line names 2"),
+        ("x,y\n1,1\n2,2.5\n3,1\n", {"labels": "classes"}, Misfit, "2.5 is a number with a fraction, no class"),
+        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(70)), {"labels": "classes"}, Misfit, "70 classes of 70 labels, most"),
         ("", {}, DamagedFile, "no table with cells between ','"),
     ],
 )  # fmt: skip

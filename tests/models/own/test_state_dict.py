@@ -122,7 +122,12 @@ def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
 def test_no_code_of_a_file_is_run(tmp_path):
     torch.save(mlp(4, 7, 3), tmp_path / "whole.pt")
     (tmp_path / "text.safetensors").write_text("weights")
-    for name, said in (("whole.pt", "no file of tensors alone"), ("text.safetensors", "no safetensors file")):
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    for name, said in (
+        ("whole.pt", "no file of tensors alone"),
+        ("text.safetensors", "no safetensors file"),
+        ("table.csv", "no file of tensors alone"),
+    ):
         with pytest.raises(DamagedFile, match=said) as error:
             built(classes(), str(tmp_path / name), {"name": "mlp", "widths": [7]})
         assert "write it with" in str(error.value)

@@ -57,6 +57,8 @@ def test_experiments_and_studies_are_yaml_and_a_test(tmp_path):
         ("model", "Mine", "Mine: no name; write small letters, digits and underscores, such as my_model"),
         ("model", "my-model", "my-model: no name"),
         ("model", "class", "class: no name"),
+        ("model", "torch", "torch: torch.py would hide the Python module of that name"),
+        ("dataset", "sys", "sys: sys.py would hide the Python module of that name"),
         ("study", "table_4_1", "the runner has one of that name"),
     ],
 )

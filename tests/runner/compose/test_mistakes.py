@@ -235,6 +235,9 @@ MISTAKES = [
      "observes 1 numbers at a time"),
     (["dataset=csv_series", "model=matern_sde", "inference=kalman"],
      "dataset.path: not given; name a file, whole or inside data_dir"),
+    # more replicates than splits
+    (["+experiment=aadm_uci", "replicates=21"], "replicates=21: dataset=uci_regression has here 20 splits or folds, one to "
+     "each; set replicates to at most that"),
     # scores by name
     ([GAME, "objective=rewrad"], "objective=rewrad: no such score of this run, did you mean reward?"),
     ([MOG, "objective=nlpp"], "objective=nlpp: no such score of this run; there are: acceptance, divergences, "),

@@ -348,6 +348,7 @@ def test_the_files_of_a_report(study, tmp_path, capsys):
     assert len(rows) == 4 * 2
     worse = next(r for r in rows if r["model"] == "igp" and r["column"] == "1000")
     assert float(worse["mean"]) == pytest.approx(1.6)
+    assert worse["row"] == "iGP, tuned"
     assert (worse["verdict"], worse["published"], worse["runs"]) == ("worse", "1.28(0.07)", "c/c1000")
     assert len(list(csv.DictReader((folder / "small_replicates.csv").open()))) == 24
 

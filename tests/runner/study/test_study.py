@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from runner.mistakes import ConfigError
-from runner.study import snapshot, study
+from runner.study import choice, snapshot, study
 from runner.study.definition import StudyDefinition, load_study, plan
 from runner.study.display import Display
 from runner.study.job_pool import JobPool
@@ -180,9 +180,13 @@ def test_runs_that_cannot_be_composed_are_left_out_and_named(path, tmp_path, cap
     monkeypatch.setattr(study, "launch", lambda *_: 0)
     rows = [*DEFINITION["rows"], {"label": "HMC", "model": "hmc", "preset": "", "experiment": "no_such"}]
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows, "grid": {"steps": [60]}}))
-    assert study.main(["study", str(path), "--output-dir", str(tmp_path)]) == 0
+    arguments = ["study", str(path), "--output-dir", str(tmp_path)]
+    assert study.main(arguments) == 1, "a script must not take it for done"
     said = capsys.readouterr().out
     assert "1 of 3 runs cannot be composed" in said
+    assert "refused  1 of its runs, which cannot be composed" in said
+    assert f"runner report two --output-dir {tmp_path}" in said
+    assert study.main([*arguments, "--only", "label=SGLD"]) == 0, "the others alone were asked for"
     assert "HMC steps=60" in said
     assert "no_such" in next(run.refused for run in snapshot.load("two", tmp_path).runs if run.refused)
     path.write_text(yaml.safe_dump(DEFINITION | {"rows": rows[2:]}))
@@ -255,10 +259,10 @@ def test_only_some_runs(made):
 
 def test_values_that_hold_commas():
     known = {"variance 0.5", "variance 0.5, idle 0.1", "unaware"}
-    assert study.listed("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
-    assert study.listed("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
+    assert choice.listed("variance 0.5, idle 0.1,unaware", known, "…") == {"variance 0.5, idle 0.1", "unaware"}
+    assert choice.listed("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
     with pytest.raises(ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"):
-        study.listed("unawere", known, "preset=unawere")
+        choice.listed("unawere", known, "preset=unawere")
 
 
 def test_runs_of_one_signature_are_run_once(made):

@@ -23,6 +23,7 @@ from runner.execution.signals import Interrupted, Pruned
 from runner.mistakes import ConfigError
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import distribution, sampler, storage
+from runner.sweep.study_facts import apart, facts_of, name_of
 from runner.sweep.trial import VARIABLE, report_to_trial
 
 CONFIG = """
@@ -183,6 +184,17 @@ def test_another_space_under_the_same_name_is_refused(sweep):
         sweep(quadratic, X, "y=2", "hydra.sweeper.n_trials=3")
     with pytest.raises(ConfigError, match="begun with another space"):
         sweep(quadratic, "x=interval(0, 1)", "hydra.sweeper.n_trials=3")
+
+
+def test_searches_without_an_experiment_have_the_name_of_their_command():
+    one = facts_of(["steps=10", "tracking=false"], {"x": FloatDistribution(0, 1)}, [], "minimize")
+    same = facts_of(["steps=10"], {"x": FloatDistribution(0, 1)}, [], "minimize")
+    other = facts_of(["steps=20"], {"x": FloatDistribution(0, 1)}, [], "minimize")
+    assert name_of(one) == name_of(same)  # where it is tracked changes no number
+    assert name_of(one) != name_of(other)
+    assert apart(one, other) == "fixed (it had steps=10)"
+    assert apart(same | {"fixed": []}, other) == "fixed (it had no steps=20)"
+    assert apart(one, one | {"direction": "maximize"}) == "direction (it had minimize)"
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import pytest
 from runner.mistakes import ConfigError
 from runner.sweep import table
 from runner.sweep.lines import Numbered, numbered
-from runner.sweep.outcomes import SWEEP, JobOutcome, note, noted, noting
+from runner.sweep.outcomes import SWEEP, JobOutcome, note, noted, noting, title
 
 
 def recorded(folder: Path, **result: list[float]) -> Path:
@@ -78,6 +78,7 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
     printed = capsys.readouterr().out
     assert "failed   job 2 (inference.lr=-1 seed=0): inference.lr=-1: out of range, must be > 0" in printed
     assert "2 done, 1 failed, 1 interrupted" in printed
+    assert "\n1\t0, 1\t3 ± 0.9129\tdone\t" in printed, "tab-separated where it is no terminal"
     assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
 
 
@@ -97,7 +98,9 @@ def test_the_folder_is_told_to_the_jobs_and_to_hydra(tmp_path, monkeypatch):
         assert folder.parent == tmp_path / "multirun"
         assert os.environ[SWEEP] == str(folder)
         assert words == [*argv, f"hydra.sweep.dir='{folder}'"]
+        assert title(3, ["+experiment=mog", "steps=10", "seed=1"]) == "job 3: seed=1"
     assert SWEEP not in os.environ
+    assert title(3, ["steps=10", "seed=1"]) == "job 3: steps=10, seed=1"
     with noting([*argv, "hydra.sweep.dir=here"]) as (_, folder):
         assert folder == Path("here").resolve()
     with noting(["-m", "+experiment=no_such"]) as (words, folder):

@@ -1,0 +1,77 @@
+"""Which runs of a study ``--only`` leaves."""
+
+from __future__ import annotations
+
+from runner.mistakes import ConfigError, nearest
+from runner.study.snapshot import FrozenRun, Snapshot
+
+
+def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
+    """What ``--only`` knows a run by; of one that cannot be composed all but its components."""
+    row = {row.name: row for row in snapshot.study.rows}[run.row]
+    known = {
+        "model": row.model,
+        "preset": row.preset,
+        "row": row.name,
+        "label": row.label,
+        "published_row": row.printed,
+    }
+    known |= {} if run.refused else {"experiment": run.experiment}
+    known |= {role: run.config[role]["name"] for role in ("dataset", "inference") if role in run.config}
+    known |= {key: str(value) for key, value in run.cell.items()}
+    return known | {key.split(".")[-1]: str(value) for key, value in run.cell.items()}
+
+
+def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+    """The runs that ``--only key=value,…`` leaves, each signature once.
+
+    Raises:
+        ConfigError: a key that no run has, or nothing is left.
+    """
+    runs = [run for run in snapshot.runs if not run.refused]
+    of = {id(run): facts(snapshot, run) for run in runs}
+    for text in only:
+        key, values = _parted(text)
+        for run in runs:
+            if key not in of[id(run)]:
+                raise ConfigError(f"--only {key}=…: no such key{nearest(key, of[id(run)])}")
+        known = {held[key] for held in of.values() if key in held}
+        wanted = listed(values, known, text)
+        runs = [run for run in runs if of[id(run)][key] in wanted]
+        if not runs:
+            raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
+    return list({run.signature: run for run in runs}.values())
+
+
+def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+    """Those of the runs asked for that cannot be composed; not one of which is not known whether it was asked for."""
+    of = {id(run): facts(snapshot, run) for run in snapshot.runs}
+    runs = [run for run in snapshot.runs if run.refused]
+    for text in only:
+        key, values = _parted(text)
+        wanted = listed(values, {held[key] for held in of.values() if key in held}, text)
+        runs = [run for run in runs if of[id(run)].get(key) in wanted]
+    return runs
+
+
+def listed(values: str, known: set[str], text: str) -> set[str]:
+    """The values in a list with commas, some of which may hold commas themselves ("mMDGP, tuned").
+
+    Raises:
+        ConfigError: one of them is none of the ``known``.
+    """
+    pieces, found = values.split(","), set()
+    while pieces:
+        ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
+        if not ends:
+            raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
+        found.add(",".join(pieces[: ends[0]]))
+        pieces = pieces[ends[0] :]
+    return found
+
+
+def _parted(text: str) -> tuple[str, str]:
+    key, equals, values = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--only {text}: write a key and its values, --only model=igp")
+    return key, values

@@ -1,0 +1,44 @@
+"""What makes a search what it is: whoever gives the same command goes on with it, whoever gives another begins one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runner.compose.settings import that_count
+from runner.sweep.objectives import Objective
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+Facts = dict[str, Any]
+
+
+def facts_of(
+    fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective], direction: str
+) -> Facts:
+    """Overrides of all trials, what is searched, and where to."""
+    return {
+        "fixed": sorted(that_count(fixed)),
+        "space": {key: str(value) for key, value in sorted(space.items())},
+        "direction": [str(one) for one in objectives] or direction,
+    }
+
+
+def name_of(facts: Facts) -> str:
+    """The name of a search that was composed by hand, without an experiment: that of the same command alone."""
+    return f"custom_{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+def apart(before: Facts, now: Facts) -> str:
+    """The first fact that changed, and how: "fixed (it had steps=100)"."""
+    name = next(key for key in now if before[key] != now[key])
+    was, new = before[name], now[name]
+    if isinstance(was, dict) and isinstance(new, dict):
+        was, new = [f"{k}={v}" for k, v in was.items()], [f"{k}={v}" for k, v in new.items()]
+    if not isinstance(was, list) or not isinstance(new, list):
+        return f"{name} (it had {was})"
+    gone, came = [word for word in was if word not in new], [word for word in new if word not in was]
+    return f"{name} (it had {', '.join(gone)})" if gone else f"{name} (it had no {', '.join(came)})"
