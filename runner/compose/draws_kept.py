@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from components.contracts.keys import LEFT_OUT, THINNING
+from components.contracts.keys import CHAINS, LEFT_OUT, THINNING
 from runner.compose.settings import Settings
 from runner.mistakes import ConfigError
 
 FEWEST = 4  # per chain, of which ESS and R̂ can be had
+
+
+def _left_out(keys: Mapping[str, Any]) -> str | None:
+    """The key of the steps that keep nothing; None: of a method without chains ``warmup`` is that of its KL."""
+    return next((key for key in LEFT_OUT if key in keys and (key != "warmup" or CHAINS in keys)), None)
 
 
 def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
@@ -17,8 +22,8 @@ def shortened(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
 
     An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""
     steps, inference = config.get("steps"), dict(config.get("inference") or {})
-    key = next((k for k in LEFT_OUT if isinstance(inference.get(k), int)), None)
-    if key is None or not isinstance(steps, int):
+    key = _left_out(inference)
+    if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
         return config
     if f"inference.{key}" not in explicit and inference[key] >= steps:
         inference[key] = steps // 2
@@ -34,7 +39,7 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     Raises:
         ConfigError: none would be kept.
     """
-    key = next((k for k in LEFT_OUT if k in keys), None)
+    key = _left_out(keys)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
     steps, before, thinning = settings.steps, keys[key], keys.get(THINNING, 1)

@@ -24,10 +24,16 @@ def validated(build: type[B], values: dict[str, Any], where: str, keys: Iterable
     except ValidationError as errors:
         known = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
         found: dict[str, str] = {}
-        for error in errors.errors():  # a union complains once per member: keep the first line for each key
+        # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
+        for error in sorted(errors.errors(), key=_aside):
             key = str(error["loc"][0]) if error["loc"] else ""
             found.setdefault(key, _complaint(where, error, known))
         raise ConfigError("\n".join(list(found.values())[:3])) from None
+
+
+def _aside(error: Mapping[str, Any]) -> bool:
+    """Whether it says of a number that it is not one of some words."""
+    return error["type"] == "literal_error" and isinstance(error.get("input"), int | float)
 
 
 def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:

@@ -58,5 +58,5 @@ def check_scores(facts: dict[str, Any], inference: Inference) -> None:
 
 def _mend(inference: Inference) -> str:
     keys = dict(inference)
-    rate = next((key for key in RATES if key in keys), None)
-    return f"lower inference.{rate} (now {keys[rate]})" if rate else "check the model's scales"
+    rates = [f"inference.{key} (now {keys[key]})" for key in RATES if key in keys]
+    return f"lower {' or '.join(rates)}" if rates else "check the model's scales"

@@ -50,7 +50,9 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
 
     Δz is a step of ``kernel`` and H is ``entropy``.  Two objectives bound log p(x) and are called ``elbo``: that of T = 0,
     which is variational inference, and that of ``jacobian``, with the density of z_T itself,
-    log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I.  What the others take for H is
+    log q(z_T) = log q_0(z_0) − Σ_t log|det(I + η∇² log p(z_{t−1}))|, exact while −η∇² log p < I and ∇log p is continuous: where
+    it jumps (a Laplace density, ReLUs) steps may fold over the kink, which no Hessian sees, and nothing bounds.  Of parameters
+    it is of all rows, or ``objective``: draws that follow a minibatch are scored on the same.  What the others take for H is
     not the entropy of z_T, and they are called ``objective``.  T is ``refine_steps`` in training, ``infer_steps`` where draws
     are handed back.
 
@@ -138,9 +140,10 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         """T where draws are handed back."""
         return self.refine_steps if self.infer_steps is None else self.infer_steps
 
-    def _bounds(self, guide: Trainable, steps: int) -> bool:
-        """Whether the objective of so many steps is a lower bound."""
-        return not isinstance(guide, PointGuide) and (steps == 0 or self.entropy == "jacobian")
+    def _bounds(self, guide: Trainable, steps: int, whole: bool = True) -> bool:
+        """Whether the objective of so many steps is a lower bound.  ``whole``: the rows that they follow are all that their
+        draws are of; parameters that follow a minibatch are fitted to it and scored on it, above log p(y) of all rows."""
+        return not isinstance(guide, PointGuide) and (steps == 0 or (self.entropy == "jacobian" and whole))
 
     # ---- training ----------------------------------------------------------------------------------------------------
     def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
@@ -188,7 +191,8 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
             value = joint + spread
             by_parameter = dict(zip(parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True))
             gradients = [by_parameter.get(p) for p in every]
-            name = "elbo" if self._bounds(guide, self.refine_steps) else "objective"
+            whole = isinstance(state, RefiningRows) or float(shown.scale) == 1
+            name = "elbo" if self._bounds(guide, self.refine_steps, whole) else "objective"
             info = {name: value.detach(), "log_joint": joint.detach(), "entropy": spread.detach()}
             info["eta"] = eta.detach().mean()
         norm = climb(every, gradients, shown.scale * shown.n_rows, state.optimizer)

@@ -170,6 +170,16 @@ def test_a_point_is_the_maximum_a_posteriori():
     assert torch.allclose(found.draws, theta.detach().expand(2, 3, -1))
 
 
+@pytest.mark.parametrize(("batch_size", "steps", "bound"), [(None, 2, True), (16, 2, False), (16, 0, True)])
+def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(batch_size, steps, bound):
+    problem, rng = classes(n_classes=2, batch_size=batch_size), Streams(0)
+    inference = vis(kernel="sgd", entropy="jacobian", refine_steps=steps, eta=1e-3, n_samples=2, draws=10)
+    state = inference.init(LOGISTIC.build(problem, rng), problem, rng)
+    (_, batch), *_ = problem.batches(inference.sees, rng, 0, 1)
+    _, info = inference.step(state, batch, rng)
+    assert ("elbo" in info, "objective" in info) == (bound, not bound)
+
+
 def test_bounds_alone_are_called_bounds():
     problem, _ = load("gaussian")
     for keys, bound in [

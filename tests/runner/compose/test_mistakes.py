@@ -235,6 +235,8 @@ MISTAKES = [
      "observes 1 numbers at a time"),
     (["dataset=csv_series", "model=matern_sde", "inference=kalman"],
      "dataset.path: not given; name a file, whole or inside data_dir"),
+    # a number, where a word would do too
+    (["+experiment=posterior_quality", "model.prior_std=-1"], "model.prior_std=-1: out of range, must be > 0"),
     # more replicates than splits
     (["+experiment=aadm_uci", "replicates=21"], "replicates=21: dataset=uci_regression has here 20 splits or folds, one to "
      "each; set replicates to at most that"),
