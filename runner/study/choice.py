@@ -28,15 +28,14 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     Raises:
         ConfigError: a key that no run has, or nothing is left.
     """
-    runs = [run for run in snapshot.runs if not run.refused]
-    of = {id(run): facts(snapshot, run) for run in runs}
+    every = [run for run in snapshot.runs if not run.refused]
+    runs = every
     for text in only:
         key, values = _parted(text)
-        for run in runs:
-            if key not in of[id(run)]:
-                raise ConfigError(f"--only {key}=…: no such key{nearest(key, of[id(run)])}")
-        known = {held[key] for held in of.values() if key in held}
-        wanted = listed(values, known, text)
+        of = {id(run): facts(snapshot, run) for run in every}
+        if lacking := next((held for held in of.values() if key not in held), None):
+            raise ConfigError(f"--only {key}=…: no such key{nearest(key, lacking)}")
+        wanted = listed(values, {held[key] for held in of.values()}, text)
         runs = [run for run in runs if of[id(run)][key] in wanted]
         if not runs:
             raise ConfigError(f"--only {text}: no run left; each --only keeps some of what the one before has left")
@@ -45,10 +44,10 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
 def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     """Those of the runs asked for that cannot be composed; not one of which is not known whether it was asked for."""
-    of = {id(run): facts(snapshot, run) for run in snapshot.runs}
     runs = [run for run in snapshot.runs if run.refused]
     for text in only:
         key, values = _parted(text)
+        of = {id(run): facts(snapshot, run) for run in snapshot.runs}
         wanted = listed(values, {held[key] for held in of.values() if key in held}, text)
         runs = [run for run in runs if of[id(run)].get(key) in wanted]
     return runs

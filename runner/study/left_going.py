@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -80,3 +81,11 @@ def left_going(snapshot: Snapshot) -> list[FrozenRun]:
     """The runs of a study that are going now, each signature once."""
     runs = {run.signature: run for run in snapshot.runs if not run.refused}
     return [run for run in runs.values() if LeftGoing(snapshot, run).going()]
+
+
+def awaited(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
+    """Those of them that whoever launches the runs ``asked`` for, by their signatures, waits for: these, and what nobody
+    looks after any more.  Others are somebody else's, of another process of this study or of one that shares them."""
+    return [
+        run for run in left_going(snapshot) if run.signature in asked or LeftGoing(snapshot, run).number() is not None
+    ]

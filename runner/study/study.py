@@ -21,7 +21,7 @@ from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, kept, words
 from runner.study.launcher import Launcher
 from runner.study.launcher import chosen as chosen_launcher
-from runner.study.left_going import left_going
+from runner.study.left_going import awaited
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.tables import print_json, print_table
 
@@ -191,7 +191,7 @@ def main(argv: list[str]) -> int:
         return 0
     states = {run.signature: state(snapshot, run) for run in runs}
     wanted = FAILED if given.failed else ("not started", "interrupted", "pruned", "failed", "crashed")
-    before = left_going(snapshot)
+    before = awaited(snapshot, states)
     going = {run.signature for run in before}
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
