@@ -119,7 +119,7 @@ def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
 
 def test_readme_table_of_ones_own(tmp_path):
     text = sections(README)["bring your own data"]
-    (csv,) = re.findall(r"```csv\n# customers\.csv\n(.*?)```", text, re.S)
+    (csv,) = re.findall(r"^`customers\.csv`:\n\n```csv\n(.*?)```", text, re.S | re.M)
     (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
     done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path)
