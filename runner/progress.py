@@ -68,9 +68,12 @@ class Live:
             self.progress.reset(self.task, total=self.total, description=f"replicate {replicate + 1}/{self.replicates}")
 
     def evaluated(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
-        """One line per evaluation, also when not on a terminal."""
+        """One line per evaluation, also when not on a terminal: of several posteriors the first score of each."""
         of = f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
-        headline = {k: v for k, v in scores.items() if "/" not in k}
+        first = next(iter(scores), "").partition("/")[0]
+        headline = {k: v for k, v in scores.items() if "/" not in k} or {
+            k: v for k, v in scores.items() if k.partition("/")[0] == first
+        }
         shown = "  ".join(f"{k} {console.number(v)}" for k, v in headline.items())
         seconds = time.monotonic() - self.started
         console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
