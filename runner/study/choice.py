@@ -29,10 +29,10 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
         ConfigError: a key that no run has, or nothing is left.
     """
     every = [run for run in snapshot.runs if not run.refused]
+    of = {id(run): facts(snapshot, run) for run in every} if only else {}
     runs = every
     for text in only:
         key, values = _parted(text)
-        of = {id(run): facts(snapshot, run) for run in every}
         if lacking := next((held for held in of.values() if key not in held), None):
             raise ConfigError(f"--only {key}=…: no such key{nearest(key, lacking)}")
         wanted = listed(values, {held[key] for held in of.values()}, text)
@@ -44,10 +44,10 @@ def chosen(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
 def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
     """Those of the runs asked for that cannot be composed; not one of which is not known whether it was asked for."""
+    of = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
     runs = [run for run in snapshot.runs if run.refused]
     for text in only:
         key, values = _parted(text)
-        of = {id(run): facts(snapshot, run) for run in snapshot.runs}
         wanted = listed(values, {held[key] for held in of.values() if key in held}, text)
         runs = [run for run in runs if of[id(run)].get(key) in wanted]
     return runs

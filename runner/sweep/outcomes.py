@@ -74,12 +74,13 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
     """The command line with the sweep's folder in it, and that folder, told to the jobs by an environment variable.
 
     (as it was, None) where the command line is a mistake that Hydra will tell."""
-    sweep = _folder(argv)
-    if sweep is None:
+    found = _sweep(argv)
+    if found is None:
         yield argv, None
         return
+    sweep, keys = found
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
-    told = {SWEEP: str(sweep), SWEPT: ",".join(_swept(argv))}
+    told = {SWEEP: str(sweep), SWEPT: ",".join(keys)}
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     try:
@@ -98,16 +99,9 @@ def title(number: int, overrides: list[str]) -> str:
     return f"job {number}: {', '.join(apart or overrides)}"
 
 
-def _swept(argv: list[str]) -> list[str]:
-    """Keys with more than one value."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    words = OverridesParser.create().parse_overrides([word for word in argv if not word.startswith("-")])
-    return [override.key_or_group for override in words if override.is_sweep_override()]
-
-
-def _folder(argv: list[str]) -> Path | None:
-    """``hydra.sweep.dir`` as it was given, or one of this second under the output folder, whatever else is swept."""
+def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
+    """``hydra.sweep.dir`` as it was given, or one of this second under the output folder, whatever else is swept; and the keys
+    that are."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -126,4 +120,5 @@ def _folder(argv: list[str]) -> Path | None:
         output_dir = Path(str(compose_in_full(alone).output_dir))
     except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
         return None
-    return Path(str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)).resolve()
+    folder = Path(str(given[-1]) if given else output_dir / "multirun" / time.strftime(STAMP)).resolve()
+    return folder, [o.key_or_group for o in overrides if o.is_sweep_override()]

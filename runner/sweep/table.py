@@ -18,7 +18,7 @@ from runner.mistakes import ConfigError, shown_path
 from runner.record.facts import read
 from runner.standard_error import mean_se
 from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
-from runner.tables import print_json
+from runner.tables import print_json, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,9 +137,8 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             table.add_row(*map(escape, lines[-1]))
         if out.is_terminal:
             out.print(table)
-        else:  # whole lines, for other programs
-            head = [*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"]
-            print("\n".join("\t".join(line) for line in (head, *lines)), file=out.file, flush=True)
+        else:
+            print_table("", (), [[*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"], *lines])
         hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
         hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
         if hidden:
