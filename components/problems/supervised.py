@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +20,11 @@ from components.problems.epochs import HELD_OUT, minibatches, put_aside, told
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+InputUnits = Literal["standardised", "raw units"]
+SIZES_IN: dict[InputUnits, str] = {
+    "standardised": "standard deviations of the training rows",
+    "raw units": "the units of the columns",
+}
 MOST_PARAMETERS = 200  # whose own convergence is diagnosed
 INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they predict
@@ -64,6 +69,7 @@ class Supervised:
     domain: Domain = "continuous"  # what values an input can take: attacks keep to it
     vocabulary: int | None = None  # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
     image_shape: tuple[int, ...] | None = None
+    input_units: InputUnits | None = None  # what numbers of x are counted in; None: as the dataset's page says
     figures: list[SupervisedFigure] = field(default_factory=list)
     evaluation_chunk: int = 1000  # test rows predicted at once
     truth: dict[str, Tensor] = field(default_factory=dict)  # parameters that the data were simulated from, by name
@@ -189,11 +195,16 @@ class Supervised:
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""
         labels = int(self.train.mask.sum())
+        inputs = f"{self.n_inputs}"
+        if self.input_units is not None:
+            inputs += f", {self.input_units}"
+            inputs += "" if self.bounds is None else " in [{:g}, {:g}]".format(*self.bounds)
+            inputs += "" if self.attacker is None else f" (attacker.eps is in {SIZES_IN[self.input_units]})"
         return {
             "data": self.name,
             "training rows": f"{self.n:,} ({labels:,} labels)",
             "test rows": f"{self.test.x.shape[0]:,}",
-            "inputs": f"{self.n_inputs}",
+            "inputs": inputs,
             "tasks": f"{self.n_tasks}",
             "batches": told(self.n, self.batch_size),
         }

@@ -16,8 +16,12 @@ NOT_SIGNED = {
     "checkpoint_every", "tracking", "tracking_checkpoints", "hydra", "experiment", "keep_diff",
     "keep_predictions",
 }  # fmt: skip
-# Keys that came later, of components at any depth, at the defaults that mean what was done before there were any.
-UNSAID = {"precision": "full", "collapse": "none", "alphas": []}
+# Keys that came later, of components at any depth or, after its name and a dot, of one component alone, at the defaults that
+# mean what was done before there were any.
+UNSAID = {
+    "precision": "full", "collapse": "none", "alphas": [],
+    "csv.standardise": True, "csv.bounds": None, "csv.image_shape": None,
+}  # fmt: skip
 
 
 def a_device(device: str) -> str:
@@ -83,5 +87,6 @@ def sign(config: dict[str, Any], data: str) -> str:
 def _as_before(value: Any) -> Any:
     """A config less the keys of ``UNSAID`` that have their defaults: the records from before these keys have none."""
     if isinstance(value, dict):
-        return {k: _as_before(v) for k, v in value.items() if k not in UNSAID or v != UNSAID[k]}
+        keys = {k: k if k in UNSAID else f"{value.get('name')}.{k}" for k in value}
+        return {k: _as_before(v) for k, v in value.items() if keys[k] not in UNSAID or v != UNSAID[keys[k]]}
     return [_as_before(v) for v in value] if isinstance(value, list) else value

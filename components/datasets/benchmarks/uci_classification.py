@@ -148,4 +148,5 @@ class UciClassification(FileOrSimulation[Supervised]):
             n_classes=2,
             task_names=[self.set],
             figures=[calibration],
+            input_units="standardised",
         )

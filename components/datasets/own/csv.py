@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.columns import TextTable, class_labels, encode, read_table, real_labels
+from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs
 from components.datasets.own.own_file import OwnFile
-from components.datasets.tables.raw_units import standardised_inputs
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
@@ -47,7 +47,9 @@ class Csv(OwnFile[Supervised]):
     classes.  Columns of inputs hold numbers, true or false, or at most 30 texts (an input for each but the first); what each
     was taken for is shown.  Rows are put aside for the test by the column ``split`` (cells train and test), by the column
     ``fold`` (replicate r is tested on the r-th fold), or by chance.  Inputs and real labels are standardised by the training
-    rows, as those of the built-in sets; scores are in standardised units.  x [N, D], y [N, T].
+    rows, as those of the built-in sets, and scores are in standardised units; with ``standardise: false`` both stay in the
+    units of the columns, ``bounds`` say between which values inputs lie and ``image_shape`` that each row is an image.
+    x [N, D], y [N, T].
 
     Raises DataUnavailable (no such file), DamagedFile (no table), Misfit (a column that is not there, a cell that cannot be
     used, classes that do not fit ``labels``, a split that leaves nothing, more replicates than folds).
@@ -55,6 +57,7 @@ class Csv(OwnFile[Supervised]):
     Source: Shafranovich (2005), RFC 4180."""
 
     kind: ClassVar[Kind] = "supervised"
+    before: ClassVar[dict[str, Any]] = {"standardise": True, "bounds": None, "image_shape": None}
 
     labels: Target
     targets: Annotated[list[str], Field(min_length=1)]
@@ -66,6 +69,9 @@ class Csv(OwnFile[Supervised]):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     missing: list[str]
     batch_size: PositiveInt | None
+    standardise: bool
+    bounds: Bounds | None
+    image_shape: ImageShape | None
 
     @model_validator(mode="after")
     def _fits(self) -> Csv:
@@ -73,6 +79,8 @@ class Csv(OwnFile[Supervised]):
             raise ValueError("split, fold: both say which rows are for the test; leave one out")
         if self.task is not None and len(self.targets) > 1:
             raise ValueError("task: with a column of tasks there is one column of labels; name one in dataset.targets")
+        if self.bounds is not None and self.standardise:
+            raise ValueError("bounds: are in the units of the columns; set dataset.standardise=false as well")
         return self
 
     def labelled(self) -> Target | None:
@@ -104,7 +112,8 @@ class Csv(OwnFile[Supervised]):
             raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
         encoded = [encode(table, name) for name in names]
         kept, scored, how = self._rows(table, rng)
-        x = standardised_inputs(torch.from_numpy(np.concatenate([e.values for e in encoded], 1)), kept)
+        columns = {column: e.values for column, e in zip(names, encoded, strict=True)}
+        x = convert_inputs(table, columns, kept, self.standardise, self.bounds, self.image_shape)
         y, mask, tasks, scale, classes = self._labels(table, kept)
 
         def batch(rows: Rows) -> Batch:
@@ -125,6 +134,9 @@ class Csv(OwnFile[Supervised]):
             y_std=y_std,
             figures=[predictions, calibration] if real else [calibration],
             evaluation_chunk=100,
+            bounds=self.bounds,
+            image_shape=self.image_shape,
+            input_units="standardised" if self.standardise else "raw units",
             about={
                 "columns": "; ".join(f"{n}: {e.taken_for}" for n, e in zip(names, encoded, strict=True)),
                 "test rows": f"{len(scored):,} ({how})",
@@ -196,5 +208,6 @@ class Csv(OwnFile[Supervised]):
                 raise Misfit(
                     f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
                 )
-            scale, y = (mean, sd), (y - mean) / sd
+            if self.standardise:
+                scale, y = (mean, sd), (y - mean) / sd
         return torch.where(seen, y, torch.zeros_like(y)), seen, tasks, scale, classes

@@ -63,4 +63,5 @@ def labelled(
         y_mean=y_mean,
         y_std=y_std,
         figures=[calibration],
+        input_units="standardised",
     )

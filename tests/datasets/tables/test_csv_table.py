@@ -127,3 +127,48 @@ def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
     (tmp_path / "a.parquet").write_text("x,y")
     with pytest.raises(DamagedFile, match="no Parquet file"):
         load("csv", path=str(tmp_path / "a.parquet"))
+
+
+PIXELS = "a,b,c,d,y\n" + "".join(f"{i},{255 - i},{i},0,{i % 2}\n" for i in range(0, 200, 9))
+
+
+def test_raw_columns_are_as_they_stand_in_the_file(tmp_path):
+    problem = written(tmp_path, PIXELS, labels="classes", standardise=False, bounds=[0, 255], image_shape=[2, 2])
+    frame = pd.read_csv(tmp_path / "mine.csv")
+    rows = torch.cat([problem.train.x, problem.test.x])
+    assert sorted(rows[:, 1].tolist()) == sorted(frame.b.tolist())
+    assert (problem.bounds, problem.image_shape) == ((0, 255), (2, 2))
+    assert problem.describe()["inputs"] == "4, raw units in [0, 255]"
+    assert written(tmp_path, PIXELS, labels="classes").describe()["inputs"] == "4, standardised"
+
+
+def test_raw_labels_are_in_their_own_units(tmp_path):
+    problem = written(tmp_path, PIXELS, targets=["b"], inputs=["a"], standardise=False)
+    assert (problem.y_mean, problem.y_std) == (None, None)
+    torch.testing.assert_close(problem.train.y, 255 - problem.train.x)
+
+
+def test_who_attacks_columns_is_told_in_which_units(tmp_path):
+    attacker = component("attacker", "fgsm")
+    units = {}
+    for standardise in (True, False):
+        problem = written(tmp_path, PIXELS, labels="classes", standardise=standardise)
+        problem.attacker = attacker
+        units[standardise] = problem.describe()["inputs"]
+    assert units[True] == "4, standardised (attacker.eps is in standard deviations of the training rows)"
+    assert units[False] == "4, raw units (attacker.eps is in the units of the columns)"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"bounds": [0, 255], "standardise": True}, r"set dataset\.standardise=false as well"),
+        ({"bounds": [255, 0]}, r"bounds: must be a smaller and a larger number, e\.g\. \[0, 255\], not \[255, 0\]"),
+        ({"bounds": [0, 200]}, r"mine\.csv, line 2: b is 255, outside of dataset\.bounds=\[0, 200\]"),
+        ({"image_shape": [8, 8]}, r"dataset\.image_shape=\[8, 8\]: is of 64 pixels, and .*mine\.csv has 4 inputs"),
+        ({"image_shape": [4]}, r"image_shape: must be \[height, width\]"),
+    ],
+)
+def test_bounds_and_shapes_that_do_not_fit(tmp_path, keys, said):
+    with pytest.raises(ValueError, match=said):
+        written(tmp_path, PIXELS, labels="classes", **{"standardise": False} | keys)

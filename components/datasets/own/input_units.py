@@ -1,0 +1,71 @@
+"""Units, bounds and shape of the inputs of a table of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import AfterValidator, BeforeValidator
+from torch import Tensor
+
+from components.datasets.own.columns import Array, TextTable
+from components.datasets.tables.raw_units import Rows, standardised_inputs
+from components.trouble import Misfit
+
+
+def _to_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = bounds
+    if not (np.isfinite(bounds).all() and low < high):
+        raise ValueError(f"bounds: must be a smaller and a larger number, e.g. [0, 255], not [{low:g}, {high:g}]")
+    return bounds
+
+
+def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise ValueError(f"image_shape: must be [height, width] or [colours, height, width], not {list(shape)}")
+    return shape
+
+
+Bounds = Annotated[tuple[float, float], BeforeValidator(_to_tuple), AfterValidator(_rising)]
+ImageShape = Annotated[tuple[int, ...], BeforeValidator(_to_tuple), AfterValidator(_of_an_image)]
+
+
+def convert_inputs(
+    table: TextTable,
+    columns: Mapping[str, Array],
+    kept: Rows,
+    standardise: bool,
+    bounds: tuple[float, float] | None,
+    image_shape: tuple[int, ...] | None,
+) -> Tensor:
+    """Inputs [N, D] in the units that were asked for.
+
+    Args:
+        columns: numbers [N, k] of each column, k ≥ 0.
+        kept: rows of the training set, which inputs are standardised by.
+
+    Raises:
+        Misfit: a cell lies outside of the bounds, or rows have another number of inputs than an image has pixels."""
+    x = np.concatenate(list(columns.values()), 1)
+    if bounds is not None:
+        for name, values in columns.items():
+            outside = (values < bounds[0]) | (values > bounds[1])
+            if outside.any():
+                row, place = np.argwhere(outside)[0]
+                raise Misfit(
+                    f"{table.where(int(row))}: {name} is {values[row, place]:g}, outside of dataset.bounds="
+                    f"[{bounds[0]:g}, {bounds[1]:g}]; widen the bounds, or mend the cell"
+                )
+    if image_shape is not None and x.shape[1] != (pixels := int(np.prod(image_shape))):
+        raise Misfit(
+            f"dataset.image_shape={list(image_shape)}: is of {pixels} pixels, and {table.file} has {x.shape[1]} inputs; name "
+            "the columns of pixels in dataset.inputs"
+        )
+    inputs = torch.from_numpy(x)
+    return standardised_inputs(inputs, kept) if standardise else inputs
