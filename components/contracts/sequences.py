@@ -71,6 +71,9 @@ class Trajectories(Protocol):
     def state_names(self) -> list[str]: ...
 
     @property
+    def dates(self) -> tuple[str, ...]: ...  # of the T times and those to be forecast, ISO 8601; none: they are counted
+
+    @property
     def suspect(self) -> Tensor | None: ...  # [T] bool: what a rule of the data's own calls outliers
 
     @property

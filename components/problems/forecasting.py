@@ -139,9 +139,11 @@ class Forecasting(Sequence):
             return drawn
         seen, future = self.observations[0, :, 0], self.future[0, :, 0]
         if isinstance(posterior, ForecastsEach) and self.intervention:
-            drawn |= effect(seen, future, posterior.paths(self.series, len(future), rng.at("evaluation", 0)))
+            drawn |= effect(
+                seen, future, posterior.paths(self.series, len(future), rng.at("evaluation", 0)), self.dates
+            )
         else:
-            drawn |= forecast(seen, future, self.forecast(posterior, rng))
+            drawn |= forecast(seen, future, self.forecast(posterior, rng), self.dates)
         if isinstance(posterior, Decomposes):
             drawn |= components(posterior) | residuals(posterior)
             if isinstance(posterior, HoldsDraws):

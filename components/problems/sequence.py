@@ -25,6 +25,7 @@ from components.contracts.problems import Kind, Sees
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Beside, Rng
 from components.figures.sequences.effective_size import effective_size
+from components.maths.series.dates import SHOWN, read_times
 from components.metrics import filtering
 from components.problems.scoring import PredictionScore
 from components.trouble import Misfit
@@ -102,6 +103,9 @@ class Sequence:
     def __post_init__(self) -> None:
         self.replicates = self.observations.shape[0]
         self.scoring.check(self.observations)
+        if self.dates and (unread := read_times(self.dates).isna()).any():
+            text = self.dates[int(unread.argmax())]
+            raise Misfit(f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}")
 
     def attacked(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any inference.

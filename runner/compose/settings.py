@@ -18,9 +18,10 @@ NOT_SIGNED = {
 }  # fmt: skip
 # Keys that came later, of components at any depth or, after its name and a dot, of one component alone, at the defaults that
 # mean what was done before there were any.
-UNSAID = {
+UNSAID: dict[str, Any] = {
     "precision": "full", "collapse": "none", "alphas": [],
     "csv.standardise": True, "csv.bounds": None, "csv.image_shape": None,
+    "csv_series.date_format": None,
 }  # fmt: skip
 
 

@@ -1,17 +1,23 @@
-"""Dates of a series: read, put to the test, and what is between them where some are not there."""
+"""Dates of a series: read, put to the test, and filled in where some are missing."""
 
 from __future__ import annotations
 
-import datetime
-import itertools
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from components.datasets.sequences.equal_steps import DAY, HOUR, EqualSteps, Gaps, are_weekdays, count_steps
+from components.maths.series.dates import SHOWN, has_offset, name_time, read_times, without_offset
 from components.trouble import Misfit
 
-DAY = datetime.timedelta(days=1)
-MONTH = 28  # days between dates, from which on they may be the same day of each month
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps a time
+    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}(?P<clock> \d\d:\d\d(?::\d\d)?)?"
+)
+YEARS = ("%Y", "%y", "%G", "%c", "%x")
+CLOCKS = "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Calendar:
 
     dates: tuple[str, ...]  # ISO 8601 [T]
     places: list[int]  # of the file's lines among them
+    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
 
     @property
     def gaps(self) -> int:
@@ -27,88 +34,175 @@ class Calendar:
         return len(self.dates) - len(self.places)
 
 
-def calendar(texts: list[str], lines: list[int], file: str, column: str, fill: bool) -> Calendar:
-    """Dates that rise by equal steps: days, hours, or months where all are the same day of a month (2011-01 is its first), or
-    its last.
+def calendar(
+    texts: list[str], lines: list[int], file: str, column: str, gaps: Gaps, date_format: str | None = None
+) -> Calendar:
+    """Dates that rise by equal steps: of hours or days, of months where all are one day of a month, or its last, or of business
+    days where all are from Monday to Friday.
 
-    The step is the commonest difference.  ``fill``: times that are not there take their place in the series; otherwise they are
-    a mistake.
+    The step is the commonest difference.  Times of several offsets from UTC are instants where these have equal steps, else
+    what the clock on the wall shows.  ``gaps``: times that are not there take their place in the series, every day or from
+    Monday to Friday; otherwise they are a mistake.
 
     Raises:
-        Misfit: no date, out of order, there twice, between two steps, or a gap; it names the line.
+        Misfit: no date, one that can be read in two ways, out of order, there twice, between two steps, or a gap; it names the
+            line.
     """
-    times = [_read(text, f"{file}, line {line}: {column}") for text, line in zip(texts, lines, strict=True)]
-    for k in range(1, len(times)):
-        where = f"{file}, line {lines[k]}: {column} {texts[k]}"
-        if times[k] == times[k - 1]:
-            raise Misfit(f"{where} is there twice; keep one of the lines")
-        if times[k] < times[k - 1]:
-            raise Misfit(f"{where} comes after {texts[k - 1]}; sort the lines by {column}")
+    where = [f"{file}, line {line}: {column}" for line in lines]
+    dates, facts = to_iso(texts, where, date_format)
+    times, aware = read_times(dates), [has_offset(text) for text in dates]
+    _check_order(times, texts, where, column, aware)
     if len(times) < 3:
-        return Calendar(tuple(texts), list(range(len(texts))))
-    ends = all((time + DAY).day == 1 for time in times)
-    monthly = ends or len({time.replace(year=2000, month=1) for time in times}) == 1
-    monthly &= min((b - a).days for a, b in itertools.pairwise(times)) >= MONTH
-    count: Callable[[datetime.datetime], int] = _months if monthly else _seconds
-    at = [count(time) for time in times]
-    step = Counter(b - a for a, b in itertools.pairwise(at)).most_common(1)[0][0]
-    dates, places = [texts[0]], [0]
-    for k in range(1, len(at)):
-        skipped, rest = divmod(at[k] - at[k - 1], step)
+        return Calendar(tuple(dates), list(range(len(texts))), facts)
+    if all(aware) and (local := _as_local(times, dates, gaps)):
+        dates, found = local
+        facts["dates"] = "local times, their offsets from UTC left out"
+    else:
+        found = count_steps(times, gaps)
+    out, places = [dates[0]], [0]
+    for k in range(1, len(texts)):
+        skipped, rest = divmod(int(found.counts[k] - found.counts[k - 1]), found.step)
         between = f"between {texts[k - 1]} and {texts[k]}"
         if rest:
-            raise Misfit(
-                f"{file}, line {lines[k]}: {column} has no equal steps {between}; elsewhere {_named(step, monthly)}"
-            )
-        if skipped > 1 and not fill:
-            raise Misfit(f"{file}, line {lines[k]}: {skipped - 1} missing {between}; add lines, or dataset.gaps=allow")
-        back = DAY if monthly and ends else 0 * DAY
-        later = [_later(times[k - 1] + back, j * step, monthly) - back for j in range(1, skipped)]
-        dates += [time.isoformat()[: len(texts[0])] for time in later] + [texts[k]]
-        places.append(len(dates) - 1)
-    return Calendar(tuple(dates), places)
+            raise Misfit(f"{where[k]} has no equal steps {between}; elsewhere {found}{_remedy(found, k, aware)}")
+        if skipped > 1 and gaps == "error":
+            weekdays = are_weekdays(times) and found.unit == "seconds" and found.step == DAY
+            allowed = "dataset.gaps=business_days (Monday to Friday) or allow" if weekdays else "dataset.gaps=allow"
+            clocks = f"; {CLOCKS}" if skipped == 2 and found.step == HOUR and not any(aware) else ""
+            start = where[k].removesuffix(f": {column}")
+            raise Misfit(f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}")
+        first = int(found.counts[k - 1])
+        out += [name_time(found.later(first + j * found.step), dates[k - 1]) for j in range(1, skipped)] + [dates[k]]
+        places.append(len(out) - 1)
+    return Calendar(tuple(out), places, {"steps": f"{found}, {out[0]} to {out[-1]}"} | facts)
 
 
-def place(dates: tuple[str, ...], text: str, key: str) -> int:
-    """Where the first of the dates stands that is no earlier.
+def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None = None) -> int:
+    """The place of the first of the dates that is no earlier.
 
     Raises:
         Misfit: it is no date, or not between the first and the last."""
     if not dates:
         raise Misfit(f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number")
-    asked, times = _read(text, key), [_read(date, key) for date in dates]
-    if not times[0] < asked <= times[-1]:
+    asked = text
+    if read_times([text]).hasnans:
+        asked = to_iso([text], [f"{key}:"], date_format)[0][0]
+    if has_offset(asked) and not has_offset(dates[0]):
+        raise Misfit(f"{key}={text}: the dates have no offset from UTC; give it without one")
+    if not has_offset(asked):
+        dates = tuple(without_offset(date) for date in dates)
+    time, times = read_times([asked])[0], read_times(dates)
+    if not times[0] < time <= times[-1]:
         raise Misfit(f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them")
-    return next(k for k, time in enumerate(times) if time >= asked)
+    return int((times >= time).argmax())
 
 
-def _read(text: str, where: str) -> datetime.datetime:
-    """Raises Misfit."""
-    whole = f"{text}-01-01"[: max(len(text), 10)] if len(text) in (4, 7) else text
-    try:
-        time = datetime.datetime.fromisoformat(whole)
-    except ValueError:
-        raise Misfit(f"{where} {text!r} is no date; write 2011-01-03, 2011-01 or 2011-01-03T14:00") from None
-    return time if time.tzinfo is None else time.astimezone(datetime.UTC).replace(tzinfo=None)
+def to_iso(texts: list[str], where: list[str], date_format: str | None) -> tuple[list[str], dict[str, str]]:
+    """Dates in ISO 8601 and what they were taken for, where they were not written so.
+
+    Raises:
+        Misfit: a text is no date, or days and months cannot be told apart."""
+    if date_format is None:
+        if not (unread := read_times(texts).isna()).any():
+            return texts, {}
+        row = int(unread.argmax())
+        if NUMBERS.fullmatch(texts[row]) is None:
+            raise Misfit(
+                f"{where[row]} {texts[row]!r} is no date; write {SHOWN}, or set dataset.date_format, as '%d %b %Y'"
+            )
+        date_format = _day_or_month_first(texts, where)
+        facts = {"dates": f"read as {date_format}"}
+    else:
+        facts = {}
+    times = _parse(texts, where, date_format)
+    iso = [time.isoformat() for time in times]
+    return (iso if times[0].tzinfo is not None else _shortened(iso)), facts
 
 
-def _months(time: datetime.datetime) -> int:
-    return 12 * time.year + time.month
+def _day_or_month_first(texts: list[str], where: list[str]) -> str:
+    """The format of numbers such as 31.12.2020, whose first, or second, is above 12 somewhere.
+
+    Raises:
+        Misfit: neither is, or another date has another form."""
+    matches = [NUMBERS.fullmatch(text) for text in texts]
+    for row, match in enumerate(matches):
+        if match is None:
+            raise Misfit(
+                f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
+            )
+    known = [match for match in matches if match is not None]
+    mark, clock = known[0]["mark"], known[0]["clock"] or ""
+    shown = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
+    orders = [f"%d{mark}%m{mark}%Y{shown}", f"%m{mark}%d{mark}%Y{shown}"]
+    day_first, month_first = (any(int(match[name]) > 12 for match in known) for name in ("first", "second"))
+    if day_first == month_first:
+        why = "is a day and a month in two orders" if day_first else "has a day and a month that cannot be told apart"
+        raise Misfit(f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'")
+    return orders[0] if day_first else orders[1]
 
 
-def _seconds(time: datetime.datetime) -> int:
-    return round((time - datetime.datetime(1970, 1, 1)).total_seconds())
+def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Timestamp]:
+    """Raises Misfit for a format that is none, and for a date that does not have it."""
+    import pandas as pd
+
+    key = f"dataset.date_format={date_format}"
+    if not any(year in date_format for year in YEARS):
+        raise Misfit(f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day")
+    times: list[pd.Timestamp] = []
+    for text, at in zip(texts, where, strict=True):
+        try:
+            time = pd.to_datetime(text, format=date_format, errors="coerce")
+        except ValueError as error:
+            why = str(error).splitlines()[0].rstrip(".")
+            raise Misfit(f"{key}: {why}; write %Y for the year, %m for the month, %d for the day") from None
+        if not isinstance(time, pd.Timestamp):  # NaT
+            raise Misfit(f"{at} {text!r} does not have the form {key}; mend it, or change the key")
+        times.append(time)
+    return times
 
 
-def _later(time: datetime.datetime, steps: int, monthly: bool) -> datetime.datetime:
-    """So many months or seconds later."""
-    if monthly:
-        year, month = divmod(_months(time) - 1 + steps, 12)
-        return time.replace(year=year, month=month + 1)
-    return time + datetime.timedelta(seconds=steps)
+def _shortened(dates: list[str]) -> list[str]:
+    """Dates alone where every time is midnight, else without seconds where there are none."""
+    times = read_times(dates)
+    if (times == times.normalize()).all():
+        return [time.strftime("%Y-%m-%d") for time in times]
+    whole_minutes = (times == times.floor("min")).all()
+    return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]
 
 
-def _named(step: int, monthly: bool) -> str:
-    if monthly:
-        return f"{step} months"
-    return f"{step // 86400} days" if step % 86400 == 0 else f"{step} seconds"
+def _check_order(times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]) -> None:
+    """Raises Misfit: offsets of some times alone, a date twice, or one before the last."""
+    if any(aware) and not all(aware):
+        row = aware.index(not aware[0])
+        what = "an offset from UTC" if aware[row] else "no offset from UTC"
+        raise Misfit(f"{where[row]} {texts[row]} has {what}, {texts[0]} is otherwise; give all times one, or none")
+    hours = not any(aware) and bool((times != times.normalize()).any())
+    clocks = f"; {CLOCKS}" if hours else ""
+    for k in range(1, len(times)):
+        if times[k] == times[k - 1]:
+            raise Misfit(f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}")
+        if times[k] < times[k - 1]:
+            raise Misfit(f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}")
+
+
+def _as_local(times: pd.DatetimeIndex, dates: list[str], gaps: Gaps) -> tuple[list[str], EqualSteps] | None:
+    """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps, or the local times none."""
+    walls = [without_offset(date) for date in dates]
+    local = read_times(walls)
+    if not local.is_monotonic_increasing or local.has_duplicates:
+        return None
+    of_walls = count_steps(local, gaps)
+    if of_walls.unit != "seconds" and not of_walls.has_gaps:
+        return _shortened(walls), of_walls
+    instants = count_steps(times, "allow")
+    better = of_walls.unit == "business days" or (of_walls.are_equal and not instants.are_equal)
+    return (_shortened(walls), of_walls) if better else None
+
+
+def _remedy(found: EqualSteps, row: int, aware: list[bool]) -> str:
+    """What may be done about a difference that is no multiple of the step, where the change of clocks explains it."""
+    difference = int(found.counts[row] - found.counts[row - 1])
+    off = min(difference % found.step, found.step - difference % found.step)
+    if found.unit != "seconds" or not all(aware):
+        return ""
+    return "; of local midnights give the dates alone, 2024-03-31" if found.step % DAY == 0 and off <= HOUR else ""

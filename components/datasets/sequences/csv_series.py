@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeInt
@@ -16,6 +16,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.own_file import OwnFile
 from components.datasets.sequences.calendar import Calendar, calendar, place
+from components.datasets.sequences.equal_steps import Gaps
 from components.figures.sequences.signal import signal
 from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
@@ -44,7 +45,7 @@ class CsvSeries(OwnFile[Sequence]):
     vectorised: ClassVar[bool] = True
 
     before: ClassVar[dict[str, Any]] = {
-        "date": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
+        "date": None, "date_format": None, "gaps": "error", "regressors": [], "inputs": [], "n_ahead": 0, "origin": "end",
         "intervention": False, "budget": None
     }  # fmt: skip
 
@@ -53,7 +54,8 @@ class CsvSeries(OwnFile[Sequence]):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)]
     missing: list[str]
     date: str | None
-    gaps: Literal["error", "allow"]
+    date_format: str | None
+    gaps: Gaps
     regressors: list[str]
     inputs: list[str]
     n_ahead: NonNegativeInt | str
@@ -69,7 +71,9 @@ class CsvSeries(OwnFile[Sequence]):
         times = self._calendar(file, header, rows)
         n_ahead = self.n_ahead
         if isinstance(n_ahead, str):
-            n_ahead = len(times.dates) - place(times.dates if self.date else (), n_ahead, "dataset.n_ahead")
+            n_ahead = len(times.dates) - place(
+                times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
+            )
         if (seen := len(times.dates) - n_ahead) < 1:
             raise Misfit(f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from")
         if self.truth is not None and len(self.truth) != len(self.columns):
@@ -106,7 +110,7 @@ class CsvSeries(OwnFile[Sequence]):
             input_names=self.inputs,
             dates=times.dates if self.date is not None else (),
             figures=[signal],
-            about={} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])},
+            about=times.facts | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
             if self.budget is not None and self.budget.total is not None:
@@ -124,7 +128,7 @@ class CsvSeries(OwnFile[Sequence]):
             raise Misfit(f"dataset.date={self.date}: {file} has no such column; there are {', '.join(header)}")
         j = header.index(self.date)
         texts, lines = [row[j].strip() for _, row in rows], [line for line, _ in rows]
-        return calendar(texts, lines, str(file), self.date, self.gaps == "allow")
+        return calendar(texts, lines, str(file), self.date, self.gaps, self.date_format)
 
     def _check(self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]) -> None:
         """What stands beside y [T, …]: it varies where y is seen, and is known after that; inputs are known everywhere.

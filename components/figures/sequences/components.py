@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from components.contracts.posteriors import Decomposes
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -21,17 +21,16 @@ def components(posterior: Decomposes) -> dict[str, Figure]:
         return {}
     y = posterior.series.y[0, :, 0].cpu()
     dates = posterior.series.dates
-    t = np.array(dates[: len(y)], dtype="datetime64[D]") if dates else np.arange(1, len(y) + 1)
+    t = times_of(dates, 0, len(y))
     figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
     whole = torch.stack([part.mean.cpu() for part in parts]).sum(0)
     axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
     axes[0].plot(t, whole, color=PALETTE[0], lw=1.2, label="sum of the parts")
     axes[0].legend(loc="best", fontsize=8, ncols=2)
     for axis, part in zip(axes[1:], parts, strict=True):
-        axis.fill_between(t, part.lower.cpu(), part.upper.cpu(), color=PALETTE[5], alpha=0.5, lw=0)
+        axis.fill_between(t, part.lower.cpu(), part.upper.cpu(), color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
         axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
         axis.set_ylabel(part.name)
-    if not dates:
-        axes[-1].set_xlabel("t")
-    axes[-1].margins(x=0.01)
+    axes[1].legend(loc="best", fontsize=8)
+    label_times(axes[-1], dates)
     return {"components": figure}

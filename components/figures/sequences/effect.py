@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 TAIL = 3  # of what was seen, so many times what follows is drawn
 
 
-def effect(seen: Tensor, future: Tensor, paths: Tensor) -> dict[str, Figure]:
+def effect(seen: Tensor, future: Tensor, paths: Tensor, dates: tuple[str, ...] = ()) -> dict[str, Figure]:
     """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each time, and its sum so far,
     means and central 95 % bands."""
     n, h = len(seen), len(future)
     begin = max(0, n - TAIL * h)
-    t = torch.arange(n + 1, n + h + 1)
+    t = times_of(dates, n, n + h)
+    ends = times_of(dates, n - 1, n + 1)  # of what was seen, and the first after it
+    began = ends[0] + (ends[1] - ends[0]) / 2
     pointwise = (future - paths).cpu()
     cumulative = pointwise.nan_to_num(0.0).cumsum(1)
     figure, axes = new_figure(3, 1, width=9.0, height=2.1, sharex=True)
@@ -30,13 +32,12 @@ def effect(seen: Tensor, future: Tensor, paths: Tensor) -> dict[str, Figure]:
         low, high = value.nanquantile(0.025, dim=0), value.nanquantile(0.975, dim=0)
         axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
         axis.plot(t, value.mean(0), color=PALETTE[0], lw=1.3, ls="--", label="mean")
-        axis.axvline(n + 0.5, color="0.35", lw=0.8)
+        axis.axvline(began, color="0.35", lw=0.8)
         axis.set_ylabel(title)
-    axes[0].plot(torch.arange(begin + 1, n + 1), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed")
+    axes[0].plot(times_of(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed")
     axes[0].plot(t, future.cpu(), color=PALETTE[6], lw=1.0)
     axes[0].legend(loc="best", fontsize=8, ncols=3)
     for axis in axes[1:]:
         axis.axhline(0, color="0.35", lw=0.8)
-    axes[-1].set_xlabel("t")
-    axes[-1].margins(x=0.01)
+    label_times(axes[-1], dates)
     return {"effect": figure}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from components.contracts.posteriors import SmoothedStates, WeighsParticles
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -22,14 +21,14 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     if not isinstance(found, WeighsParticles) or found.ess is None:
         return {}
     ess = found.ess.double().cpu()  # [R, T]
-    t = torch.arange(1, ess.shape[1] + 1)
+    t = times_of(problem.dates, 0, ess.shape[1])
     figure, (ax,) = new_figure(1, 1, width=9.0, height=2.8)
     ax.plot(t, ess[REPLICATE], color=PALETTE[0], lw=0.9, label=f"replicate 1 of {len(ess)}" if len(ess) > 1 else "ESS")
     if len(ess) > 1:
         ax.plot(t, ess.quantile(0.5, dim=0), color=PALETTE[4], lw=1.2, label=f"median of {len(ess)} replicates")
     mark([ax], problem, ess.shape[1])
-    ax.set(xlabel="t", ylabel="effective sample size")
+    ax.set(ylabel="effective sample size")
+    label_times(ax, problem.dates)
     ax.set_ylim(bottom=0)
-    ax.margins(x=0.01)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
     return {"effective_size": figure}

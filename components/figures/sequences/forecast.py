@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -16,13 +17,12 @@ if TYPE_CHECKING:
 TAIL = 3  # of what was seen, so many times what is forecast is drawn
 
 
-def forecast(seen: Tensor, future: Tensor, found: Predictive) -> dict[str, Figure]:
+def forecast(seen: Tensor, future: Tensor, found: Predictive, dates: tuple[str, ...] = ()) -> dict[str, Figure]:
     """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of the forecast; of classes
     their probabilities, as areas."""
-    from matplotlib.ticker import MaxNLocator
-
     n, h = len(seen), len(future)
-    t, begin = torch.arange(n + 1, n + h + 1), max(0, n - TAIL * h)
+    begin = max(0, n - TAIL * h)
+    t = times_of(dates, n, n + h)
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
     if isinstance(found, Categorical):
         probs = found.probs[:, 0].cpu()  # [H, C]
@@ -34,10 +34,8 @@ def forecast(seen: Tensor, future: Tensor, found: Predictive) -> dict[str, Figur
         lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
         axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
         axis.plot(t, found.mean[:, 0].cpu(), color=PALETTE[0], lw=1.3, label="forecast")
-    axis.plot(torch.arange(begin + 1, n + 1), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen")
+    axis.plot(times_of(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen")
     axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
-    axis.set(xlabel="t")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.margins(x=0.01)
+    label_times(axis, dates)
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
     return {"forecast": figure}

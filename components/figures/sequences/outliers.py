@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from components.contracts.sequences import Trajectories
+from components.figures.sequences.time_axis import times_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,8 +16,14 @@ MOST = 8  # outliers that are marked
 
 def mark(axes: list[Axes], problem: Trajectories, times: int) -> None:
     """Those of the first T times that lie farthest from where the states put the observation."""
+    places = times_of(problem.dates, 0, times)
     for i, t in enumerate(problem.outliers(REPLICATE, times, MOST)):
         for ax in axes:
             ax.axvline(
-                t, color="black", ls=(0, (3, 3)), lw=0.8, alpha=0.6, label="largest outliers" if i == 0 else None
+                places[t - 1],
+                color="black",
+                ls=(0, (3, 3)),
+                lw=0.8,
+                alpha=0.6,
+                label="largest outliers" if i == 0 else None,
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Decomposes
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ def residuals(posterior: Decomposes) -> dict[str, Figure]:
         return {}
     z = every[seen]
     figure, (time, quantiles, lagged) = new_figure(1, 3, width=3.8, height=2.8)
-    time.plot(torch.arange(1, len(every) + 1), every, ".", ms=4, color=PALETTE[0])
-    time.set(xlabel="t", title="standardised residuals")
+    dates = posterior.series.dates
+    time.plot(times_of(dates, 0, len(every)), every, ".", ms=4, color=PALETTE[0])
+    time.set(title="standardised residuals")
+    label_times(time, dates)
     normal = torch.special.ndtri((torch.arange(n, dtype=torch.float64) + 0.5) / n)
     quantiles.plot(normal, z.sort().values, ".", ms=4, color=PALETTE[0])
     quantiles.axline((0, 0), slope=1, color="0.35", lw=0.8, ls="--")

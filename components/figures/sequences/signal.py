@@ -8,6 +8,7 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     else:
         mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper))
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = torch.arange(1, len(mean) + 1)
+    t = times_of(problem.dates, 0, len(mean))
     y = problem.observations[REPLICATE, : len(t), 0].cpu()
     truth = None if problem.means is None else problem.means[0, : len(t), 0].cpu()
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
@@ -38,15 +39,19 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
         far = far | problem.suspect[: len(t)].cpu()
     if truth is not None:
         axis.plot(t, truth, color="black", lw=1.0, ls="--", label="truth")
-    axis.plot(t[~far], y[~far], ".", ms=4, color=PALETTE[7], label="measurements")
+    axis.plot(t[~far.numpy()], y[~far], ".", ms=4, color=PALETTE[7], label="measurements")
     near = torch.cat([y[~far], *([] if truth is None else [truth])])
     near = near[~near.isnan()] if (~near.isnan()).any() else mean
     middle, half = float(near.min() + near.max()) / 2, ROOM * float(near.max() - near.min()) / 2
     bottom, top = middle - half, middle + half
-    axis.plot(t[far], y[far].clamp(bottom, top), ".", ms=5, color=PALETTE[1], label="outliers" if far.any() else None)
+    axis.plot(
+        t[far.numpy()], y[far].clamp(bottom, top), ".", ms=5, color=PALETTE[1], label="outliers" if far.any() else None
+    )
     for edge, beyond, mark in ((top, far & (y > top), "^"), (bottom, far & (y < bottom), "v")):
-        axis.plot(t[beyond], torch.full((int(beyond.sum()),), edge), mark, ms=6, color=PALETTE[1], clip_on=False)
-    axis.set(xlabel="t", ylabel=problem.state_names[0], ylim=(bottom, top))
-    axis.margins(x=0.01)
+        axis.plot(
+            t[beyond.numpy()], torch.full((int(beyond.sum()),), edge), mark, ms=6, color=PALETTE[1], clip_on=False
+        )
+    axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))
+    label_times(axis, problem.dates)
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, fontsize=8)
     return {"signal": figure}

@@ -9,6 +9,7 @@ import torch
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
 
     A missing observation is a tick on the axis, a corrupted one has another colour."""
     times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = torch.arange(1, times + 1)
+    t = times_of(problem.dates, 0, times)
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     y, hit = problem.observations[REPLICATE, :times].cpu(), problem.corrupted[REPLICATE, :times].cpu()
     missing = y.isnan().any(-1)
@@ -33,16 +34,16 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times, j].cpu()
             axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
         axis.set_ylabel(name)
-        axis.margins(x=0.01)
     mark(axes[:dx], problem, times)
     axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
     below = axes[dx]
     for j in range(y.shape[1]):
         below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])
-        below.plot(t[hit], y[hit, j], ".", ms=5, color=PALETTE[1])
+        below.plot(t[hit.numpy()], y[hit, j], ".", ms=5, color=PALETTE[1])
     if missing.any():
-        below.plot(t[missing], torch.full((int(missing.sum()),), 0.02), "|", ms=8, color=PALETTE[1],
+        below.plot(t[missing.numpy()], torch.full((int(missing.sum()),), 0.02), "|", ms=8, color=PALETTE[1],
                    transform=below.get_xaxis_transform())  # fmt: skip
         below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)
-    below.set(ylabel="observed", xlabel="t")
+    below.set(ylabel="observed")
+    label_times(below, problem.dates)
     return {"states": figure}

@@ -9,6 +9,7 @@ import torch
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
+from components.figures.sequences.time_axis import label_times, times_of
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
     if problem.states is None:
         return {}
     times, kind = found.mean.shape[1], "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = torch.arange(1, times + 1)
+    t = times_of(problem.dates, 0, times)
     truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     hit = problem.corrupted[REPLICATE, :times].cpu()
@@ -37,13 +38,12 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
         axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
         if hit.any():
             # Ticks in axes units below, so that outliers of any size leave the scale alone.
-            axis.plot(t[hit], torch.full((int(hit.sum()),), 0.02), "|", ms=6, color=PALETTE[1], alpha=0.7,
+            axis.plot(t[hit.numpy()], torch.full((int(hit.sum()),), 0.02), "|", ms=6, color=PALETTE[1], alpha=0.7,
                       transform=axis.get_xaxis_transform(), label="corrupted observation")  # fmt: skip
         axis.set(title=name, ylabel="estimate − truth")
-        axis.margins(x=0.01)
     mark(axes[: len(problem.state_names)], problem, times)
     for axis in axes[-2:]:
-        axis.set_xlabel("t")
+        label_times(axis, problem.dates)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
     return {"trajectory": figure}
