@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from components.metrics.names import Better
 from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading, shown_path
 
@@ -84,7 +85,7 @@ class Published(BaseModel):
     where: str
     caption: str
     metric: str
-    better: Literal["lower", "higher"]
+    better: Better | None = None  # of scores that have no direction of their own (components.metrics.names)
     data: str | list[str]  # a result on data of another name is shown beside, never compared; several: a column each
     runs: PositiveInt | None  # that the means and the spreads are over; null: not said
     spread: Spread | None  # what stands in parentheses; null: nothing does

@@ -1,8 +1,13 @@
-"""Names of the scores that a run can have, before it has any: a name asked for is looked up here.
+"""Names of the scores that a run can have, before it has any, and the direction of each: the one table that searches, studies
+and reports read.
 
-Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an attack."""
+Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an attack.
+A score of ``NEITHER`` is a fact (a mean, a number of clusters) or has a target between two ends (a coverage): no search can
+follow it unless the user says where to."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from components.contracts.problems import Kind
 
@@ -93,3 +98,53 @@ _SPOOFED = {
 def score_names(kind: Kind, attacked: bool) -> frozenset[str]:
     """Names of the scores on a kind of problem; those of a security evaluation besides where inputs are attacked."""
     return frozenset(_OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set()))
+
+
+Better = Literal["higher", "lower"]
+
+HIGHER = frozenset({
+    "accuracy", "auc", "log_likelihood", "log_evidence", "log_score", "elbo", "both_branches",
+    "robust_accuracy", "mean_robust_accuracy", "worst_case_accuracy", "undefended_accuracy", "undefended_robust_accuracy",
+    "attack_checks_passed", "doubling_budget",
+    "ess", "ess_tail", "weight_ess", "e_bfmi", "ess_per_second",
+    "reward", "recent_reward", "total_reward", "social_utility", "recent_social_utility",
+    "ari", "coherence", "true_found", "inputs_true_found", "plan_gain",
+})  # fmt: skip
+LOWER = frozenset({
+    "nlpp", "nelbo", "nll_bound", "nll_ais", "rmse", "mae", "mape", "crps", "ece", "nmse", "nmse_median", "medae",
+    "interval_score", "interval_score_2sd", "perplexity", "topic_distance",
+    "robust_nlpp", "robust_ece", "robust_rmse", "robust_nmse", "attack_success", "target_reached",
+    "rhat", "rhat_predictions", "divergences", "pareto_k",
+    "error", "error_mean", "error_sd", "error_second_moment", "error_mean_of_a_chain", "z_max", "ksd", "kl", "kl_by_q",
+    "distance", "distance_mean", "distance_sd",
+    "exploitability", "expected_loss", "ridge_risk", "worst_risk", "bayes_risk", "radius", "type_1_error",
+    "idle_kept", "inputs_idle_kept", "plan_sd", "plan_gap",
+    "trace", "trace_ratio", "norm_ratio", "bias", "milliseconds", "milliseconds_per_step", "variance_seconds",
+    "best_per_row", "best_context_free", "correction", "correction_q95",
+})  # fmt: skip
+NEITHER = frozenset({
+    "objective",  # what a method climbs where it is no bound: methods do not share it
+    "coverage", "coverage90", "coverage95", "acceptance", "ais_acceptance", "entropy", "robust_entropy",
+    "predictive_entropy", "nlpp_of_law", "perplexity_truth", "mean", "sd", "second_moment", "penalty", "dominates",
+    "slope", "slope_error", "slope_spread", "slope_exact", "exponent", "spread_of_error", "minibatch_share", "bias_p",
+    "bound_denominator", "clusters", "n_clusters", "ais_gain", "elbo_spread", "tosses", "p_value", "posterior_null",
+    "missing", "beta_selected", "beta_of_replicate", "beta_most_often", "cumulative", "cumulative_observed", "effect",
+    "inclusion", "long_run", "plan_share", "equal_share", "random_rmse", "random_nmse", "doubled",
+    "reward_opponents", "recent_reward_opponents", "equilibria", "belief", "reward_sd", "first_action",
+    "first_action_opponents",
+})  # fmt: skip
+PREFIXES = frozenset(
+    {"one_ahead", "late"}
+)  # "one_ahead/mape" is mape of other forecasts, "late/nelbo" of late evaluations
+
+
+def base_name(score: str) -> str:
+    """The name of a score without its task, parameter, member or size of an attack: "nlpp" of "nlpp/task 2"."""
+    first, _, rest = score.partition("/")
+    return base_name(rest) if first in PREFIXES and rest else first
+
+
+def better(score: str) -> Better | None:
+    """``higher`` or ``lower``; None: neither is better, or nobody knows the score."""
+    name = base_name(score)
+    return "higher" if name in HIGHER else "lower" if name in LOWER else None

@@ -16,7 +16,7 @@ from runner.study.snapshot import Snapshot
 
 DOUBTED = "†"  # behind a number whose run failed checks
 EARLIER = "of earlier scores: "  # before what is known of them
-COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse"}
+COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
 
 
 def _signed(value: float, digits: int) -> str:
@@ -67,7 +67,7 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
         "title": laid.spec.title,
         "columns": laid.columns,
         "column_name": columns.split(".")[-1] if isinstance(columns, str) else "column",
-        "better": laid.spec.better,
+        "worse_side": worse_side(laid),
         "centre": CENTRES[laid.spec.centre],
         "rows": rows,
         "bold": any(c.bold for _, cells in laid.rows for c in cells),
@@ -79,6 +79,17 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
         "note": published.note if published else None,
         "open": len(laid.rows) * len(laid.columns) <= 40,
     }
+
+
+def worse_side(laid: Laid) -> str:
+    """The sign of a difference of a row that is worse, in words; by column where columns differ."""
+    signs = {"lower": "positive", "higher": "negative", None: "neither sign"}
+    side = {column: signs[laid.spec.better_of(column)] for column in laid.columns}
+    if len(set(side.values())) == 1:
+        return next(iter(side.values()))
+    return "; ".join(
+        f"{', '.join(c for c in side if side[c] == sign)}: {sign}" for sign in dict.fromkeys(side.values())
+    )
 
 
 def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:

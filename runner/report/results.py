@@ -224,7 +224,7 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
         if not published.is_on(cell.data):
             reason = f"other data: {cell.data}"
         reason = table.not_comparable or published.not_comparable or reason
-    cell.verdict = judge(cell.number, cell.summary, table.better, reason)
+    cell.verdict = judge(cell.number, cell.summary, table.better_of(cell.column), reason)
 
 
 def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None) -> list[Laid]:
@@ -238,17 +238,18 @@ def lay(study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScore
             for row in study.rows
             if table.rows is None or row.name in table.rows
         ]
-        for i in range(len(columns)):
+        for i, column in enumerate(columns):
             cells = {row.name: line[i] for row, line in rows}
             for cell in cells.values():
                 _judge(cell, published, table)
             scored = {name: c.values for name, c in cells.items() if c.values}
+            better = table.better_of(column)
             same_data = len({cells[name].data for name in scored}) == 1
-            for name in best(scored, table.better) if same_data else ():
+            for name in best(scored, better) if same_data else ():
                 cells[name].bold = True
             base = cells[study.reference].values if study.reference in cells else {}
             others = {n: c.values for n, c in cells.items() if base and c.values and n != study.reference}
-            for name, pair in holm({n: compare(v, base, table.better) for n, v in others.items()}).items():
+            for name, pair in holm({n: compare(v, base, better) for n, v in others.items()}).items():
                 cells[name].against = pair
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(Laid(table, published, columns, rows, data))

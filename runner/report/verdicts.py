@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 from scipy.stats import wilcoxon
 
+from components.metrics.names import Better
 from runner.published import Number
 from runner.standard_error import mean_se
 
-Better = Literal["lower", "higher"]
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
 FEWEST_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
@@ -110,16 +110,17 @@ def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
     return corrected
 
 
-def best(rows: Mapping[str, Values], better: Better, level: float = LEVEL) -> set[str]:
+def best(rows: Mapping[str, Values], better: Better | None, level: float = LEVEL) -> set[str]:
     """The row with the best mean and every row not significantly worse than it: what the papers print in bold.
 
     The tests of a column are corrected for their number (Holm): of m rows none is told from the best by chance in more
     than ``level`` of all columns.  Rows of fewer than 5 replicates, which nothing can be told apart from, stay out of it.
-    Empty when fewer than two rows are left, when one of them shares too few replicates with the best, and when none has
-    enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best, not two)."""
+    Empty where neither side is better, when fewer than two rows are left, when one of them shares too few replicates with the
+    best, and when none has enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best, not
+    two)."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
     means = {name: s.mean for name, s in summaries.items() if s.n >= FEWEST_PAIRS}
-    if len(means) < 2:
+    if len(means) < 2 or better is None:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
     against = holm({name: compare(rows[name], rows[top], better) for name in means if name != top})
@@ -134,7 +135,7 @@ def best(rows: Mapping[str, Values], better: Better, level: float = LEVEL) -> se
 class Verdict:
     """Ours against the published value: a word, the difference in SE, and why where the word needs it."""
 
-    word: Literal["agrees", "better", "worse", "not comparable", "not run", "not published"]
+    word: Literal["agrees", "better", "worse", "differs", "not comparable", "not run", "not published"]
     in_se: float | None = None  # (ours − published)/√(SE² + SE²)
     why: str = ""
 
@@ -142,8 +143,9 @@ class Verdict:
         return f"{self.word} ({self.why})" if self.why else self.word
 
 
-def judge(published: Number | None, ours: Summary | None, better: Better, reason: str = "") -> Verdict:
-    """Agrees: within 2 combined SE.  ``reason`` is why the two cannot be compared (or why ours is missing).
+def judge(published: Number | None, ours: Summary | None, better: Better | None, reason: str = "") -> Verdict:
+    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason`` is why the two cannot be
+    compared (or why ours is missing).
 
     A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A number of a single run agrees
     where it lies among ours, however they are spread: of n + 1 alike it is the least or the largest with probability
@@ -167,4 +169,6 @@ def judge(published: Number | None, ours: Summary | None, better: Better, reason
         among = True
     if among if published.one_run else abs(in_se) <= 2.0:
         return Verdict("agrees", in_se, lost)
+    if better is None:
+        return Verdict("differs", in_se, lost)
     return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, lost)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validator
 
+from components.metrics.names import Better, better
 from runner import conf_folders
 from runner.mistakes import ConfigError, nearest, reading
 from runner.published import load_published
@@ -61,7 +62,7 @@ class TableSpec(Strict):
 
     name: FileName
     title: str
-    better: Literal["lower", "higher"]
+    better: Better | None = None  # of scores that have no direction of their own (components.metrics.names)
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
@@ -78,12 +79,24 @@ class TableSpec(Strict):
     def _consistent(self) -> TableSpec:
         if isinstance(self.columns, str) == (self.metric is None):
             raise ValueError(f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics")
+        own = {better(metric) for metric in self.metrics}
+        if self.better is not None and len(own) == 1 and own.isdisjoint({self.better, None}):
+            raise ValueError(
+                f"table {self.name}: better: {self.better}, but {self.metrics[0]} is better the {own.pop()} it is; leave it out"
+            )
         return self
 
     @property
     def metrics(self) -> list[str]:
         """All metrics that it shows."""
         return list(self.columns.values()) if isinstance(self.columns, dict) else [str(self.metric)]
+
+    def better_of(self, column: str) -> Better | None:
+        """The direction of a column's score; None: neither side is better.
+
+        ``better`` is of tables none of whose scores has a direction of its own: beside one that has, it was said of that."""
+        own = better(self.metric_of(column))
+        return own if own is not None or any(better(metric) for metric in self.metrics) else self.better
 
     def metric_of(self, column: str) -> str:
         """The metric of a column."""
@@ -148,6 +161,12 @@ class StudyDefinition(Strict):
             if ranks.column is not None and ranks.column not in self.columns(ranked):
                 near = nearest(ranks.column, self.columns(ranked))
                 raise ValueError(f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}")
+            for column in self.columns(ranked) if ranks.column is None else [ranks.column]:
+                if ranked.better_of(column) is None:
+                    metric = ranked.metric_of(column)
+                    raise ValueError(
+                        f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
+                    )
         drawn: list[Figure] = [
             *self.figures, *self.evolutions, *self.spreads, *self.ranks,
         ]  # fmt: skip

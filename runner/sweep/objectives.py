@@ -1,5 +1,6 @@
 """What a sweep optimises: one metric, or several at once, ``hydra.sweeper.objectives=[{metric: …, direction: …}, …]``.
 
+Where a score goes follows from its name (``components.metrics.names``), unless the user says it.
 Of several no setting need be the best: the sweep ends in those that no other beats in all of them, the Pareto front."""
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from components.metrics.names import HIGHER, LOWER, NEITHER, Better, base_name, better
 from runner.mistakes import ConfigError, nearest
 
 DIRECTIONS = ("minimize", "maximize")
 METRICS = "RUNNER_OBJECTIVES"  # metrics of several objectives, for the job: separated by |
 KEY = "hydra.sweeper.objectives"
+DIRECTION_KEY = "hydra.sweeper.direction"
+TOWARDS: dict[Better, str] = {"lower": "minimize", "higher": "maximize"}
 
 
 @dataclass(frozen=True)
@@ -28,31 +32,70 @@ class Objective:
     def __str__(self) -> str:
         return f"{self.metric} {self.direction}"
 
+    @property
+    def contradiction(self) -> str | None:
+        """A line about a direction that is not the score's own; None: it is, or the score has none."""
+        own = better(self.metric)
+        if own is None or TOWARDS[own] == self.direction:
+            return None
+        return f"{self.metric} is better the {own} it is, and the search is told to {self.direction} it"
+
+
+def directed(metric: str, direction: str | None, where: str, how: str) -> Objective:
+    """A metric with the direction that the user gives, or else with its own.
+
+    Raises:
+        ConfigError: none is given, and the table of scores has none; ``where`` names the key, ``how`` gives a direction.
+    """
+    own = better(metric)
+    if direction is not None:
+        return Objective(metric, direction)
+    if own is not None:
+        return Objective(metric, TOWARDS[own])
+    name = base_name(metric)
+    if name in NEITHER:
+        raise ConfigError(
+            f"{where}: neither a higher nor a lower {name} is better in itself; say where it should go, {how}"
+        )
+    near = nearest(name, HIGHER | LOWER | NEITHER)
+    near = near if "did you mean" in near else ";"
+    raise ConfigError(f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}")
+
+
+def single(objective: str, direction: str | None) -> Objective:
+    """The one objective of a search.
+
+    Raises:
+        ConfigError: nobody knows whether more of it is better.
+    """
+    return directed(objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}")
+
 
 def several(given: Any, objective: str | None) -> list[Objective]:
     """What ``hydra.sweeper.objectives`` holds; empty: one objective, by ``objective`` and ``hydra.sweeper.direction``.
 
     Raises:
-        ConfigError: it is written otherwise.
+        ConfigError: it is written otherwise, or nobody knows where one of them should go.
     """
     if given is None:
         return []
     held = OmegaConf.to_container(given) if isinstance(given, ListConfig | DictConfig) else given
     if not isinstance(held, list) or not all(
-        isinstance(one, dict) and set(one) == {"metric", "direction"} for one in held
+        isinstance(one, dict) and "metric" in one and set(one) <= {"metric", "direction"} for one in held
     ):
         raise ConfigError(
             f"{KEY}={held}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
         )
     for one in held:
-        if one["direction"] not in DIRECTIONS:
+        if one.get("direction") not in (None, *DIRECTIONS):
             raise ConfigError(f"{KEY}: direction: {one['direction']}: not one of {' | '.join(DIRECTIONS)}")
     names = [str(one["metric"]) for one in held]
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"{KEY}: at least two different metrics; of one, write objective={(names or ['…'])[0]}")
     if objective is not None:
         raise ConfigError(f"objective={objective}: {KEY} already says what is optimised; give one of the two")
-    return [Objective(str(one["metric"]), one["direction"]) for one in held]
+    how = f"direction: {' or '.join(DIRECTIONS)}"
+    return [directed(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", how) for one in held]
 
 
 def asked_for() -> list[str]:

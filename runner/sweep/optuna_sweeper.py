@@ -4,6 +4,9 @@ Search spaces are written in Hydra's own grammar (on the command line, or in ``h
 ``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log, …)`` a logarithmic scale,
 ``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) the values listed.  Everything else is fixed for all trials.
 
+A search follows ``objective``, or the score of its kind of problem, where that score is better: its first line says so, and on
+which rows.
+
 Trials live in ``<output_dir>/optuna.db`` under ``study_name``.  The same command goes on with a study up to
 ``n_trials`` in total: trials that were under way when a sweep was stopped are launched again with the same values, so
 their runs resume from their checkpoints, and the values proposed next are those that an undisturbed sweep would have
@@ -35,10 +38,12 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from runner.compose.guard import OWN_SWEEPER
+from runner.console import out
 from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.sweep.objectives import DIRECTIONS, METRICS, several
+from runner.sweep.goal import first_lines, searched
+from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS, METRICS, several, single
 from runner.sweep.search_space import (
     PRUNERS,
     SAMPLERS,
@@ -50,7 +55,7 @@ from runner.sweep.search_space import (
     sampler,
     storage,
 )
-from runner.sweep.study_facts import apart, facts_of, name_of
+from runner.sweep.study_facts import apart, facts_before, facts_of, name_of
 from runner.sweep.trial import VARIABLE, failure, note_failure
 
 if TYPE_CHECKING:
@@ -106,13 +111,15 @@ class OptunaSweeper(Sweeper):
     def _check(self) -> None:
         for key, known in (("direction", DIRECTIONS), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
             value = getattr(self, key)
-            if value not in known:
+            if value not in known and not (key == "direction" and value is None):
                 raise ConfigError(f"hydra.sweeper.{key}={value}: not one of {' | '.join(known)}")
         for key, least in (("n_trials", 1), ("n_jobs", 1), ("startup_trials", 1), ("reduction", 2)):
             value = getattr(self, key)
             if not (isinstance(value, int) and value >= least) and not (key == "n_jobs" and value is None):
                 raise ConfigError(f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ {least}")
-        if self.objectives and self.pruner != "none":
+        if self.asked_objectives and self.direction is not None:
+            raise ConfigError(f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each")
+        if self.asked_objectives and self.pruner != "none":
             raise ConfigError(
                 f"hydra.sweeper.pruner={self.pruner}: of several objectives none tells when to give a trial up; pruner=none"
             )
@@ -121,6 +128,7 @@ class OptunaSweeper(Sweeper):
         from hydra.core.plugins import Plugins
 
         self.objectives = several(self.asked_objectives, config.get("objective"))
+        self.default_objective: str | None = None
         self._check()
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
@@ -147,7 +155,30 @@ class OptunaSweeper(Sweeper):
             raise ConfigError(
                 "hydra/sweeper=optuna: nothing to search; write e.g. 'inference.lr=tag(log, interval(1e-4, 1e-1))'"
             )
+        if "objective" in space:
+            raise ConfigError(
+                "objective: a search has one; give it a single value, or several in hydra.sweeper.objectives"
+            )
         return space, list(fixed.values())
+
+    def _aim(self, overrides: list[str]) -> list[str]:
+        """Settles what is optimised, given the overrides of a trial; the lines that say so.
+
+        Raises:
+            ConfigError: nobody knows where the objective should go.
+        """
+        composed = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        objective: str | None = composed.get("objective")
+        facts = searched(composed, overrides)
+        if not self.objectives:
+            self.default_objective = None if objective is not None or facts is None else facts.default_objective
+            metric = objective or self.default_objective
+            if metric is None and self.direction is None:
+                raise ConfigError(f"objective: not given; name the score that is searched by, or {DIRECTION_KEY}=…")
+            self.objectives = [single(metric or "objective", self.direction)]
+        if facts is not None:
+            facts.check(self.objectives)
+        return first_lines(self.objectives, self.default_objective is not None, facts)
 
     def _open(self, space: dict[str, BaseDistribution], fixed: list[str]) -> Study:
         import optuna
@@ -155,7 +186,7 @@ class OptunaSweeper(Sweeper):
         from optuna.trial import TrialState
 
         choice = self.config.hydra.runtime.choices.get("experiment")
-        facts = facts_of(fixed, space, self.objectives, self.direction)
+        facts = facts_of(fixed, space, self.objectives)
         self.name = self.study_name or choice or name_of(facts)
         if not re.fullmatch(r"[\w.\-]+", self.name):
             raise ConfigError(
@@ -165,10 +196,10 @@ class OptunaSweeper(Sweeper):
         self.store = store = storage(self.storage_url)
         study = optuna.create_study(
             study_name=self.name, storage=store, load_if_exists=True,
-            directions=[StudyDirection[to.upper()] for to in [one.direction for one in self.objectives] or [self.direction]],
+            directions=[StudyDirection[one.direction.upper()] for one in self.objectives],
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
         )  # fmt: skip
-        before = study.user_attrs.get("facts", facts)
+        before = facts_before(study.user_attrs, facts)
         if before != facts and all(t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)):
             optuna.delete_study(study_name=self.name, storage=store)  # it holds failures alone: begun anew
             return self._open(space, fixed)
@@ -185,8 +216,7 @@ class OptunaSweeper(Sweeper):
         study.set_user_attr("facts", facts)
         study.set_user_attr("held by", me)
         study.set_user_attr("fixed", fixed)
-        metrics = [one.metric for one in self.objectives]
-        study.set_user_attr("objectives", metrics or [self.config.get("objective") or "objective"])
+        study.set_user_attr("objectives", [one.metric for one in self.objectives])
         study.set_user_attr("pruner", [self.pruner, self.startup_trials, self.warmup_steps, self.reduction])
         return study
 
@@ -202,10 +232,12 @@ class OptunaSweeper(Sweeper):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         space, fixed = self._space(arguments)
         guess = optuna.create_study(sampler=sampler("random", self.seed, 0, 1)).ask(space)
-        self.validate_batch_is_legal(
-            [[*fixed, *overrides_of(guess.params)]]
-        )  # a wrong key stops here, before any trial
+        trial = [*fixed, *overrides_of(guess.params)]
+        self.validate_batch_is_legal([trial])  # a wrong key stops here, before any trial
+        aim = self._aim(trial)
         study = self._open(space, fixed)
+        for line in aim:
+            out.print(line, markup=False)
         if self.sampler == "grid":
             self.n_trials = min(self.n_trials, math.prod(len(values) for values in grid(space).values()))
         try:
@@ -235,7 +267,9 @@ class OptunaSweeper(Sweeper):
         for number, params in batch:
             link = QuotedString(f"{self.storage_url}|{self.name}|{number}", Quote.single).with_quotes()
             told = [f"+hydra.job.env_set.{VARIABLE}={link}"]
-            if self.objectives:
+            if self.default_objective is not None:
+                told.append(f"objective={self.default_objective}")
+            if len(self.objectives) > 1:
                 names = QuotedString("|".join(one.metric for one in self.objectives), Quote.single).with_quotes()
                 told.append(f"+hydra.job.env_set.{METRICS}={names}")
             jobs.append([*fixed, *overrides_of(params), *told])

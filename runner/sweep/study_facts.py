@@ -16,15 +16,21 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
-def facts_of(
-    fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective], direction: str
-) -> Facts:
+def facts_of(fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective]) -> Facts:
     """Overrides of all trials, what is searched, and where to."""
     return {
         "fixed": sorted(that_count(fixed)),
         "space": {key: str(value) for key, value in sorted(space.items())},
-        "direction": [str(one) for one in objectives] or direction,
+        "direction": [str(one) for one in objectives],
     }
+
+
+def facts_before(attributes: Mapping[str, Any], default: Facts) -> Facts:
+    """The facts that a study began with, as they are written today: of one objective there was the direction alone."""
+    facts: Facts = attributes.get("facts", default)
+    if isinstance(facts["direction"], str) and attributes.get("objectives", ["objective"]) != ["objective"]:
+        return facts | {"direction": [f"{attributes['objectives'][0]} {facts['direction']}"]}
+    return facts
 
 
 def name_of(facts: Facts) -> str:

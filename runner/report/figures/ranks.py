@@ -97,7 +97,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
         n = len(next(iter(scores.values()), []))
         if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:
             continue
-        found = rank({names[row]: values for row, values in scores.items()}, laid.spec.better == "lower", spec.test)
+        found = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
         blocks = "columns" if spec.blocks == "columns" else f"replicates of {spec.column}"
         by = (
             f"Nemenyi, critical difference {found.distance:.2f}"
@@ -116,17 +116,19 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
 
 
 def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Scores by row, of the blocks that all rows with any score have; rows without one are left out."""
+    """Scores by row, turned so that lower is better, of the blocks that all rows with any score have; rows without one are
+    left out."""
     of: dict[str, dict[object, float]] = {}
     for row, cells in laid.rows:
         if row.name not in rows:
             continue
         for cell in cells:
+            sign = -1.0 if laid.spec.better_of(cell.column) == "higher" else 1.0
             centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
             if centre is not None and math.isfinite(centre[0]):
-                of.setdefault(row.name, {})[cell.column] = centre[0]
+                of.setdefault(row.name, {})[cell.column] = sign * centre[0]
             elif spec.blocks == "replicates" and cell.column == spec.column:
-                finite = {key: value for key, value in cell.values.items() if math.isfinite(value)}
+                finite = {key: sign * value for key, value in cell.values.items() if math.isfinite(value)}
                 if finite:
                     of.setdefault(row.name, {}).update(finite)
     shared = [key for key in next(iter(of.values()), {}) if all(key in values for values in of.values())]

@@ -10,7 +10,7 @@ from runner.study.definition import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
 LABEL, COLUMN, LINE = 2.2, 1.15, 0.42  # inches: width of the labels, of a column; height of a line
-VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b"}
+VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b", "differs": "#b2182b"}
 
 
 def table_figure(laid: Laid) -> Figure:

@@ -15,6 +15,7 @@ from runner.mistakes import ConfigError
 from runner.published import Number, Published, load_published, shown
 from runner.report.results import scores
 from runner.report.verdicts import Paired, Summary, best, compare, holm, judge, summarise
+from runner.study.definition import TableSpec
 
 
 def keyed(values):
@@ -277,3 +278,16 @@ def test_the_median_over_states_of_a_record_that_has_none_is_taken_from_each_sta
         (3, 1): 0.6,
     }
     assert scores(facts | {"result": {"nmse": [1.0, 2.0]}}, Path(), "nmse_median") == {}
+
+
+def test_a_column_is_judged_by_the_direction_of_its_own_score():
+    columns = {"NMSE": "nmse/velocity", "share": "true_found", "coverage": "coverage90/velocity"}
+    mixed = TableSpec(name="t", title="t", better="lower", columns=columns)
+    assert [mixed.better_of(column) for column in columns] == ["lower", "higher", None]
+    known = Number.parse("0.50(0.01)")
+    far = Summary(0.9, 0.01, 5)
+    assert [judge(known, far, mixed.better_of(column)).word for column in columns] == ["worse", "better", "differs"]
+    own = TableSpec(name="t", title="t", better="lower", columns={"a": "my_loss", "b": "clusters"})
+    assert [own.better_of(column) for column in "ab"] == ["lower", "lower"]
+    with pytest.raises(ValueError, match="better: lower, but accuracy is better the higher it is; leave it out"):
+        TableSpec(name="t", title="t", better="lower", columns={"a": "accuracy", "b": "auc"})

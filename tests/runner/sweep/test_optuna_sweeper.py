@@ -21,9 +21,10 @@ from optuna.trial import TrialState
 
 from runner.execution.signals import Interrupted, Pruned
 from runner.mistakes import ConfigError
+from runner.sweep.objectives import Objective
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import distribution, sampler, storage
-from runner.sweep.study_facts import apart, facts_of, name_of
+from runner.sweep.study_facts import apart, facts_before, facts_of, name_of
 from runner.sweep.trial import VARIABLE, report_to_trial
 
 CONFIG = """
@@ -56,6 +57,8 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
 
     def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
         register()
+        own_direction = any(word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments)
+        arguments = (*arguments, *([] if own_direction else ["hydra.sweeper.direction=minimize"]))
         monkeypatch.setattr(
             sys, "argv", ["toy", "-m", "hydra/sweeper=optuna", "hydra.sweeper.study_name=toy", *arguments]
         )
@@ -108,15 +111,43 @@ def test_mistakes_in_search_spaces(text, message):
 
 
 def test_a_sweep_ends_with_its_best(sweep, tmp_path, capsys):
-    study = sweep(quadratic, X, "y=-1.0", "hydra.sweeper.n_trials=6", "objective=loss")
+    study = sweep(quadratic, X, "y=-1.0", "hydra.sweeper.n_trials=6", "objective=rmse")
     assert [t.number for t in study.trials] == list(range(6))
     assert all(t.state == TrialState.COMPLETE for t in study.trials)
     best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
     assert best["value"] == min(t.value for t in study.trials)
     assert best["overrides"] == [f"x={study.best_params['x']!r}"]
-    assert set(best["fixed"]) == {"objective=loss", "y=-1.0"}
+    assert set(best["fixed"]) == {"objective=rmse", "y=-1.0"}
     assert len((tmp_path / "sweeps" / "toy" / "trials.csv").read_text().splitlines()) == 7
-    assert f"best     {best['value']:.4g} with x=" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"best     {best['value']:.4g} with x=" in shown
+    assert shown.startswith("search   rmse: minimize\n")
+
+
+def test_a_search_goes_where_its_score_is_better(sweep, tmp_path, capsys):
+    study = sweep(quadratic, "x=choice(1,2,9)", "objective=robust_accuracy/eps\\=0.1", "hydra.sweeper.sampler=grid")
+    assert study.direction.name == "MAXIMIZE"
+    assert study.best_params == {"x": "9"}
+    best = yaml.safe_load((tmp_path / "sweeps" / "toy" / "best.yaml").read_text())
+    assert (best["objective"], best["direction"]) == ("robust_accuracy/eps=0.1", "maximize")
+    against = ["hydra.sweeper.direction=minimize", "hydra.sweeper.study_name=other"]
+    sweep(quadratic, "x=choice(1,2)", "objective=accuracy", *against, "hydra.sweeper.sampler=grid")
+    assert "accuracy is better the higher it is, and the search is told to minimize it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("entropy", "objective=entropy: neither a higher nor a lower entropy is better in itself; say where it should go, "
+         "hydra.sweeper.direction=minimize or maximize"),
+        ("mean/x", "objective=mean/x: neither a higher nor a lower mean is better"),
+        ("acuracy", "objective=acuracy: no score of the runner's, did you mean accuracy?"),
+        ("null", "objective: not given; name the score that is searched by"),
+    ],
+)  # fmt: skip
+def test_an_objective_of_unknown_direction_is_refused(sweep, objective, message):
+    with pytest.raises(ConfigError, match=message):
+        sweep(quadratic, X, f"objective={objective}")
 
 
 @pytest.mark.slow
@@ -187,14 +218,20 @@ def test_another_space_under_the_same_name_is_refused(sweep):
 
 
 def test_searches_without_an_experiment_have_the_name_of_their_command():
-    one = facts_of(["steps=10", "tracking=false"], {"x": FloatDistribution(0, 1)}, [], "minimize")
-    same = facts_of(["steps=10"], {"x": FloatDistribution(0, 1)}, [], "minimize")
-    other = facts_of(["steps=20"], {"x": FloatDistribution(0, 1)}, [], "minimize")
+    space, least = {"x": FloatDistribution(0, 1)}, [Objective("loss", "minimize")]
+    one = facts_of(["steps=10", "tracking=false"], space, least)
+    same = facts_of(["steps=10"], space, least)
+    other = facts_of(["steps=20"], space, least)
     assert name_of(one) == name_of(same)  # where it is tracked changes no number
     assert name_of(one) != name_of(other)
     assert apart(one, other) == "fixed (it had steps=10)"
     assert apart(same | {"fixed": []}, other) == "fixed (it had no steps=20)"
-    assert apart(one, one | {"direction": "maximize"}) == "direction (it had minimize)"
+    assert name_of(one) != name_of(facts_of(["steps=10"], space, [Objective("rmse", "minimize")]))  # another search
+    most = facts_of(["steps=10"], space, [Objective("loss", "maximize")])
+    assert apart(one, most) == "direction (it had loss minimize)"
+    before = {"facts": one | {"direction": "minimize"}, "objectives": ["loss"]}  # as studies had it that are on disk
+    assert facts_before(before, most) == one
+    assert facts_before(before | {"objectives": ["objective"]}, most) != one  # the first metric, whichever that was
 
 
 @pytest.mark.slow

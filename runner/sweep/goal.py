@@ -1,0 +1,98 @@
+"""What a search follows and on which rows it looks: told in its first line, before any trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from components.contracts.problems import Kind, Target, Values
+from components.metrics.names import base_name, score_names
+from runner.compose.overrides import explicit_keys, without_hydra
+from runner.mistakes import ConfigError, nearest
+from runner.sweep.objectives import Objective
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+WITH_TEST_ROWS = ("supervised", "unlabelled")  # kinds of problems of which ``validation`` can hold rows out
+MEND = "validation=0.2 searches on training rows held out instead"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What the trials of a search have in common, as one of them is composed."""
+
+    kind: Kind
+    labels: Target | None  # of a supervised problem
+    values: Values | None  # of an unlabelled one
+    gives: frozenset[str]  # what the method's posteriors can be asked
+    validation: float | None
+    scores: frozenset[str]  # names of all that such runs may have; empty: plug-ins may have others
+
+    @property
+    def default_objective(self) -> str:
+        """The score that is followed where the user names none."""
+        if self.kind == "supervised":
+            return "nlpp" if self.labels == "real" else "accuracy"
+        if self.kind == "unlabelled":
+            counted = self.values in ("count", "words")
+            return "nlpp" if "predicts_rows" in self.gives else "perplexity" if counted else "nelbo"
+        if self.kind == "sequence":
+            return "log_score" if "forecasts" in self.gives else "nmse"
+        return "reward" if self.kind == "game" else "ksd"
+
+    def check(self, objectives: Sequence[Objective]) -> None:
+        """Refuses an objective that no run of the search can have.
+
+        Raises:
+            ConfigError: with the nearest that exists.
+        """
+        for one in objectives:
+            name = base_name(one.metric)
+            if self.scores and name not in self.scores:
+                near = nearest(name, self.scores)
+                raise ConfigError(f"objective={one.metric}: no score of a {self.kind} problem{near}")
+
+    @property
+    def rows(self) -> str:
+        """The rows that scores are of, where a search should be told from a test."""
+        if self.kind == "sequence" and "forecasts" in self.gives:
+            return "scored on the times put aside for testing, which no search should look at"
+        if self.kind not in WITH_TEST_ROWS:
+            return ""
+        if self.validation is None:
+            return f"scored on the TEST rows, which no search should look at: {MEND}"
+        return f"scored on {self.validation:g} of the training rows, held out"
+
+
+def searched(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
+    """The facts of a trial composed as ``cfg``; None: it is a mistake, which the trials tell, or no run of the runner's."""
+    from components import registry
+    from components.contracts.roles import Dataset, Inference
+    from runner.compose.build import built
+    from runner.compose.resolve import resolve
+
+    if "dataset" not in cfg:
+        return None
+    try:
+        resolved = resolve(*without_hydra(cfg), explicit_keys(list(overrides)))
+        dataset = built("dataset", resolved.config["dataset"], "dataset")
+        method = registry.get("inference", resolved.config["inference"]["name"])
+    except ConfigError:
+        return None
+    assert isinstance(dataset, Dataset)
+    assert issubclass(method, Inference)
+    settings = resolved.settings
+    scores = frozenset[str]() if settings.plugins else score_names(dataset.kind, attacked=True)
+    return Searched(dataset.kind, dataset.labelled(), dataset.holds(), method.gives, settings.validation, scores)
+
+
+def first_lines(objectives: Sequence[Objective], is_default: bool, of: Searched | None) -> list[str]:
+    """What the search follows, which way and on which rows; then each direction that contradicts its score's own."""
+    goals = " and ".join(f"{one.metric}: {one.direction}" for one in objectives)
+    kind = of.kind if of is not None else "such"
+    default = f" (no objective= is given: the default of {kind} problems)" if is_default else ""
+    rows = f"; {of.rows}" if of is not None and of.rows else ""
+    against = [f"note     {line}" for one in objectives if (line := one.contradiction) is not None]
+    return [f"search   {goals}{default}{rows}", *against]

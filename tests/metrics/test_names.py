@@ -1,0 +1,28 @@
+"""Every score has its place in the table of directions, and printed tables agree with it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from components.contracts.problems import Kind
+from components.metrics.names import HIGHER, LOWER, NEITHER, base_name, better, score_names
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_score_of_a_run_is_in_the_table_once(kind):
+    names = score_names(kind, attacked=True)
+    missing = names - HIGHER - LOWER - NEITHER - {"one_ahead"}  # which holds scores of other forecasts
+    assert not missing, "add them to components/metrics/names.py"
+    assert not HIGHER & LOWER
+    assert not (HIGHER | LOWER) & NEITHER
+
+
+def test_a_score_is_known_by_what_comes_before_its_task_or_size():
+    assert base_name("nlpp/task 2/x") == "nlpp"
+    assert base_name("one_ahead/mape") == "mape"
+    assert better("robust_nlpp/eps=0.1") == "lower"
+    assert better("mean_robust_accuracy") == "higher"
+    assert better("coverage90/velocity") is None
+    assert better("my_own_score") is None
