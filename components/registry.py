@@ -158,6 +158,11 @@ def exists(role: str, name: str) -> bool:
     return (role, name) in _registered or file(role, name) is not None
 
 
+def is_imported(role: str, name: str) -> bool:
+    """Whether ``get`` has its class already."""
+    return (role, name) in _registered
+
+
 def get(role: str, name: str) -> type[Any]:
     """The class registered as ``role=name``, importing its file if need be.
 

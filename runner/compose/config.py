@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import torch
 from omegaconf import DictConfig
 
 from components.contracts.attackers import Attacker, Evasion, Injection
-from components.contracts.roles import Component, Dataset, Inference, Model
+from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.threat import Threat, threat_of
 from components.metrics.names import score_names
 from components.registry import CHOSEN
-from runner.compose.build import built
 from runner.compose.data_state import data_state
-from runner.compose.draws_kept import check_draws
-from runner.compose.fit.attacker_pairs import check_held_attackers
-from runner.compose.fit.pairs import check_pairs, check_side_by_side
-from runner.compose.resolve import Identified, Resolved, resolve
+from runner.compose.draws_kept import check_draws, shortened
+from runner.compose.fit.composition import Composition, Parts, Values
+from runner.compose.fit.incompatible import IncompatibleError
+from runner.compose.fit.mends import with_mends
+from runner.compose.fit.pairs import check_side_by_side, refuse_misfits
+from runner.compose.parts import component_defaults
+from runner.compose.resolve import Identified, Resolved, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.mistakes import ConfigError, nearest
 from runner.sweep.objectives import KEY, asked_for
-
-C = TypeVar("C", bound=Component)
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,6 @@ class Job(Identified):
     def method(self) -> Inference:
         """The inference that takes the steps."""
         return (self.inference.side_by_side() if self.side_by_side else None) or self.inference
-
-
-def _component(role: str, config: dict[str, Any]) -> Component | None:
-    values = config.get(role)
-    if values is None:
-        return None
-    check_held_attackers(role, values, config["dataset"]["name"])
-    return built(role, values, role)
 
 
 def check_objective(settings: Settings, names: frozenset[str]) -> None:
@@ -102,32 +93,79 @@ def build(resolved: Resolved) -> Job:
     settings, config = resolved.settings, resolved.config
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ConfigError(f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)")
-    parts: dict[str, Any] = {role: _component(role, config) for role in CHOSEN}
-    check_pairs(**parts)
-    if settings.side_by_side or parts["inference"].variants():
-        check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
-    attacker = parts["attacker"]
-    threat = threat_of(attacker, config["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
+    whole = _composition(resolved)
+    try:
+        parts = whole.parts
+        _check_data_keys(settings, parts["dataset"])
+        whole.check()
+    except IncompatibleError as error:
+        raise with_mends(error, whole) from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
-    check_objective(settings, score_names(dataset.kind, threat is not None))
     data = dataset.identity(Path(settings.data_dir), settings.offline)
+    if settings.validation is not None:
+        data = f"{data}-validation"
+    state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
+    threat = _threat(config, parts)
+    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state,
+               overrides=resolved.overrides)  # fmt: skip
+
+
+def _threat(values: Values, parts: Parts) -> Threat | None:
+    """Norm and sizes that a run's attacker is evaluated at; None: it has no such attacker."""
+    attacker = parts["attacker"]
+    return threat_of(attacker, values["attacker"]["eps"]) if isinstance(attacker, Evasion | Injection) else None
+
+
+def _check_data_keys(settings: Settings, dataset: Dataset) -> None:
+    """Refuses run-level keys that a dataset has no use for, whatever goes with it.
+
+    Raises:
+        ConfigError: naming the key."""
     if (folds := dataset.folds(Path(settings.data_dir))) is not None and settings.replicates > folds:
         raise ConfigError(
             f"replicates={settings.replicates}: dataset={dataset.name} has here {folds} splits or folds, one to each; set "
             "replicates to at most that"
         )
-    if settings.validation is not None:
-        if dataset.kind not in ("supervised", "unlabelled"):
-            raise ConfigError(
-                f"validation={settings.validation}: holds out training rows, and dataset={dataset.name} "
-                f"({dataset.kind}) has none; leave it out"
-            )
-        data = f"{data}-validation"
+    if settings.validation is not None and dataset.kind not in ("supervised", "unlabelled"):
+        raise ConfigError(
+            f"validation={settings.validation}: holds out training rows, and dataset={dataset.name} "
+            f"({dataset.kind}) has none; leave it out"
+        )
     if settings.keep_predictions and (dataset.kind != "supervised" or dataset.labelled() != "real"):
         raise ConfigError(
             f"keep_predictions: keeps means and sds of real labels, and dataset={dataset.name} has none; leave it out"
         )
-    state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    return Job(settings, config, notes, data, sign(config, data), **parts, threat=threat, data_state=state,
-               overrides=resolved.overrides)  # fmt: skip
+
+
+def _composition(resolved: Resolved) -> Composition:
+    """A run's components, and all that is checked of them together."""
+    settings, explicit = resolved.settings, resolved.explicit
+    modules = settings.plugins
+
+    def check(values: Values, parts: Parts) -> None:
+        check_objective(settings, score_names(parts["dataset"].kind, _threat(values, parts) is not None))
+        refuse_misfits(**parts)
+        if settings.side_by_side or parts["inference"].variants():
+            check_side_by_side(settings.side_by_side, parts["dataset"], parts["inference"], parts["attacker"])
+        check_draws(dict(parts["inference"]), settings)
+
+    def adjusted(values: Values) -> Values:
+        for role in CHOSEN:
+            if values.get(role) is not None:
+                refuse_untrusted(role, values[role], modules)
+        whole = {"steps": settings.steps} | values
+        return {role: shortened(whole, set(explicit))[role] if settings.smoke else values[role] for role in values}
+
+    asked: dict[str, Values] = {role: {} for role in CHOSEN}
+    carried: dict[str, Values] = {role: {} for role in CHOSEN}
+    words = {".".join(key.split(".")[:2]) for key in explicit}
+    for role, given in resolved.given.items():
+        defaults = component_defaults(role, given["name"]) if "name" in given else {}
+        for key, value in given.items():
+            if f"{role}.{key}" in words:
+                asked[role][key] = value
+            elif key != "name" and (key not in defaults or defaults[key] != value):
+                carried[role][key] = value
+    values = {role: resolved.config.get(role) for role in CHOSEN}
+    return Composition(values, check, carried=carried, asked=asked, adjusted=adjusted)

@@ -7,9 +7,10 @@ What a class declares is read from its text where it is built in, so that compos
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -131,16 +132,21 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
         given = {"name": value} if isinstance(value, str) else value
         keys = known(inner, given, path).keys
-        defaults = _defaults(inner, given["name"])
+        defaults = component_defaults(inner, given["name"])
         return filled(inner, defaults | {k: v for k, v in shared.items() if k in keys} | given, path)
 
     return values | {k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values}
 
 
-def _defaults(role: str, name: str) -> dict[str, Any]:
+def component_defaults(role: str, name: str) -> dict[str, Any]:
+    """What the YAML of a component holds; nothing where it has none."""
     file = conf_folders.find(role, name)
-    if file is None:
-        return {}
+    return {} if file is None else copy.deepcopy(_read_yaml(file, file.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=512)
+def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
+    """A YAML file as it was at its last change."""
     with reading(file):
         values: Any = OmegaConf.to_container(OmegaConf.load(file))
     return values if isinstance(values, dict) else {}

@@ -36,6 +36,11 @@ class Resolved:
     overrides: list[str] = field(
         default_factory=list, kw_only=True
     )  # ``key=value`` as asked for: what runs are called by
+    explicit: frozenset[str] = field(default=frozenset(), kw_only=True)  # keys set on the command line
+    given: dict[str, dict[str, Any]] = field(
+        default_factory=dict, kw_only=True
+    )  # keys of each role as composed, before
+    # those that its component does not know were left out
 
     @property
     def choice(self) -> dict[str, str | None]:
@@ -115,6 +120,7 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     settings = validated(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []
+    given = {role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)}
     for role in CHOSEN:
         if config.get(role) is not None:
             config[role] = _in_full(role, config[role], explicit or set(), notes)
@@ -129,7 +135,8 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
         if config.get(role) is not None:
             refuse_untrusted(role, config[role], settings.plugins)
             note_checksums(role, config[role])
-    return Resolved(settings, config, notes, overrides=_asked_for(config, explicit or set()))
+    overrides, keys = _asked_for(config, explicit or set()), frozenset(explicit or ())
+    return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=given)
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:

@@ -2,71 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
-from runner.compose.fit.would_fit import a_kind, listed, would_fit
+from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
 from runner.compose.parts import names_inside
-from runner.mistakes import ConfigError
-
-AttackerClass = type[Evasion] | type[Contamination] | type[Injection] | type[Opponent]
-
-
-def attackers_that_fit(fits: Callable[[AttackerClass], bool]) -> list[str]:
-    """Names of attackers of any kind whose class fits."""
-    evaluated = [*would_fit(Evasion, fits), *would_fit(Injection, fits)]
-    return sorted([*evaluated, *would_fit(Contamination, fits), *would_fit(Opponent, fits)])
 
 
 def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
     """Refuses an attacker, chosen by the key ``where``, that cannot attack what it sees: a dataset and a model.
 
     Raises:
-        ConfigError: naming the key, and attackers that would work.
+        IncompatibleError: naming the key.
     """
     kind, target, chosen = dataset.kind, dataset.labelled(), f"{where}={attacker.name}"
     if kind not in attacker.kinds:
-        raise _wrong_kind(chosen, kind, dataset.name)
+        raise _wrong_kind(chosen, where, kind, dataset.name)
     if attacker.targets is not None and target not in attacker.targets:
         needed = " or ".join(sorted(attacker.targets))
-        raise ConfigError(f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}")
+        raise IncompatibleError(
+            f"{chosen} needs {needed} labels, those of dataset={dataset.name} are {target}",
+            Offer("attacker", "attackers that need none", where=where),
+        )
     if attacker.follows_gradient and not model.differentiable:
-        names = listed(attackers_that_fit(lambda a: kind in a.kinds and not a.follows_gradient))
-        raise ConfigError(
-            f"{chosen} follows a gradient, and model={model.name} has none; attackers that need none: {names}"
+        raise IncompatibleError(
+            f"{chosen} follows a gradient, and model={model.name} has none",
+            Offer("attacker", "attackers that need none", where=where),
         )
     if isinstance(attacker, Evasion):
-        check_domain(attacker.inputs(), chosen, type(dataset), dataset.name)
+        check_domain(attacker.inputs(), chosen, where, type(dataset), dataset.name)
         if attacker.follows() == "dlr" and target == "binary":
-            raise ConfigError(
-                f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two; use "
-                "margin"
+            raise IncompatibleError(
+                f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",
+                mends=(Mend("use margin", {f"{where}.criterion": "margin"}),),
             )
 
 
-def _wrong_kind(chosen: str, kind: str, dataset: str) -> ConfigError:
+def _wrong_kind(chosen: str, where: str, kind: str, dataset: str) -> IncompatibleError:
     """The complaint about an attacker who has no use for a kind of problem."""
-    names = listed(attackers_that_fit(lambda a: kind in a.kinds))
-    return ConfigError(
-        f"{chosen} cannot attack {a_kind(kind)} problem (dataset={dataset}); attackers that can: {names}"
+    return IncompatibleError(
+        f"{chosen} cannot attack {a_kind(kind)} problem (dataset={dataset})",
+        Offer("attacker", "attackers that can", where=where),
     )
 
 
-def check_domain(attacked: Domain, chosen: str, dataset: type[Dataset], name: str) -> None:
+def check_domain(attacked: Domain, chosen: str, where: str, dataset: type[Dataset], name: str) -> None:
     """Refuses an attack on inputs of another kind than those of a dataset.
 
     Raises:
-        ConfigError: with attackers that would work.
+        IncompatibleError: naming the key.
     """
-    kind, domain = dataset.kind, dataset.domain
-    if attacked != domain:
-        names = listed(would_fit(Evasion, lambda a: kind in a.kinds and a.domain == domain))
-        raise ConfigError(
-            f"{chosen} attacks {attacked} inputs, those of dataset={name} are {domain}; attackers that fit: {names}"
+    if attacked != dataset.domain:
+        raise IncompatibleError(
+            f"{chosen} attacks {attacked} inputs, those of dataset={name} are {dataset.domain}",
+            Offer("attacker", "attackers that fit", where=where),
         )
 
 
@@ -75,12 +67,12 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
     that attacks other inputs, or one that is none of evasion reaches the key of one.
 
     Raises:
-        ConfigError: with attackers that would work.
+        IncompatibleError: naming the key.
     """
     dataset: type[Dataset] = registry.get("dataset", name)
     for path, inner, attacker in names_inside(role, values, role):
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
-            check_domain(cls.domain, f"{path}={attacker}", dataset, name)
+            check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
         elif issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds:
-            raise _wrong_kind(f"{path}={attacker}", dataset.kind, name)
+            raise _wrong_kind(f"{path}={attacker}", path, dataset.kind, name)

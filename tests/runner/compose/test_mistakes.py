@@ -88,7 +88,7 @@ MISTAKES = [
     (["+experiment=sarcos_mann2_as_published", "attacker=fgsm"], "attacker=fgsm needs binary or classes labels, those "
      "of dataset=sarcos are real"),
     (["+experiment=digits_fgsm", "model=q_table"], "model=q_table does not fit dataset=digits (a supervised problem); "
-     "models that do: bnn, cgp, cmdgp, "),
+     "models that do: cnn, mann2, "),
     (["+experiment=digits_fgsm", "inference=dsvi"], "inference=dsvi needs elbo, which model=mlp lacks; inference that fits "
      "model=mlp: aadm, adam_noise, "),
     ([MOG, "side_by_side=true"], "side_by_side=true: is for supervised data, and dataset=mixture_of_gaussians_2d is a density "
@@ -165,7 +165,7 @@ MISTAKES = [
     (["dataset=alternating", "model=dlm", "inference=vis", "steps=2"], "model=dlm: for numbers, those of "
      "dataset=alternating are classes; use model=hmm"),
     (["dataset=dlm_sim", "model=hmm", "inference=vis"], "model=hmm assumes categorical_series of what made the data, which "
-     "dataset=dlm_sim is not; models that fit: dlm, "),
+     "dataset=dlm_sim is not; models that fit: dlm"),
     (["dataset=dlm_sim", "model=dlm", "inference=sgld"], "inference=sgld has no use for a sequence problem"),
     (["dataset=dlm_sim", "model=dlm", "inference=kalman"], "inference=kalman needs linear_gaussian, which model=dlm lacks"),
     ([*VIS, "inference.infer_steps=-1"], "inference.infer_steps=-1: out of range, must be ≥ 0"),
@@ -180,14 +180,18 @@ MISTAKES = [
      "need 2 or more, two_batches an even number"),
     ([*UIVI, "inference.target_acceptance=1"], "inference.target_acceptance=1: out of range, must be < 1"),
     (["+experiment=digits_fgsm", "model=irf", "inference=sivi"], "inference=sivi needs log_joint, which model=irf lacks; "
-     "inference that fits model=irf: fit"),
+     "models that fit the rest: bnn, cnn, "),
+    (["+experiment=digits_fgsm", "model=irf", "inference=sivi", "~attacker"], "inference=sivi needs log_joint, which "
+     "model=irf lacks; inference that fits model=irf: fit"),
     (["+experiment=cvae_vis", "inference=hmc"], "inference=hmc needs log_joint, which model=cvae lacks; inference that fits "
-     "model=cvae: dsvi, gradient_variance, lbfgs, vi, vis"),
+     "model=cvae: dsvi, lbfgs, vi, vis"),
     (["+experiment=cvae_vis", "inference.proposal=prior"], "inference.proposal=prior: not one of guide | laplace"),
     (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
-     "that fits model=dvae: gradient_variance, vi"),
+     "that fits model=dvae: vi"),
     (["+experiment=dvae_digits", "dataset.proposal=laplace"], "dataset.proposal=laplace needs latent_variable, which "
-     "model=dvae lacks; use dataset.proposal=guide, or one of the models that can: vae"),
+     "model=dvae lacks; use dataset.proposal=guide"),
+    (["+experiment=dvae_digits", "dataset.proposal=laplace", "inference=vi"], "dataset.proposal=laplace needs latent_variable, "
+     "which model=dvae lacks; use dataset.proposal=guide, or one of the models that can: vae"),
     (["+experiment=vae_digits", "dataset.ais_temperatures=-1"], "dataset.ais_temperatures=-1: out of range, must be ≥ 0"),
     ([MOG, "inference.thinning=600"], "inference.thinning=600: no draw would be kept of the 500 steps after "
      "inference.burn_in=500; raise steps, or lower inference.thinning"),
@@ -223,7 +227,7 @@ MISTAKES = [
     ([*SELECT, "inference.filter=kalman"], "inference.filter: kalman has no β to choose; use beta_bootstrap_filter"),
     ([*SELECT, "inference.share=0"], "inference.share=0: out of range, must be > 0"),
     ([*SELECT, "model=contaminated_ssm"], "inference.filter=beta_bootstrap_filter needs power_integral, which "
-     "model=contaminated_ssm lacks; models that can: asymmetric_wiener, lgssm, "),
+     "model=contaminated_ssm lacks; models that can: lgssm, linear_gaussian_ssm, "),
     ([*ONLINE, "inference.first_beta=0.3"], "inference.first_beta: 0.3 is not one of betas, [0.0, "),
     ([WIENER, "attacker=sensor_stuck", "model=contaminated_ssm", "inference=bootstrap_filter"], "model=contaminated_ssm needs "
      "noise_law of whoever attacks, which attacker=sensor_stuck lacks; attackers that have it: gaussian_contamination, "),

@@ -1,0 +1,186 @@
+"""The components of a run as one whole, in which some can be exchanged to see whether the others would take them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from components import registry
+from components.contracts.attackers import Evasion, Injection
+from components.contracts.roles import Component, Model
+from components.registry import CHOSEN
+from runner.catalogue.declarations import component_class, declared
+from runner.compose.build import built
+from runner.compose.fit.attacker_pairs import check_held_attackers
+from runner.compose.named_files import note_checksums
+from runner.compose.parts import component_defaults, filled, known, parts_inside
+from runner.mistakes import ConfigError
+
+Values = dict[str, Any]  # the full mapping of each role, or None
+Parts = dict[str, Any]  # the component of each role, or None
+Checks = Callable[[Values, Parts], None]  # raises ConfigError: the whole does not fit
+
+
+class Composition:
+    """A run's components, built once, and the checks of all of them together."""
+
+    def __init__(
+        self,
+        values: Values,
+        checks: Checks,
+        parts: Parts | None = None,
+        carried: Mapping[str, Values] | None = None,
+        asked: Mapping[str, Values] | None = None,
+        adjusted: Callable[[Values], Values] = lambda values: values,
+    ):
+        """``carried`` are keys of an experiment, which go to whatever component takes a role's place, ``asked`` those of the
+        user; ``adjusted`` is what a mode of the run (smoke) does to the mappings."""
+        self.values, self.checks, self.adjusted = values, checks, adjusted
+        self.carried, self.asked = carried or {}, asked or {}
+        self._parts = dict(parts or {})
+
+    @property
+    def parts(self) -> Parts:
+        """The component of each role.
+
+        Raises:
+            ConfigError: one refuses its keys."""
+        for role in CHOSEN:
+            if role not in self._parts:
+                values = self.values.get(role)
+                if values is not None:
+                    check_held_attackers(role, values, self.values["dataset"]["name"])
+                self._parts[role] = None if values is None else built(role, values, role)
+        return self._parts
+
+    @property
+    def kind(self) -> str:
+        """The kind of problem that its dataset loads."""
+        (kind,) = takes_part_in("dataset", self.values["dataset"]["name"])
+        return kind
+
+    def name_at(self, where: str) -> str | None:
+        """The name of the component that a key holds; None: it holds none."""
+        holder: Any = self.values
+        for key in where.split("."):
+            holder = holder[int(key)] if isinstance(holder, list) else (holder or {}).get(key)
+        return holder["name"] if isinstance(holder, dict) else holder
+
+    def check(self) -> None:
+        """Raises:
+        ConfigError: the whole does not fit."""
+        self.checks(self.values, self.parts)
+
+    def works(self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()) -> bool:
+        """Whether the whole fits with other names (or none) in some keys that hold components, or other values of keys.
+
+        A component put in place of a role has its own defaults and the experiment's keys that it knows.  With the keys that
+        the user set it has to fit too, where it knows all of them.  ``brings``: capabilities that a setting of the model,
+        which is only told in words, would bring."""
+        if not self._works(changes, brings, with_asked=False):
+            return False
+        swapped = [role for role in changes if changes[role] is not None and self.asked.get(role)]
+        return not swapped or not self._knows_all(changes, swapped) or self._works(changes, brings, with_asked=True)
+
+    def _knows_all(self, changes: Mapping[str, Any], roles: list[str]) -> bool:
+        return all(
+            self.asked[role].keys() <= known(role, {"name": changes[role]}, role).keys
+            for role in roles
+            if role in CHOSEN
+        )
+
+    def _works(self, changes: Mapping[str, Any], brings: frozenset[str], with_asked: bool) -> bool:
+        try:
+            values = self._changed(changes, with_asked)
+            same = {
+                role: part for role, part in self.parts_built().items() if values.get(role) is self.values.get(role)
+            }
+            other = Composition(values, self.checks, same)
+            parts = other.parts
+            if brings:
+                parts["model"] = _with_capabilities(parts["model"], brings)
+            self.checks(values, parts)
+        except (ConfigError, ValueError):
+            return False
+        return True
+
+    def parts_built(self) -> Parts:
+        """Those components that are built already."""
+        return self._parts
+
+    def _changed(self, changes: Mapping[str, Any], with_asked: bool) -> Values:
+        values = dict(self.values)
+        for where, value in changes.items():
+            role, *keys = where.split(".")
+            if not keys:
+                values[role] = None if value is None else self._in_place(role, value, with_asked)
+                continue
+            values[role] = copy.deepcopy(values[role])
+            holder: Any = values[role]
+            for key in keys[:-1]:
+                holder = holder[int(key) if isinstance(holder, list) else key]
+            holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]] = value
+            values[role] = filled(role, values[role], role)
+        adjusted = self.adjusted(values)
+        # A mapping that nothing changed stays the same object, so that its component is not built again.
+        return {k: self.values[k] if k in self.values and v == self.values[k] else v for k, v in adjusted.items()}
+
+    def _in_place(self, role: str, name: str, with_asked: bool) -> Values:
+        """The full mapping of a component in the place of a role's own.
+
+        Raises:
+            ConfigError: it cannot be had by its name alone."""
+        keys = known(role, {"name": name}, role).keys
+        given = dict(self.carried.get(role, {})) | (self.asked.get(role, {}) if with_asked else {})
+        own = component_defaults(role, name) | {k: v for k, v in given.items() if k in keys} | {"name": name}
+        out = filled(role, own, role)
+        for where, _, part in [(role, role, out), *parts_inside(role, out, role)]:
+            if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
+                raise ConfigError(f"{where}.{lacking[0]}: has to be given")
+        note_checksums(role, out)
+        return out
+
+
+def _is_to_be_given(key: str, value: Any) -> bool:
+    """Whether a key waits for something of the user's: a value, a file, or a folder that is there."""
+    if value == "???" or (key == "path" and value is None):
+        return True
+    return key == "folder" and not Path(str(value)).is_dir()
+
+
+def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
+    """A model as it would be with settings that bring some capabilities."""
+
+    class Configured(type(model)):  # type: ignore[misc]
+        def offered(self) -> frozenset[str]:
+            return model.offered() | brings
+
+    return Configured.model_construct(**dict(model))
+
+
+def takes_part_in(role: str, name: str) -> frozenset[str]:
+    """Kinds of problem of a component, read from its text where it has not been imported."""
+    file = registry.file(role, name)
+    if file is None or registry.is_imported(role, name):
+        cls = registry.get(role, name)
+        return frozenset({cls.kind}) if role == "dataset" else frozenset(cls.kinds)
+    facts = declared(component_class(role, name, file) or "", file).facts
+    kinds = facts.get("kind") or facts.get("kinds")
+    return frozenset({kinds} if isinstance(kinds, str) else kinds or ())
+
+
+def mapping_of(component: Component) -> Values:
+    """The full mapping that makes a component, less what a threat's keys had."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Component):
+            return mapping_of(value)
+        return [plain(v) for v in value] if isinstance(value, list) else value
+
+    values = {key: plain(value) for key, value in component}
+    if isinstance(component, Evasion | Injection):
+        defaults = component_defaults("attacker", component.name)
+        values |= {key: defaults[key] for key in component.threat_keys if key in defaults}
+    return values

@@ -1,0 +1,62 @@
+"""Parts that do not fit each other, and what could be put in the place of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runner.mistakes import ConfigError
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Components that could take the place of one: named in a refusal if the whole composition takes them."""
+
+    role: str
+    lead: str  # what a message has before their names
+    needs: frozenset[str] = frozenset()  # capabilities that settings of a model may have to bring
+    where: str = ""  # the key that holds the component; "": the role's own
+    joint: str = "; "
+
+    @property
+    def key(self) -> str:
+        """The key that a name is given to."""
+        return self.where or self.role
+
+
+@dataclass(frozen=True)
+class Mend:
+    """Settings that could mend a refusal: told if the whole composition takes them, or if none are named."""
+
+    text: str
+    changes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys and their values
+    brings: frozenset[str] = frozenset()  # capabilities that the text's setting of the model brings
+
+
+class IncompatibleError(ConfigError):
+    """Parts that do not fit as they are configured; ``offers`` and ``mends`` have not been tried yet."""
+
+    def __init__(self, problem: str, *offers: Offer, mends: tuple[Mend, ...] = ()):
+        super().__init__(problem)
+        self.problem, self.offers, self.mends = problem, offers, mends
+
+    def inside(self, path: str, keys: Mapping[str, str]) -> IncompatibleError:
+        """The same of parts inside another, which ``keys`` of it hold by role; ``path`` is said first."""
+        moved = [
+            replace(offer, where=keys[offer.role], lead=f"{keys[offer.role]} that would fit")
+            for offer in self.offers
+            if offer.role in keys and not offer.where
+        ]
+        kept = [offer for offer in self.offers if offer.where]
+        return IncompatibleError(f"{path}: {self.problem}", *moved, *kept)
+
+
+def listed(names: list[str]) -> str:
+    """Names as a complaint has them."""
+    return ", ".join(names) if names else "none yet"
+
+
+def a_kind(kind: str) -> str:
+    """A kind of problem with its article."""
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

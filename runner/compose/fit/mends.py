@@ -1,0 +1,136 @@
+"""What a refusal offers: settings, names and groups of names that were tried on the whole composition and work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from components import registry
+from components.contracts.roles import Model
+from components.registry import CHOSEN
+from runner import conf_folders
+from runner.compose.fit.composition import Composition, takes_part_in
+from runner.compose.fit.incompatible import IncompatibleError, Offer, listed
+from runner.mistakes import ConfigError, reading
+
+# What a list is called that stands in for another, of which no name works.
+LEADS = {
+    "inference": "inference that fits the rest",
+    "model": "models that fit the rest",
+    "attacker": "attackers that fit the rest",
+    "dataset": "datasets that fit the rest",
+}
+GROUPS = 4  # groups of parts, and experiments, that are named at most
+
+
+def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
+    """A refusal with what would mend it: each setting and each name works in the whole composition.
+
+    Where no name that the refusal is about does, others do that take the place of one part, of two, or an experiment."""
+    words = [
+        mend.text for mend in error.mends if not (mend.changes or mend.brings) or whole.works(mend.changes, mend.brings)
+    ]
+    text = "".join(f"; {word}" for word in words)
+    for offer in error.offers:
+        if names := _names(whole, offer):
+            text += f"{offer.joint if text else '; '}{offer.lead}: {listed(names)}"
+    return ConfigError(f"{error.problem}{text or _instead(error, whole)}")
+
+
+def _candidates(whole: Composition, role: str, now: object) -> list[str]:
+    """Components of a role that take part in problems of the dataset's kind, but for the one that is there."""
+    kind = whole.kind
+    names = [name for name in registry.names(role) if name != now]
+    if role in ("dataset", "gradient", "block"):
+        return names
+    return [name for name in names if kind in takes_part_in(role, name)]
+
+
+def _names(whole: Composition, offer: Offer) -> list[str]:
+    """Components that work in the place that an offer is about; those that do with some settings alone, with these."""
+    found = []
+    for name in _candidates(whole, offer.role, whole.name_at(offer.key)):
+        if whole.works({offer.key: name}):
+            found.append(name)
+        elif (settings := _settings(offer, name)) and whole.works({offer.key: name}, brings=offer.needs):
+            found.append(f"{name} ({', '.join(settings)})")
+    return found
+
+
+def _settings(offer: Offer, name: str) -> list[str]:
+    """Settings of a model that bring the capabilities that an offer asks."""
+    if offer.role != "model" or not offer.needs or offer.where:
+        return []
+    model: type[Model] = registry.get("model", name)
+    if not offer.needs <= model.offers | model.offers_where.keys():
+        return []
+    return sorted({model.offers_where[capability] for capability in offer.needs - model.offers})
+
+
+def _instead(error: IncompatibleError, whole: Composition) -> str:
+    """What works where no name that a refusal is about does."""
+    roles = list(dict.fromkeys([offer.role for offer in error.offers if offer.role in CHOSEN]))
+    for role in dict.fromkeys([*roles, "inference", "model", "attacker"]):
+        if role == "attacker" and (text := _without_attacker(whole)):
+            return text
+        if names := _names(whole, Offer(role, "")) if whole.name_at(role) or role == "attacker" else []:
+            return f"; {LEADS[role]}: {listed(names)}"
+    if groups := _first(_groups(whole), GROUPS):
+        return f"; parts that fit together: {', or '.join(groups)}"
+    dataset = whole.values["dataset"]["name"]
+    if experiments := _experiments(dataset):
+        return f"; what dataset={dataset} is run with: {', '.join(f'+experiment={name}' for name in experiments)}"
+    if names := _names(whole, Offer("dataset", "")):
+        return f"; {LEADS['dataset']}: {listed(names)}"
+    return ""
+
+
+def _without_attacker(whole: Composition) -> str:
+    """The hint to leave the attacker out; "": there is none, or that would not do."""
+    name = whole.name_at("attacker")
+    return f"; leave attacker={name} out (~attacker)" if name and whole.works({"attacker": None}) else ""
+
+
+def _groups(whole: Composition) -> Iterator[str]:
+    """Several parts that work with the rest: model and inference, either without the attacker or, in a game, with another."""
+    attackers = _attackers(whole)
+    models = _candidates(whole, "model", None)
+    methods = _candidates(whole, "inference", None)
+    for attacker in attackers[1:]:
+        for role, names in (("inference", methods), ("model", models)):
+            yield from (_written(changes) for name in names if whole.works(changes := {role: name, **attacker}))
+    for attacker in attackers:
+        for model in models:
+            choices = ({"model": model, "inference": method, **attacker} for method in methods)
+            # One method for each model, so that more models are seen.
+            yield from _first((_written(changes) for changes in choices if whole.works(changes)), 1)
+
+
+def _attackers(whole: Composition) -> list[dict[str, str | None]]:
+    """What can be done about the attacker: nothing, leave it out, or take another in a game, which needs one."""
+    nothing: list[dict[str, str | None]] = [{}]
+    if whole.kind == "game":
+        return nothing + [{"attacker": name} for name in _candidates(whole, "attacker", whole.name_at("attacker"))]
+    return nothing + ([{"attacker": None}] if whole.name_at("attacker") else [])
+
+
+def _written(changes: dict[str, str | None]) -> str:
+    """Changes as the words of a command line."""
+    return " ".join(f"~{role}" if name is None else f"{role}={name}" for role, name in changes.items())
+
+
+def _first(items: Iterable[str], n: int) -> list[str]:
+    return [item for item, _ in zip(items, range(n), strict=False)]
+
+
+def _experiments(dataset: str) -> list[str]:
+    """Experiments that hold a dataset."""
+    found = []
+    for name in conf_folders.names("experiment"):
+        file = conf_folders.find("experiment", name)
+        assert file is not None
+        with reading(file):
+            text = file.read_text(encoding="utf-8")
+        if re.search(rf"override /dataset: {dataset}\s", text):
+            found.append(name)
+    return found[:GROUPS]

@@ -1,0 +1,111 @@
+"""What a refusal offers works: the user's own command with any of the names that are offered is refused no more."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from runner.mistakes import ConfigError
+
+LEADS = [
+    r"models that [a-z ]*", r"inference that [a-z ]*(?:model=\w+)?", r"attackers that [a-z ]*", "there are", "use one of",
+    "one of the models that can", "filters", r"attacker\.\w+ that would fit", "gradients that fit it",
+]  # fmt: skip
+LIST = re.compile(f"(?:{'|'.join(LEADS)}): ([^;]*)")
+REFUSED = {
+    # overrides -> the key that the offered names are of, and some of them
+    ("+experiment=digits_fgsm", "model=q_table"): ("model", {"cnn", "mlp"}),
+    ("+experiment=digits_fgsm", "inference=dsvi"): ("inference", {"map", "hmc"}),
+    ("+experiment=digits_fgsm", "attacker=spoofing"): ("attacker", {"fgsm", "worst_case"}),
+    ("+experiment=friend_or_foe", "~attacker"): ("attacker", {"exponential_smoother"}),
+    ("+experiment=friend_or_foe", "inference=sgld"): ("inference", {"q_learning", "nash_q"}),
+    ("+experiment=digits_fgsm", "model=irf", "inference=fit"): ("attacker", {"square", "random_noise"}),
+    ("+experiment=digits_fgsm", "model=irf"): ("model", {"mlp"}),
+    ("+experiment=bbvi_logistic", "inference.family=flow"): ("inference.gradient", {"reparam"}),
+    ("+experiment=digits_fgsm", "attacker=transfer", "attacker.inference=dsvi"): ("attacker.inference", {"map"}),
+    ("+experiment=aadm_uci", "model.biases=random", "model.prior_std=1.0", "side_by_side=true", "inference=map"): (
+        "inference", {"aadm"},
+    ),
+    ("dataset=wiener_velocity", "model=local_level", "inference=kalman"): ("inference", {"series_gibbs"}),
+}  # fmt: skip
+
+
+def refusal(make_job, overrides):
+    with pytest.raises(ConfigError) as error:
+        make_job(*overrides)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def followed(overrides, key, name):
+    """A command with another name in one key, and without the user's keys below it."""
+    kept = [word for word in overrides if not re.match(rf"~?{re.escape(key)}([.=]|$)", word)]
+    name, _, setting = name.partition(" (")
+    return [*kept, f"{key}={name}", *([f"{key}.{setting.rstrip(')')}"] if setting else [])]
+
+
+@pytest.mark.parametrize("overrides", REFUSED, ids=" ".join)
+def test_names_that_a_refusal_offers_are_taken(make_job, overrides):
+    key, some = REFUSED[overrides]
+    message = refusal(make_job, overrides)
+    names = LIST.search(message)[1].split(", ")
+    assert some <= set(names), message
+    refused = next((word.partition("=")[2] for word in overrides if word.startswith(f"{key}=")), None)
+    assert refused not in names
+    for name in names[:: 1 + len(names) // 4]:
+        make_job(*followed(overrides, key, name))
+
+
+GROUPS = [
+    ("dataset=funnel", "model=mlp", "inference=dsvi", "attacker=pgd", "steps=5"),
+    ("dataset=friend_or_foe", "model=mlp", "inference=map"),
+    ("+experiment=digits_fgsm", "dataset=lgssm"),
+    ("+experiment=digits_fgsm", "attacker=spoofing", "model=lgssm"),
+    ("dataset=word_counts", "model=mlp", "inference=map", "steps=5"),
+]
+
+
+@pytest.mark.parametrize("overrides", GROUPS, ids=" ".join)
+def test_where_no_single_name_does_several_parts_are_offered(make_job, overrides):
+    message = refusal(make_job, overrides)
+    groups = message.partition("; parts that fit together: ")[2].split(", or ")
+    assert groups != [""], message
+    for group in groups[:2]:
+        words = group.split()
+        swapped = {word.lstrip("~").partition("=")[0] for word in words}
+        make_job(*(word for word in overrides if word.partition("=")[0] not in swapped), *words)
+
+
+def test_an_attacker_that_nothing_can_replace_is_to_be_left_out(make_job):
+    message = refusal(make_job, ["+experiment=sarcos_mann2_as_published", "attacker=fgsm"])
+    assert message.endswith("are real; leave attacker=fgsm out (~attacker)")
+
+
+def test_a_setting_is_offered_only_if_the_rest_takes_it(make_job):
+    ridge = ["+experiment=posterior_concentration", "model=linear_regression"]
+    assert "set model.noise to a number" in refusal(make_job, ridge)
+    make_job(*ridge, "model.noise=1.0")
+    attacked = refusal(make_job, [*ridge, "attacker=fgsm"])  # real labels, which nothing attacks
+    assert "set model.noise" not in attacked
+
+
+def test_a_sampler_without_a_draw_to_keep_is_not_offered(make_job):
+    message = refusal(make_job, ["dataset=digits", "model=mlp", "inference=kalman", "steps=300"])
+    names = LIST.search(message)[1].split(", ")
+    assert "map" in names
+    assert "hmc" not in names  # warms up for 500 steps
+
+
+def test_a_sampler_with_draws_to_keep_is_offered(make_job):
+    command = ["dataset=digits", "model=mlp", "inference=kalman", "steps=600"]
+    assert "hmc" in LIST.search(refusal(make_job, command))[1].split(", ")
+
+
+def test_a_refusal_takes_no_second_longer_than_its_imports(make_job):
+    command = ("+experiment=digits_fgsm", "dataset=lgssm")
+    refusal(make_job, command)  # everything is imported
+    began = time.process_time()
+    refusal(make_job, command)
+    assert time.process_time() - began < 1.5
