@@ -189,9 +189,7 @@ MISTAKES = [
     (["+experiment=dvae_digits", "inference=vis"], "inference=vis needs latent_variable, which model=dvae lacks; inference "
      "that fits model=dvae: vi"),
     (["+experiment=dvae_digits", "dataset.proposal=laplace"], "dataset.proposal=laplace needs latent_variable, which "
-     "model=dvae lacks; use dataset.proposal=guide"),
-    (["+experiment=dvae_digits", "dataset.proposal=laplace", "inference=vi"], "dataset.proposal=laplace needs latent_variable, "
-     "which model=dvae lacks; use dataset.proposal=guide, or one of the models that can: vae"),
+     "model=dvae lacks; use dataset.proposal=guide"),  # its gradient is for discrete ones: no vae
     (["+experiment=vae_digits", "dataset.ais_temperatures=-1"], "dataset.ais_temperatures=-1: out of range, must be ≥ 0"),
     ([MOG, "inference.thinning=600"], "inference.thinning=600: no draw would be kept of the 500 steps after "
      "inference.burn_in=500; raise steps, or lower inference.thinning"),

@@ -1,0 +1,222 @@
+"""Compositions at random, as strangers would try them: a dataset, a model, a method, perhaps an attacker, and up to two
+more keys with values that are valid or lie on the border of what is.
+
+    runner dataset=… model=… inference=… [attacker=…] [a.key=…] smoke=true
+
+Each is run in a forked process with a time limit, and what its refusal offers is followed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contract.partners import OF_A_PLUGIN, PLUGIN, small
+
+from components import registry
+from runner.catalogue.list_and_show import describe
+from runner.compose.fit.composition import takes_part_in
+from runner.compose.parts import component_defaults
+
+SECONDS = 60  # of one composition, by the clock
+MEMORY = 6 * 2**30
+ABSENT = {("dataset", "pettingzoo"), ("model", "roberta")}  # need packages that are optional
+RUN_KEYS = {
+    "replicates": ["2", "3"], "eval_every": ["1", "2"], "record_every": ["1"], "checkpoint_every": ["1"],
+    "dtype": ["float32"], "seed": ["0", "4294967296", "9223372036854775807"], "validation": ["0.5", "0.01", "0.999"],
+    "side_by_side": ["true"], "debug": ["overfit", "profile"], "keep_predictions": ["true"], "objective": ["rmse", "nlpp"],
+    "threads": ["2"], "fresh": ["true"],
+}  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """What came of a command."""
+
+    argv: list[str]
+    code: int | None  # None: it was killed at the time limit
+    output: str
+    seconds: float
+    result: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def is_traceback(self) -> bool:
+        return "Traceback (most recent call last)" in self.output or self.code not in (0, 1, 2, None)
+
+    @property
+    def message(self) -> str:
+        """What it was refused with."""
+        return self.output.strip().splitlines()[-1] if self.output.strip() else ""
+
+
+def composition(rng: random.Random) -> list[str]:
+    """One command line."""
+    dataset = rng.choice([n for n in registry.names("dataset") if ("dataset", n) not in ABSENT])
+    (kind,) = takes_part_in("dataset", dataset)
+    choice = {"dataset": dataset}
+    for role in ("model", "inference", "attacker"):
+        if role == "attacker" and rng.random() < (0.05 if kind == "game" else 0.6):
+            continue
+        names = [n for n in registry.names(role) if (role, n) not in ABSENT]
+        of_kind = [n for n in names if kind in takes_part_in(role, n)]
+        choice[role] = rng.choice(of_kind if of_kind and rng.random() < 0.85 else names)
+    words = [f"{role}={name}" for role, name in choice.items()]
+    keys = [f"{role}.{key}" for role, name in choice.items() for key in small(role, name)]
+    if OF_A_PLUGIN & set(choice.items()):
+        keys.append(f"plugins=[{PLUGIN}]")
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        if (word := _one_key(rng, choice)) is not None:
+            keys = [key for key in keys if key.partition("=")[0] != word.partition("=")[0]] + [word]
+    if not any(key.startswith("steps=") for key in keys) and rng.random() < 0.9:
+        keys.append(f"steps={rng.choice([1, 2, 3, 5, 8])}")
+    return [*words, *keys, "smoke=true"]
+
+
+def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
+    """A key of the run or of one of its components, with a value that is valid or lies on the border."""
+    if rng.random() < 0.3:
+        key = rng.choice(sorted(RUN_KEYS))
+        return f"{key}={rng.choice(RUN_KEYS[key])}"
+    role = rng.choice(sorted(choice))
+    defaults, kinds = component_defaults(role, choice[role]), describe(role, choice[role])[1].fields
+    keys = sorted(key for key in defaults if key != "name" and key in kinds)
+    if not keys:
+        return None
+    key = rng.choice(keys)
+    values = list(_values(defaults[key], kinds[key]))
+    return f"{role}.{key}={rng.choice(values)}" if values else None
+
+
+def _values(default: object, kind: str) -> list[str]:
+    """Values of a key whose type is told in words: no larger than small, so that a run stays short."""
+    values: list[str] = []
+    if "null" in kind:
+        values.append("null")
+    if isinstance(default, bool) or "true or false" in kind:
+        values += ["true", "false"]
+    elif " | " in kind:
+        values += [word.strip() for word in kind.split(" or null")[0].split("|") if re.fullmatch(r"\s*\w+\s*", word)]
+    if isinstance(default, list):
+        items = [json.dumps(item) for item in default if isinstance(item, int | float)]
+        values += [f"[{', '.join(items[:1])}]", f"[{', '.join(items[::-1])}]", "[]"] if items else ["[]"]
+    elif "integer" in kind and not isinstance(default, str):
+        bounds = [int(float(b)) for b in re.findall(r"[>≥<≤] (-?\d+)", kind)]
+        values += [str(v) for v in {0, 1, 2, 3, *(b + d for b in bounds for d in (0, 1))} if abs(v) < 50]
+    elif "number" in kind and not isinstance(default, str):
+        bounds = [float(b) for b in re.findall(r"[>≥<≤] (-?[\d.]+)", kind)]
+        values += [str(v) for v in {0.0, 0.5, 1.0, 1e-8, 1e8, *bounds}]
+    if name := re.search(r"name of an? (\w+)", kind):
+        values += registry.names(name[1])
+    return values
+
+
+def run(argv: list[str], folder: Path, seconds: float = SECONDS) -> Outcome:
+    """Runs a command in a forked process, which has what this one has imported."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as written:
+        child = os.fork()
+        if child == 0:
+            _become(argv, folder, written)
+        code = _wait(child, began + seconds)
+        written.seek(0)
+        output = written.read()
+    result = next((json.loads(file.read_text()).get("result") for file in folder.glob("*/*/run.json")), None)
+    return Outcome(argv, code, output, time.monotonic() - began, result or {})
+
+
+def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
+    """The forked process: never returns."""
+    code = 70
+    try:
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for stream in (1, 2):
+            os.dup2(written.fileno(), stream)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+        from runner import cli, console
+
+        console.out.file, console.err.file = sys.stdout, sys.stderr
+        fixed = [f"output_dir={folder}", f"data_dir={folder}/data", "tracking=false", "offline=true"]
+        code = cli._answer([*argv, *fixed])
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait(child: int, until: float) -> int | None:
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+OFFERS = re.compile(r"(models|inference|attackers|datasets|filters|gradients|there are|use one of|one of the models)([^:;]*): "
+                    r"([^;]*)")  # fmt: skip
+ROLES = {"models": "model", "one of the models": "model", "inference": "inference", "filters": "inference",
+         "use one of": "inference", "attackers": "attacker", "there are": "attacker", "datasets": "dataset"}  # fmt: skip
+WORD = re.compile(r"^(?:~attacker|[a-z_.]+=\S+)$")
+
+
+def offered(message: str) -> list[list[str]]:
+    """What a refusal offers, each as words that change a command."""
+    out: list[list[str]] = []
+    for part in message.split("; "):
+        lead, _, rest = part.partition(": ")
+        if lead.startswith("parts that fit together"):
+            out += [group.split() for group in rest.split(", or ")]
+        elif lead.startswith("what dataset="):
+            out += [[word] for word in rest.split(", ")]
+        elif match := OFFERS.match(part):
+            key = ROLES.get(match[1])
+            if inner := re.match(r"^(\S+\.\S+) that would fit", part):
+                key = inner[1]
+            for name in match[3].split(", ") if key else []:
+                name, _, setting = name.partition(" (")
+                extra = [f"{key}.{setting.rstrip(')')}"] if "=" in setting else []
+                if not setting or extra:
+                    out.append([f"{key}={name}", *extra])
+        else:
+            words = [w.strip("(),") for w in re.sub(r"^(use|set|add|leave \S+ out) ", "", part).split()]
+            if words and re.match(r"(use|set|add|leave) ", part) and all(WORD.match(w) for w in words):
+                out.append(words)
+    return out
+
+
+def followed(argv: list[str], words: list[str]) -> list[str]:
+    """A command line changed as a refusal offers: keys of a component that is replaced go with it."""
+    if words[0].startswith("+experiment="):
+        return [*words, "smoke=true"]
+    swapped = [word.lstrip("~").partition("=")[0] for word in words]
+    kept = [w for w in argv if not any(re.match(rf"[~+]?{re.escape(key)}([.=]|$)", w) for key in swapped)]
+    extra = [
+        f"{key}.{setting}"
+        for word in words
+        for key, _, name in [word.partition("=")]
+        if key in registry.ROLES and (key, name) in {(r, n) for r in registry.ROLES for n in registry.names(r)}
+        for setting in small(key, name)
+    ]
+    given = {w.partition("=")[0] for w in words}
+    dropped = [w for w in words if w != "~attacker"]
+    return [*kept, *dropped, *(e for e in extra if e.partition("=")[0] not in given)]
