@@ -95,9 +95,10 @@ class BoxSpace:
         largest, most = max(sizes), self.largest(measure)
         if self.bounds is not None and largest > most * (1 + 1e-9):
             low, high = self.bounds
+            grey = "8/255" if high - low == 1 else f"{(high - low) * 8 / 255:.3g}"
             raise Misfit(
                 f"attacker.eps: {largest:g} leads from any input of {name} to any other (they lie in [{low:g}, "
-                f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. 8/255 = 0.0314 for 8 grey "
+                f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. {grey} for 8 of 255 grey "
                 "levels"
             )
 

@@ -275,6 +275,11 @@ def of_integers(kind: str) -> bool:
     return kind.startswith(("integer", "list of integer")) and "number" not in kind
 
 
+def of_numbers(kind: str) -> bool:
+    """Whether a field of this type in words holds numbers, and no text of the user's own."""
+    return ("number" in kind or "integer" in kind) and "text" not in kind and "anything" not in kind
+
+
 @cache
 def declared_of(entry: registry.Entry) -> Declared:
     """What the class of a component of the catalogue declares."""

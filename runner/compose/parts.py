@@ -8,6 +8,7 @@ What a class declares is read from its text where it is built in, so that compos
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -33,6 +34,7 @@ class Known:
     imports: frozenset[str]  # keys that name code of somebody else, "module:function"
     reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
     integers: frozenset[str]  # keys whose numbers are integers
+    numbers: frozenset[str]  # keys that hold numbers and no text of the user's own
 
 
 def known(role: str, values: Any, where: str) -> Known:
@@ -54,21 +56,34 @@ def known(role: str, values: Any, where: str) -> Known:
     if file is not None:
         return _of_text(role, name, file)
     cls = registry.get(role, name)  # a plug-in, which is imported already
-    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers_of(cls))
+    numbers = numbers_of(cls) | {key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])}
+    return Known(cls.yaml_keys(), held_roles(cls), cls.shares, cls.imports, cls.reads, integers_of(cls), numbers)
+
+
+def _threat() -> dict[str, str]:
+    """Types, in words, of the keys beside an attacker's own."""
+    return declarations.declared("Grid", declarations.THREAT).fields
 
 
 def integers_of(cls: type[BaseModel]) -> frozenset[str]:
     """Keys of a class whose numbers are integers."""
-    return frozenset(key for key, field in cls.model_fields.items() if _numbers(field.annotation) == {int})
+    return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} == {int})
 
 
-def _numbers(annotation: Any) -> set[type]:
-    """The types of numbers in a type, which may be a union or a list."""
-    return (
-        {annotation} & {int, float}
-        if isinstance(annotation, type)
-        else set().union(*map(_numbers, get_args(annotation)))
-    )
+def numbers_of(cls: type[BaseModel]) -> frozenset[str]:
+    """Keys of a class that hold numbers and no text of the user's own."""
+    return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} and str not in types)
+
+
+def _types_of(cls: type[BaseModel]) -> dict[str, set[type]]:
+    return {key: _types(field.annotation) for key, field in cls.model_fields.items()}
+
+
+def _types(annotation: Any) -> set[type]:
+    """The types of numbers and texts in a type, which may be a union or a list."""
+    if isinstance(annotation, type):
+        return {annotation} & {int, float, str}
+    return set().union(*map(_types, get_args(annotation)))
 
 
 @cache
@@ -76,7 +91,9 @@ def _of_text(role: str, name: str, file: Path) -> Known:
     own = declarations.declared(declarations.component_class(role, name, file) or "", file)
     shares, imports = (frozenset(own.facts.get(fact) or ()) for fact in ("shares", "imports"))
     integers = frozenset(key for key, kind in own.fields.items() if declarations.of_integers(kind))
-    return Known(frozenset({*own.fields, "name"}), own.holds, shares, imports, own.facts.get("reads") or {}, integers)
+    numbers = frozenset(key for key, kind in own.fields.items() if declarations.of_numbers(kind))
+    keys, reads = frozenset({*own.fields, "name"}), own.facts.get("reads") or {}
+    return Known(keys, own.holds, shares, imports, reads, integers, numbers)
 
 
 def held_roles(cls: type[BaseModel]) -> dict[str, str]:
@@ -103,15 +120,42 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def with_integers(role: str, values: Any) -> Any:
-    """A component's mapping, and those inside it, in which every integer is written as one."""
+def divided(value: Any, where: str) -> Any:
+    """A number that somebody wrote as a ratio, ``8/255``, also inside lists and mappings; anything else as it is.
+
+    Raises:
+        ConfigError: it is divided by zero.
+    """
+    if isinstance(value, list):
+        return [divided(v, f"{where}.{i}") for i, v in enumerate(value)]
+    if isinstance(value, dict):
+        return {k: divided(v, f"{where}.{k}") for k, v in value.items()}
+    if not isinstance(value, str) or value.count("/") != 1:
+        return value
+    try:
+        above, below = map(float, value.split("/"))
+    except ValueError:
+        return value
+    if below == 0:
+        raise ConfigError(f"{where}={value}: is divided by zero; write a number, such as 0.03 or 8/255")
+    return above / below if math.isfinite(above / below) else value
+
+
+def with_numbers(role: str, values: Any, where: str) -> Any:
+    """A component's mapping, and those inside it, in which ratios are numbers and every integer is written as one.
+
+    Raises:
+        ConfigError: as ``divided``.
+    """
     if isinstance(values, list):
-        return [with_integers(role, value) for value in values]
+        return [with_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
     if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
         return values
     own = known(role, values, role)
-    found = {key: whole(value) if key in own.integers else value for key, value in values.items()}
-    return found | {key: with_integers(inner, found[key]) for key, inner in own.holds.items() if key in found}
+    found = {key: divided(value, f"{where}.{key}") if key in own.numbers else value for key, value in values.items()}
+    found = {key: whole(value) if key in own.integers else value for key, value in found.items()}
+    held = {key: with_numbers(inner, found[key], f"{where}.{key}") for key, inner in own.holds.items() if key in found}
+    return found | held
 
 
 def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
@@ -132,8 +176,8 @@ def filled(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
             return [one(inner, v, f"{path}.{i}") for i, v in enumerate(value)]
         given = {"name": value} if isinstance(value, str) else value
         keys = known(inner, given, path).keys
-        defaults = component_defaults(inner, given["name"])
-        return filled(inner, defaults | {k: v for k, v in shared.items() if k in keys} | given, path)
+        part = component_defaults(inner, given["name"]) | {k: v for k, v in shared.items() if k in keys} | given
+        return filled(inner, with_numbers(inner, part, path), path)
 
     return values | {k: one(r, values[k], f"{where}.{k}") for k, r in own.holds.items() if k in values}
 

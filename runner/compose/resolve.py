@@ -16,7 +16,7 @@ from components.registry import CHOSEN, REQUIRED, ROLES
 from runner.compose.draws_kept import shortened
 from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
-from runner.compose.parts import filled, integers_of, known, parts_inside, whole, with_integers
+from runner.compose.parts import divided, filled, integers_of, known, numbers_of, parts_inside, whole, with_numbers
 from runner.compose.settings import NOT_SIGNED, Settings
 from runner.compose.validation import validated
 from runner.mistakes import ConfigError
@@ -77,6 +77,17 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     return merge(config, config.get("smoke_overrides") or {}, "")
 
 
+def _with_numbers(config: dict[str, Any]) -> dict[str, Any]:
+    """The config in which ratios such as ``8/255`` are numbers, and integers are written as such.
+
+    Raises:
+        ConfigError: a ratio is divided by zero.
+    """
+    run_level = {key: divided(config[key], key) for key in numbers_of(Settings) if key in config}
+    run_level |= {key: whole(value) for key, value in run_level.items() if key in integers_of(Settings)}
+    return config | run_level | {role: with_numbers(role, config[role], role) for role in CHOSEN if role in config}
+
+
 def _in_full(role: str, values: dict[str, Any], explicit: set[str], notes: list[str]) -> dict[str, Any]:
     """A role's mapping in full.  Where the user took another component than the experiment's own, what the experiment had
     set for its own and the other does not know is left out, and said so."""
@@ -110,10 +121,9 @@ def resolve(cfg: DictConfig, experiment: str | None = None, explicit: set[str] |
     config["experiment"] = experiment or "custom"
     if isinstance(config.get("plugins"), list):
         import_plugins(config["plugins"])
-    config |= {key: whole(config[key]) for key in integers_of(Settings) if key in config}
-    config |= {role: with_integers(role, config[role]) for role in CHOSEN if role in config}
+    config = _with_numbers(config)
     if explicit is not None and config.get("smoke") is True:
-        config = shortened(_smoke(config, explicit), explicit)
+        config = shortened(_with_numbers(_smoke(config, explicit)), explicit)
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(misplaced(role, config[role]))
