@@ -22,6 +22,7 @@ UNSAID: dict[str, Any] = {
     "precision": "full", "collapse": "none", "alphas": [],
     "csv.standardise": True, "csv.bounds": None, "csv.image_shape": None,
     "csv_series.date_format": None,
+    "module.outputs": None,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import nn
 
+from components.contracts.class_outputs import Outputs
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, blamed, found
@@ -25,12 +26,15 @@ class Module(Model[Supervised, ModuleNetwork]):
 
     f(x) = Net(**arguments)(x), θ its parameters side by side, θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²) or softmax(f_t).
     The module knows nothing of the runner: it reads rows [B, D], or images, and gives [B, T C] (for binary labels also [B, T],
-    log odds).  Its parameters begin as its constructor leaves them, which draws from a seed of the run, or with ``path`` as a
-    file has them.  It is attacked, trained and sampled as networks here are: Monte-Carlo weights one after the other.  The
-    class is code: its module must be among ``plugins`` too.  x [B, D] -> f [B, T, C].
+    log odds).  ``outputs`` says whether these are logits, probabilities p (then f = log p, or log p − log(1 − p) of one output)
+    or their logarithms; probabilities in the place of logits are refused.  Its parameters begin as its constructor leaves
+    them, which draws from a seed of the run, or with ``path`` as a file has them.  It is attacked, trained and sampled as
+    networks here are: Monte-Carlo weights one after the other.  The class is code: its module must be among ``plugins`` too.
+    x [B, D] -> f [B, T, C].
 
     Raises:
-        Misfit: there is no such class, it is no module, it raises, or what it gives has another shape.
+        Misfit: there is no such class, it is no module, it raises, what it gives has another shape or is not what ``outputs``
+            says, it answers a row by other rows, or draws random numbers.
 
     Source: Paszke et al. (2019)."""
 
@@ -51,6 +55,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     )
     imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
     reads: ClassVar[dict[str, str]] = {"path": "sha256"}
+    before: ClassVar[dict[str, Any]] = {"outputs": None}
 
     class_path: Place
     arguments: dict[str, Any] | None
@@ -63,6 +68,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     noise_init: PositiveFloat
     noise_spread: PositiveFloat | None
     sha256: str | None
+    outputs: Outputs | None
 
     def build(self, problem: Supervised, rng: Rng) -> ModuleNetwork:
         where, like = f"model.class_path={self.class_path}", problem.train.x
@@ -97,4 +103,5 @@ class Module(Model[Supervised, ModuleNetwork]):
             noise=self.noise,
             noise_init=self.noise_init,
             noise_spread=self.noise_spread,
+            outputs=self.outputs,
         )

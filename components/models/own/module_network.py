@@ -13,15 +13,24 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from components.contracts.class_outputs import Outputs, to_logits
 from components.contracts.user_code import blamed
 from components.models.networks.flat_network import FlatNetwork
 from components.models.own.begun import begun
+from components.models.own.examination import (
+    AGREES,
+    check_declared,
+    check_outputs,
+    check_rows,
+    follows_parameters,
+    spaced_rows,
+)
 from components.problems.supervised import Supervised
 from components.trouble import Misfit
 
+KEY = "model.outputs"  # says what its outputs are
 ROWS_TRIED = 2  # with which the module is compared with itself
 SHRUNK = 0.5  # so many times its own parameters it is tried with
-CLOSE = 1e-4  # relative difference of outputs that is no difference, in either precision
 
 
 class ModuleNetwork(FlatNetwork):
@@ -30,7 +39,8 @@ class ModuleNetwork(FlatNetwork):
     Buffers, such as the running statistics of batch normalisation, stay with the module, and a checkpoint keeps them.  All of
     it but batch normalisation is as it predicts; layers of dropout act where a generator is given, and what they draw is the
     run's.  Batch normalisation learns where the network trains as one, never where θ is an argument (samplers, posteriors
-    over θ).  ``made`` gives a new module, and where its training begins."""
+    over θ).  ``made`` gives a new module, and where its training begins.  Outputs that are probabilities, or their logarithms,
+    are made logits (``outputs``)."""
 
     def __init__(
         self,
@@ -46,7 +56,10 @@ class ModuleNetwork(FlatNetwork):
         noise: float | Literal["learned"],
         noise_init: float,
         noise_spread: float | None,
+        outputs: Outputs | None = None,
     ):
+        if outputs is not None and problem.target == "real":
+            raise Misfit(f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out")
         module = made(seed)
         named = dict(module.named_parameters(remove_duplicate=False))
         first: dict[int, str] = {}
@@ -60,25 +73,32 @@ class ModuleNetwork(FlatNetwork):
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
         self.where, self.inputs, self.spread = where, inputs, spread
         self.made, self.given = made, given  # given: by a file, which all begin at
+        self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
         self.places = self_names
         self.shapes = {name: tuple(p.shape) for name, p in own.items()}
         self.pieces = [p.numel() for p in own.values()]
-        shown = problem.train.x[:ROWS_TRIED]
+        shown, rows = problem.train.x[:ROWS_TRIED], spaced_rows(problem.train.x)
         module.eval()
+        probe = copy.deepcopy(module)
+        with blamed(where):
+            check_rows(lambda x: self._shaped(probe(self._as_seen(x))), rows, where)
         with torch.no_grad():
             self.net = _without_parameters(module)
             for p in dict.fromkeys(named.values()):
                 p.mul_(SHRUNK)  # in place: copies that are kept of them would show
             with blamed(where):
                 asked = self._shaped(module(self._as_seen(shown)))
-            found = self.at(SHRUNK * self.theta.detach(), shown)
-        if not torch.allclose(found, asked, rtol=CLOSE, atol=CLOSE):
+            found = self._answers(SHRUNK * self.theta.detach(), shown)
+        if not torch.allclose(found, asked, rtol=AGREES, atol=AGREES):
             raise Misfit(
                 f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
                 "keep no copies, and draw nothing but by layers of dropout"
             )
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
+        if self.target != "real":
+            check_outputs(self._answers, self.start, rows, outputs, where, KEY)
+        self.follows_parameters = follows_parameters(self._answers, self.start, rows)
 
     start: Tensor  # [P]
     shares_weights = True  # noise on pre-activations knows nothing of its layers
@@ -93,7 +113,7 @@ class ModuleNetwork(FlatNetwork):
         return x.unflatten(-1, (1, *self.image_shape) if len(self.image_shape) == 2 else self.image_shape)
 
     def _shaped(self, out: object) -> Tensor:
-        """What it answers as f [B, T, C]; one number for a binary label is its log odds."""
+        """What it answers as [B, T, C]; one number for each binary label as [B, T, 1]."""
         shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
         if isinstance(out, Tensor) and out.ndim == 1:
             out = out[:, None]
@@ -101,14 +121,31 @@ class ModuleNetwork(FlatNetwork):
             if out.shape[1] == self.answers:
                 return out.unflatten(-1, (self.n_tasks, self.n_outputs))
             if self.target == "binary" and out.shape[1] == self.n_tasks:
-                return torch.stack([torch.zeros_like(out), out], -1)
+                return out.unsqueeze(-1)
         raise Misfit(
             f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
         )
 
     def at(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [B, T, C] with weights θ [P]."""
+        """f [B, T, C] with weights θ [P].
+
+        Raises:
+            Misfit: its gradient in θ is asked for, and there is none; or outputs are not what they were said to be."""
+        if theta.requires_grad and torch.is_grad_enabled() and not self.follows_parameters:
+            raise Misfit(
+                f"{self.where}: its outputs do not depend on its parameters in a way that can be followed, so that nothing is "
+                "learnt; leave torch.no_grad, detach and rounding out of forward, or take inference=fixed"
+            )
+        values = self._answers(theta, x)
+        if self.target == "real":
+            return values
+        if self.meaning != "logits":
+            check_declared(values, self.meaning, self.where, KEY)
+        return to_logits(values, self.meaning)
+
+    def _answers(self, theta: Tensor, x: Tensor) -> Tensor:
+        """What the module itself answers with weights θ [P], [B, T, C] or [B, T, 1]."""
         parts = theta.split(self.pieces)
         own = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
         with blamed(self.where):

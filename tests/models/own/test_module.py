@@ -175,7 +175,7 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
         ("no_such_module:Net", {}, r"ModuleNotFoundError: No module named 'no_such_module'"),
         ("own_things:log_density", {"arguments": {"theta": torch.zeros(1, 1)}}, r"makes a Tensor, no torch.nn.Module"),
         (PLACE, {"arguments": {"hiden": 3}}, r"model.arguments: TypeError: .*hiden.*mend it there"),
-        (PLACE, {"arguments": {"inputs": 4, "outputs": 7}}, r"gives \[2, 7\] of a batch, must give \[rows, 3\]"),
+        (PLACE, {"arguments": {"inputs": 4, "outputs": 7}}, r"gives \[16, 7\] of a batch, must give \[rows, 3\]"),
         ("own_things:Broken", {}, r"RuntimeError: mat1 and mat2 .*own_things.py, line \d+\); mend it there"),
     ],
 )

@@ -1,0 +1,49 @@
+"""Outputs of classifiers: probabilities and their logarithms as logits, and how one tells them apart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Outputs = Literal["logits", "probabilities", "log_probabilities"]
+Likeness = Literal["sums to one", "in [0, 1]", "below zero"]
+CLOSE = 1e-4  # how far sums of probabilities may be from one
+
+
+def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
+    """Logits f with softmax(f)_c = p_c.
+
+    Of several classes f_c = log p_c, of one output for a binary label f = (0, log p − log(1 − p)).  Probabilities are held
+    between the smallest normal number and 1 − ε/2, so that logits and gradients are finite.
+
+    Args:
+        values: [..., C], or [..., 1] that are p, log p or log odds of the second of two classes.
+
+    Returns:
+        f [..., C], C ≥ 2."""
+    tiny, below_one = torch.finfo(values.dtype).tiny, torch.finfo(values.dtype).eps / 2
+    if values.shape[-1] > 1:
+        return values.clamp_min(tiny).log() if outputs == "probabilities" else values
+    if outputs == "probabilities":
+        values = values.clamp_min(tiny).log() - (1 - values).clamp_min(below_one).log()
+    elif outputs == "log_probabilities":
+        values = values - (-values.expm1()).clamp_min(below_one).log()
+    return torch.cat([torch.zeros_like(values), values], -1)
+
+
+def likeness(values: Tensor) -> Likeness | None:
+    """What outputs of many inputs look like where they are no logits; None: like logits, or there are too few to say.
+
+    Args:
+        values: [..., C], or [..., 1] of one output for a binary label."""
+    if values.numel() == 0 or not bool(torch.isfinite(values).all()):
+        return None
+    if not bool((values != 0).any()):  # as a network whose last layer begins at zero answers
+        return None
+    if bool((values >= 0).all()):
+        if values.shape[-1] > 1 and bool(((values.sum(-1) - 1).abs() < CLOSE).all()):
+            return "sums to one"
+        return "in [0, 1]" if bool((values <= 1).all()) else None
+    return "below zero" if values.shape[-1] == 1 and bool((values <= 0).all()) else None

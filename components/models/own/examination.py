@@ -1,0 +1,153 @@
+"""Examination of a network of the user's own, once, before it is trained: what its rows depend on, and what its outputs are."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from components.contracts.class_outputs import CLOSE, Likeness, Outputs, likeness
+from components.trouble import Doubtful, Misfit
+
+ROWS = 16  # training rows that it is examined with
+AGREES = 1e-4  # relative difference of outputs that is no difference, in either precision
+JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)  # standard deviations of noise on parameters under which it is examined
+FEWEST = 2  # of these that have to give numbers, or nothing is said of outputs that merely lie in [0, 1]
+SLACK = 1e-3  # by which a probability may lie outside of [0, 1]
+
+Answer = Callable[[Tensor], Tensor]  # x [B, D] -> outputs [B, ...]
+AnswerAt = Callable[[Tensor, Tensor], Tensor]  # θ [P], x [B, D] -> outputs [B, ...]
+
+LOOKS: dict[Likeness, str] = {
+    "sums to one": "every row of its outputs sums to one, as probabilities do",
+    "in [0, 1]": "every output lies in [0, 1], as those of a sigmoid do",
+    "below zero": "no output is above 0, as logarithms of probabilities are",
+}
+
+
+def spaced_rows(x: Tensor) -> Tensor:
+    """At most ``ROWS`` rows of x [N, D], from its first to its last."""
+    return x[torch.linspace(0, len(x) - 1, min(ROWS, len(x)), device=x.device).round().long()]
+
+
+def check_rows(answer: Answer, x: Tensor, where: str) -> None:
+    """Each row is answered by itself, twice the same, and inputs stay as they are.
+
+    Raises:
+        Misfit: they do not."""
+    rows, half = x.clone(), max(1, len(x) // 2)
+    with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
+        first = answer(rows)
+        if not torch.equal(rows, x):
+            raise Misfit(
+                f"{where}: changes its input in place (x -= …, x[…] = …, or a layer with inplace=True); write x = x - …, for "
+                "the rows are used again"
+            )
+        if not _agree(answer(x.clone()), first):
+            raise Misfit(
+                f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
+                "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
+            )
+        others = torch.cat([x[:half], x[:half].flip(0), x[: len(x) - 2 * half]])  # the first half keeps its place
+        if not _agree(answer(others)[:half], first[:half]):
+            raise Misfit(
+                f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
+                "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
+            )
+
+
+def _agree(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b, rtol=AGREES, atol=AGREES, equal_nan=True)
+
+
+def check_outputs(answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs | None, where: str, key: str) -> None:
+    """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something else.
+
+    What looks like probabilities has to do so under other parameters too: logits of small weights may lie in [0, 1] by chance.
+
+    Args:
+        answer: outputs [B, T, C], or [B, T, 1] of one output for each binary label.
+        theta: parameters as they are [P].
+        where: what a complaint is about.
+        key: how it is said what outputs are, such as ``model.outputs``.
+
+    Raises:
+        Misfit: they cannot."""
+    with torch.no_grad():
+        values = answer(theta, x)
+        if outputs == "probabilities" or outputs == "log_probabilities":
+            check_declared(values, outputs, where, key)
+            total = (values if outputs == "probabilities" else values.exp()).sum(-1)
+            if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
+                warnings.warn(
+                    Doubtful(
+                        f"{key}={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
+                        "each is divided by its sum; give probabilities of classes that exclude each other"
+                    ),
+                    stacklevel=1,
+                )
+            return
+        look = likeness(values)
+        if look is None or (outputs == "logits" and look != "sums to one"):
+            return
+        tried = [likeness(v) for v in _jittered(answer, theta, x)]
+        if look != "sums to one" and len(tried) < FEWEST:
+            return
+        if any(other != look for other in tried if not (look == "in [0, 1]" and other == "sums to one")):
+            return
+    meant = "log_probabilities" if look == "below zero" else "probabilities"
+    mend = f"set {key}={meant}, or leave the last softmax or sigmoid out"
+    if look != "sums to one":
+        mend += f" ({key}=logits if they are meant so)"
+    raise Misfit(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
+
+
+def _jittered(answer: AnswerAt, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
+    """Outputs under noise on the parameters, where they are numbers."""
+    generator = torch.Generator().manual_seed(0)
+    for scale in JITTERS:
+        z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
+        try:
+            values = answer(theta + scale * z, x)
+        except Misfit:  # parameters that have to be positive, or the like
+            continue
+        if bool(torch.isfinite(values).all()) and bool((values != 0).any()):
+            yield values
+
+
+def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> None:
+    """Probabilities lie in [0, 1], logarithms of them below 0.
+
+    Raises:
+        Misfit: they do not."""
+    low, high = {"logits": (-torch.inf, torch.inf), "probabilities": (0, 1), "log_probabilities": (-torch.inf, 0)}[
+        outputs
+    ]
+    outside = values[(values < low - SLACK) | (values > high + SLACK)]
+    if len(outside):
+        raise Misfit(
+            f"{key}={outputs}: {where} gives {float(outside[0]):.4g}, which is none; set {key} to what the outputs are "
+            "(logits | probabilities | log_probabilities)"
+        )
+
+
+def follows_parameters(answer: AnswerAt, theta: Tensor, x: Tensor) -> bool:
+    """Whether the outputs have a gradient in the parameters that is not zero everywhere: there is something to train."""
+    generator = torch.Generator().manual_seed(0)
+    for scale in (0.0, *JITTERS[:3]):
+        z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
+        leaf = (theta.detach() + scale * z).requires_grad_(True)
+        with torch.enable_grad():
+            try:
+                values = answer(leaf, x)
+            except Misfit:
+                continue
+            if not values.requires_grad:
+                return False
+            weights = torch.randn(values.shape, generator=generator, dtype=values.dtype).to(values.device)
+            (gradient,) = torch.autograd.grad((weights * values).sum(), leaf, allow_unused=True)
+        if gradient is not None and bool((gradient != 0).any()):
+            return True
+    return False

@@ -1,0 +1,179 @@
+"""What a network of the user's own is examined for before it is trained, and outputs that are probabilities."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from small_problems import classes, real, train
+
+from components.contracts.class_outputs import likeness, to_logits
+from components.trouble import Doubtful, Misfit
+from runner.execution.rng import Streams
+
+
+def model(name: str = "Victim", outputs: str | None = None, **arguments):
+    return component("model", "module", class_path=f"own_victims:{name}", outputs=outputs, arguments=arguments)
+
+
+def built(problem, name: str = "Victim", outputs: str | None = None, **arguments):
+    return model(name, outputs, **arguments).build(problem, Streams(0))
+
+
+@pytest.mark.parametrize(
+    ("last", "n_outputs", "n_classes", "said"),
+    [
+        (
+            "softmax",
+            3,
+            3,
+            r"every row of its outputs sums to one, .* belong; set model\.outputs=probabilities, or leave",
+        ),
+        ("softmax", 2, 2, r"every row of its outputs sums to one"),
+        ("sigmoid", 3, 3, r"every output lies in \[0, 1\], .*\(model\.outputs=logits if they are meant so\)"),
+        ("sigmoid", 1, 2, r"every output lies in \[0, 1\], .*set model\.outputs=probabilities"),
+        ("clipped", 3, 3, r"every output lies in \[0, 1\]"),
+        ("log_sigmoid", 1, 2, r"no output is above 0, .*set model\.outputs=log_probabilities"),
+    ],
+)
+def test_outputs_that_are_no_logits_are_refused(last, n_outputs, n_classes, said):
+    with pytest.raises(Misfit, match=said) as error:
+        built(classes(n_classes=n_classes), last=last, n_outputs=n_outputs)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("last", ["none", "zero", "relu", "tanh", "log_softmax"])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_logits_are_not_taken_for_probabilities(last, scale, n_outputs):
+    """Small ones, all-zero ones and positive ones among them, which may lie in [0, 1] where a network begins."""
+    if (last, n_outputs) != ("log_softmax", 1):
+        built(classes(n_classes=2), last=last, scale=scale, n_outputs=n_outputs, hidden=4)
+
+
+def test_logits_that_lie_between_0_and_1_by_chance_are_logits():
+    net = built(classes(), last="half")
+    assert likeness(net(classes().train.x)) == "in [0, 1]"
+
+
+def test_who_says_that_they_are_logits_is_believed_where_it_can_be():
+    built(classes(), outputs="logits", last="sigmoid")
+    with pytest.raises(Misfit, match="sums to one"):
+        built(classes(), outputs="logits", last="softmax")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "last", "said"),
+    [
+        (
+            "probabilities",
+            "none",
+            r"model\.outputs=probabilities: .* gives -?[\d.]+, which is none; set model\.outputs to",
+        ),
+        ("log_probabilities", "none", r"model\.outputs=log_probabilities: .* which is none"),
+        ("log_probabilities", "softmax", r"model\.outputs=log_probabilities: .* which is none"),
+    ],
+)
+def test_outputs_that_cannot_be_what_is_said_are_refused(outputs, last, said):
+    with pytest.raises(Misfit, match=said):
+        built(classes(), outputs=outputs, last=last, scale=10.0)
+
+
+def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
+    with pytest.warns(Doubtful, match=r"the rows of .*Victim sum to .* each is divided by its sum"):
+        net = built(classes(), outputs="probabilities", last="sigmoid")
+    p = net._answers(net.theta, classes().test.x)
+    torch.testing.assert_close(net(classes().test.x).softmax(-1), p / p.sum(-1, keepdim=True))
+
+
+def test_real_labels_have_no_such_outputs():
+    with pytest.raises(
+        Misfit, match=r"model\.outputs=probabilities: small has real labels and no classes; leave it out"
+    ):
+        built(real(), outputs="probabilities", inputs=3, n_outputs=2)
+    built(real(), inputs=3, n_outputs=2, last="sigmoid")
+
+
+@pytest.mark.parametrize(("outputs", "last"), [("probabilities", "softmax"), ("log_probabilities", "log_softmax")])
+def test_of_several_classes_it_is_the_network_of_the_logits(outputs, last):
+    ours, theirs = built(classes(), outputs=outputs, last=last), built(classes())
+    same(ours, theirs, classes())
+
+
+@pytest.mark.parametrize(("outputs", "last"), [("probabilities", "sigmoid"), ("log_probabilities", "log_sigmoid")])
+def test_of_one_output_it_is_the_network_of_the_log_odds(outputs, last):
+    problem = classes(n_classes=2)
+    ours = built(problem, outputs=outputs, last=last, n_outputs=1)
+    same(ours, built(problem, n_outputs=1), problem)
+
+
+def same(ours, theirs, problem):
+    """Log-probabilities, and the gradients of the log-likelihood in weights and inputs."""
+    x, y = problem.test.x, problem.test
+    found = []
+    for network in (ours, theirs):
+        seen = x.clone().requires_grad_()
+        value = network.log_prob(network(seen), y).sum()
+        found.append((value, *torch.autograd.grad(value, [network.theta, seen])))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("outputs", ["probabilities", "log_probabilities"])
+def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(dtype, outputs):
+    f = torch.tensor([-2000.0, -200, -30, -1, 0, 1, 30, 200, 2000], dtype=dtype)[:, None].requires_grad_()
+    for values in (f.sigmoid(), torch.cat([f.sigmoid(), (-f).sigmoid()], 1)):
+        logits = to_logits(values if outputs == "probabilities" else values.clamp_min(1e-37).log(), outputs)
+        (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[:, 0].sum(), f, retain_graph=True)
+        assert torch.isfinite(logits).all()
+        assert torch.isfinite(gradient).all()
+        middle = (logits[2:7, -1] - logits[2:7, 0]).abs()
+        assert torch.allclose(middle[1:4], f[3:6, 0].abs(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("InPlace", r"changes its input in place \(x -= …"),
+        ("Drop", r"gives two answers to the same rows: its forward draws random numbers \(as F\.dropout does"),
+        ("Centred", r"answers a row by the other rows of its batch"),
+        ("BatchStatistics", r"answers a row by the other rows of its batch .*track_running_stats=False"),
+        ("OverRows", r"answers a row by the other rows of its batch"),
+    ],
+)
+def test_rows_that_are_not_answered_by_themselves(name, said):
+    problem = classes()
+    before = problem.train.x.clone()
+    with pytest.raises(Misfit, match=said) as error:
+        built(problem, name)
+    assert "\n" not in str(error.value)
+    assert torch.equal(problem.train.x, before)
+
+
+@pytest.mark.parametrize("name", ["NoGrad", "Detached", "Rounded"])
+@pytest.mark.parametrize("inference", ["map", "deep_ensemble", "sgld", "mean_field_vi"])
+def test_what_cannot_be_trained_is_refused_before_it_is(name, inference):
+    keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
+    with pytest.raises(Misfit, match=r"do not depend on its parameters .* or take inference=fixed"):
+        train(component("inference", inference, **keys), model(name), classes(), 1)
+
+
+def test_what_cannot_be_trained_is_evaluated_as_it_is():
+    problem = classes()
+    state, rng = train(component("inference", "fixed"), model("NoGrad"), problem, 1)
+    plain = train(component("inference", "fixed"), model(), problem, 1)[0]
+    found = [
+        component("inference", "fixed").posterior(s).predict(problem.test.x, rng.noise).logits for s in (state, plain)
+    ]
+    assert torch.equal(*found)
+    train(component("inference", "random_walk_mh", chains=2), model("NoGrad"), problem, 2)  # follows no gradient
+
+
+def test_the_examination_moves_no_random_stream():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    built(classes())
+    with pytest.raises(Misfit):
+        built(classes(), "Drop")
+    assert torch.equal(torch.get_rng_state(), before)

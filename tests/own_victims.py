@@ -1,0 +1,83 @@
+"""Networks as users bring them: outputs that are no logits, and the habits that libraries of attacks report."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Victim(nn.Module):
+    """Two layers; what comes after the last one is a subclass's, or a word."""
+
+    def __init__(self, inputs: int = 4, n_outputs: int = 3, hidden: int = 16, last: str = "none", scale: float = 1.0):
+        super().__init__()
+        self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, n_outputs)
+        self.last, self.scale = last, scale
+        if last in ("zero", "half"):
+            nn.init.normal_(self.second.weight, std=0.0 if last == "zero" else 1e-3)
+            nn.init.constant_(self.second.bias, 0.0 if last == "zero" else 0.5)
+
+    def body(self, x: Tensor) -> Tensor:
+        return self.scale * self.second(F.relu(self.first(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        f = self.body(x)
+        ends = {
+            "softmax": lambda: f.softmax(1),
+            "log_softmax": lambda: f.log_softmax(1),
+            "sigmoid": lambda: f.sigmoid(),
+            "log_sigmoid": lambda: F.logsigmoid(f),
+            "relu": lambda: f.relu(),
+            "tanh": lambda: f.tanh(),
+            "clipped": lambda: f.clamp(0, 1),
+        }
+        return ends.get(self.last, lambda: f)()
+
+
+class NoGrad(Victim):
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x)
+
+
+class Detached(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).detach()
+
+
+class Rounded(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).round()
+
+
+class InPlace(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        x -= 0.3
+        return self.body(x)
+
+
+class Drop(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(F.dropout(F.relu(self.first(x)), 0.5))
+
+
+class Centred(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body((x - x.mean(0)) / (x.std(0) + 1e-3))
+
+
+class BatchStatistics(Victim):
+    def __init__(self, inputs: int = 4, n_outputs: int = 3):
+        super().__init__(inputs, n_outputs)
+        self.norm = nn.BatchNorm1d(16, track_running_stats=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(F.relu(self.norm(self.first(x))))
+
+
+class OverRows(Victim):
+    """A softmax over the rows of the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).softmax(0)
