@@ -30,12 +30,14 @@ from runner.sweep.lines import numbered
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
 from runner.sweep.trial import VARIABLE, report_to_trial
+from runner.terminal import streams
 from runner.tracking.handover import Handover, made_sure
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
 # On import: a sweep's jobs, in whatever process, import this module before they compose.
+streams.install()
 reach_into_parts()
 guard.install()
 
@@ -121,7 +123,7 @@ def show(
     """Shows what a run gave and where it is; its objectives."""
     console.show_result(job, result, *printed(job))
     if rows := combined(facts, "run"):
-        console.show_checks("checks of the run[/bold]", rows)
+        console.show_checks("checks of the run", rows)
     loops = 1 if facts.get("vectorised") else job.settings.replicates
     console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
     console.show_whereabouts(job.folder, handover, facts.get("artefacts", ()))
@@ -190,7 +192,7 @@ def main(cfg: DictConfig) -> float | list[float] | None:
             console.headline(title(hydra_config.job.num, overrides))
         done = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
         if done.message and done.code == 0:  # a sweep gave it up, which is no failure
-            console.out.print(done.message, markup=False)
+            console.out.print(done.message)
         elif done.message:
             console.complain(done.message)
         sys.stdout.flush()

@@ -45,6 +45,7 @@ COMMANDS = {
     ),
     "completion": ("runner.catalogue.completion", "completion <shell>     tab completion for bash, zsh or fish"),
 }
+READERS = ("list", "show", "compare", "sweep", "doctor", "completion")  # commands that do nothing but print
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -147,10 +148,17 @@ def main() -> None:
     """Entry point of the ``runner`` command."""
     # Processes that this one starts, a launcher's too, find no module in the folder that happens to be the present one.
     os.environ["PYTHONSAFEPATH"] = "1"
+    from runner.terminal import streams
+
+    streams.install()
     from runner.conf_folders import of_this_command
 
+    command = sys.argv[1] if len(sys.argv) > 1 else "help"
+    prints = command in READERS or command in ("-h", "--help", "help")
+    streams.EnduringFile.names_pipes = not prints
     with of_this_command():
-        raise SystemExit(_answer(sys.argv[1:]))
+        code = _answer(sys.argv[1:])
+        raise SystemExit(1 if code == 0 and prints and streams.has_lost_output() else code)
 
 
 def _answer(argv: list[str]) -> int:
@@ -170,9 +178,6 @@ def _answer(argv: list[str]) -> int:
     except (ConfigError, RunFailure) as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
-    except BrokenPipeError:  # `runner list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -22,14 +22,32 @@ from rich.tree import Tree
 from runner.mistakes import RunnerWarning
 from runner.record.checks import tally
 from runner.standard_error import mean_se
+from runner.terminal.plain import plain
+from runner.terminal.streams import is_terminal
 
 if TYPE_CHECKING:
     from runner.compose.resolve import Identified
     from runner.tracking.handover import Handover
 
 WIDEST = 10_000  # columns of what is piped: it has no width of its own, and a line of it is never folded
-out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class PlainConsole(Console):
+    """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its own."""
+
+    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
+        super().__init__(stderr=stderr, soft_wrap=soft_wrap, width=width, highlight=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(plain(text), **how)  # before it is measured
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
+out = PlainConsole(width=None if is_terminal(sys.stdout) else WIDEST)
+err = PlainConsole(stderr=True, soft_wrap=True)
 PARTS = 20  # tasks or parameters in the table of results
 WIDE = 8  # columns that can be read beside each other
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
@@ -53,7 +71,7 @@ def mean_and_se(values: Sequence[float]) -> str:
 def complain(message: str) -> None:
     """A user's mistake or a run's failure: plain lines on stderr."""
     for line in message.splitlines():
-        err.print(line, style="bold red" if err.is_terminal else None, markup=False)
+        err.print(line, style="bold red" if err.is_terminal else None)
 
 
 @contextmanager
@@ -69,53 +87,56 @@ def quietly() -> Iterator[None]:
 def headline(title: str) -> None:
     """A rule across the page, with words; whole where it is not read on a terminal."""
     if not out.is_terminal:
-        out.print(f"{title} ───", markup=False, highlight=False)
+        out.print(f"{title} ───")
         return
-    out.print(Rule(escape(title), align="left"), width=min(out.width, 100))
+    out.print(Rule(Text(title), align="left"), width=min(out.width, 100))
 
 
-def announce(title: str, message: str, style: str = "yellow") -> None:
+def announce(title: str, message: str | Text, style: str = "yellow") -> None:
     """Something that must not be overlooked, in a panel."""
     if out.quiet:
-        warnings.warn(f"{title}: {Text.from_markup(message).plain}", RunnerWarning, stacklevel=2)
+        warnings.warn(plain(f"{title}: {message}"), RunnerWarning, stacklevel=2)
         return
-    out.print(Panel(message, title=title, border_style=style, expand=False))
+    out.print(Panel(message, title=Text(title), border_style=style, expand=False))
 
 
 def show_composition(job: Identified) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
-    tree = Tree(f"[bold]{settings.experiment}[/bold]  {settings.description or ''}")
+    tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
     for role, name in job.choice.items():
         if name:
             _branch(tree, role, job.config[role])
     run = {k: getattr(settings, k) for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")}
-    tree.add(
-        f"[cyan]run[/cyan] [bold]{job.signature}[/bold]  [dim]{'  '.join(f'{k}={v}' for k, v in run.items())}[/dim]"
-    )
+    tree.add(_line("run", job.signature, "  ".join(f"{k}={v}" for k, v in run.items())))
     out.print(tree)
     for note in job.notes:
-        out.print(note, style="yellow", markup=False)
+        out.print(note, style="yellow")
+
+
+def _line(key: str, name: str, keys: str) -> Text:
+    """A branch of the tree."""
+    return Text.assemble((key, "cyan"), " ", (name, "bold"), "  ", (keys, "dim"))
 
 
 def _branch(tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> None:
     """A component with its keys, and below it those that it holds, without what they share with it."""
-    held, plain = [], []
+    held, own = [], []
     for k, v in values.items():
         several = v if isinstance(v, list) else [v]
         if several and all(isinstance(part, dict) and "name" in part for part in several):
             held += [(k, part) for part in several]
         elif k != "name" and (above is None or k not in above or above[k] != v):
-            plain.append(f"{k}={v}")
-    branch = tree.add(f"[cyan]{key}[/cyan] [bold]{values['name']}[/bold]  [dim]{escape('  '.join(plain))}[/dim]")
+            own.append(f"{k}={v}")
+    branch = tree.add(_line(key, values["name"], "  ".join(own)))
     for k, part in held:
         _branch(branch, k, part, values)
 
 
 def show_facts(values: Mapping[str, str]) -> None:
     """Facts about the data, on one line."""
-    shown = "  ".join(f"[cyan]{k}[/cyan] {escape(v)}" for k, v in values.items())
-    out.print(shown)
+    facts = [Text.assemble((key, "cyan"), f" {value}") for key, value in values.items()]
+    out.print(Text("  ").join(facts))
 
 
 def show_result(
@@ -130,20 +151,21 @@ def show_result(
         key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
     )
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
-    out.print(f"\n[bold]{job.data}[/bold], {job.choice['model']}, {job.choice['inference']} ({repetitions})")
+    chosen = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
+    out.print(Text.assemble("\n", (job.data, "bold"), chosen))
 
     def cell(name: str) -> str:
         return mean_and_se(result[name]) if name in result else ""
 
-    ours, theirs = [], []  # (label, cells)
+    ours, theirs = list[Row](), list[Row]()
     if headline:
-        ours.append(("[bold]all", [f"[bold]{cell(name)}" for name in names]))
+        ours.append((Text("all", "bold"), [Text(cell(name), "bold") for name in names]))
     for part in parts[:PARTS]:
-        ours.append((escape(part), [cell(f"{name}/{part}") for name in names]))
+        ours.append((part, [cell(f"{name}/{part}") for name in names]))
     if printed:
         theirs.append(("published", [printed.get(name, "") for name in names]))
         for part in parts[:PARTS]:
-            theirs.append((f"{escape(part)}, published", [printed.get(f"{name}/{part}", "") for name in names]))
+            theirs.append((f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names]))
         theirs = [row for row in theirs if any(row[1])]
     rows = [*ours, *theirs]
     every = range(len(names))
@@ -153,17 +175,18 @@ def show_result(
     elif len(rows) <= WIDE:  # more metrics than fit beside each other
         out.print(_below(rows, names, every))
     else:  # and more parts than fit too: metrics that have no parts are a list of their own
-        whole = [row for row in rows if row[0] in ("[bold]all", "published")]
+        whole = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
         if alone:
             out.print(_below(whole, names, alone))
         out.print(_beside(rows, names, [k for k in every if k not in alone], sections=len(ours)))
     if len(parts) > PARTS:
-        out.print(f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …", markup=False)
+        out.print(f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …")
     if printed and reason:
-        out.print(f"published {reason}", style="yellow", markup=False)
+        out.print(f"published {reason}", style="yellow")
 
 
-Row = tuple[str, list[str]]  # label, a cell for every metric
+Cell = str | Text
+Row = tuple[Cell, Sequence[Cell]]  # label, a cell for every metric
 
 
 def _beside(rows: list[Row], names: list[str], which: Iterable[int], sections: int) -> Table:
@@ -193,14 +216,13 @@ def show_attack_checks(file: Path, replicates: int) -> None:
     with file.open(newline="", encoding="utf-8") as lines:
         rows = [row | {"passed": row["passed"] == "True"} for row in csv.DictReader(lines)]
     of = f", first of {replicates} replicates" if replicates > 1 else ""
-    show_checks(f"checks of the security evaluation[/bold]{of}", rows)
+    show_checks("checks of the security evaluation", rows, of)
 
 
-def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What was checked: a line for each, cut to the terminal's width."""
+def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> None:
+    """What was checked, and of what: a line for each, cut to the terminal's width."""
     verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
-    if any(row["passed"] is False for row in rows):
-        verdict = f"[red]{verdict}[/red]"
+    style = "red" if any(row["passed"] is False for row in rows) else ""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     words = [VERDICTS[row["passed"]] for row in rows]
     first = max((len(word) for word, _ in words), default=6)
@@ -209,30 +231,29 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
     for width in (check, rest - check):
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
-    for (word, style), row in zip(words, rows, strict=True):
-        table.add_row(f"[{style}]{word}[/{style}]", escape(row["check"]), escape(row["detail"]))
-    out.print(f"\n[bold]{title}: {verdict}")
+    for (word, colour), row in zip(words, rows, strict=True):
+        table.add_row(Text(word, colour), row["check"], row["detail"])
+    out.print(Text.assemble("\n", (title, "bold"), of, ": ", (verdict, style)))
     out.print(table)
 
 
 def show_whereabouts(folder: Path, handover: Handover | None, artefacts: Sequence[str] = ()) -> None:
     """Where everything was written and how to look at it."""
     figures = sorted((folder / "figures").glob("*.png"))
-    out.print(f"record   {folder}", markup=False)
+    out.print(f"record   {folder}")
     if figures:
-        out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}", markup=False)
+        out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}")
     for name in artefacts:
-        out.print(f"file     {folder / name}", markup=False)
+        out.print(f"file     {folder / name}")
     if handover is None:
         return
     if announce_trouble(handover):
         return
     if handover.complete:
-        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui", markup=False)
+        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui")
     else:
         out.print(
             "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
-            markup=False,
         )
 
 
@@ -242,7 +263,7 @@ def announce_trouble(handover: Handover | None) -> bool:
         return False
     announce(
         "MLflow was not reached",
-        f"{escape(trouble)}\nNothing is lost: the record above is complete; [bold]runner sync[/bold] pushes it later, "
-        "to what MLFLOW_TRACKING_URI then names.",
+        f"{trouble}\nNothing is lost: the record above is complete; runner sync pushes it later, to what MLFLOW_TRACKING_URI "
+        "then names.",
     )
     return True

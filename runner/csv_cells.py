@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from runner.terminal.plain import plain
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -13,13 +15,16 @@ T = TypeVar("T")
 
 
 def as_word(cell: T) -> T | str:
-    """A cell as it is written: a number as it is, a word that a spreadsheet would run with a mark before it."""
-    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+    """A cell as it is written: a number as it is, a word without control characters, and with a mark before it where a
+    spreadsheet would run it."""
+    if not isinstance(cell, str):
         return cell
+    if not cell.startswith(FORMULA):
+        return plain(cell)
     try:
         float(cell)
     except ValueError:
-        return MARK + cell
+        return MARK + plain(cell)
     return cell
 
 

@@ -35,13 +35,13 @@ class Live:
             )
 
             self.progress = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=30),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
+                TextColumn("{task.fields[rate]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
-                TextColumn("[dim]{task.fields[live]}"),
+                TextColumn("{task.fields[live]}", style="dim", markup=False),
                 console=console.out,
                 refresh_per_second=4,
             )
@@ -76,7 +76,7 @@ class Live:
         }
         shown = "  ".join(f"{k} {console.number(v)}" for k, v in headline.items())
         seconds = time.monotonic() - self.started
-        console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)", markup=False)
+        console.out.print(f"{of}step {step}/{self.total}  {shown}  ({seconds:.1f} s)")
 
     def evaluating(self, what: str, done: int, of: int) -> None:
         """What the last evaluation is at: the bar counts its parts; a line every half a minute when not on a terminal."""
@@ -86,7 +86,7 @@ class Live:
                 self.progress.reset(self.task, total=of, description=what, rate="", live="")
             self.progress.update(self.task, description=what, completed=done, total=of, rate="", live="")
         elif self.assessed and now - self.said > SAID_EVERY:
-            console.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)", markup=False)
+            console.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)")
         if not self.assessed or now - self.said > SAID_EVERY:
             self.said = now
         self.assessed = True

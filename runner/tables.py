@@ -7,24 +7,27 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from runner.terminal.streams import is_terminal
+
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table with the first column in bold and unbroken; piped, one line per row without title and header."""
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         for row in rows:
             print("\t".join(row))
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    from runner.console import out
+
+    table = Table(title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(header):
         table.add_column(column, style="bold" if i == 0 else None, overflow="fold", no_wrap=i == 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    out.print(table)
 
 
 def print_json(rows: Iterable[Mapping[str, object]]) -> None:

@@ -202,7 +202,7 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 
     with profiled(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         yield [lambda _: profiler.step()]
-    console.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20), markup=False)
+    console.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20))
     profiler.export_chrome_trace(str(record.folder / "profile.json"))
 
 

@@ -56,9 +56,9 @@ class Run:
         if self.record.note:
             console.announce("Damaged record", self.record.note)
         if taken := replicates.take_over(self.record, job):
-            console.out.print(taken, markup=False)
+            console.out.print(taken)
         if found := replicates.gather(self.record, job):
-            console.out.print(found, markup=False)
+            console.out.print(found)
         self.alone = alone()
         self.handover = handed_over(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
@@ -87,7 +87,7 @@ class Run:
         checkpoint.forget_after(folder, facts)
         changed = self.record.works_from(rng.replicate, step)
         if changed:
-            console.out.print(f"note     the code is not the one that this run began with: {changed}", markup=False)
+            console.out.print(f"note     the code is not the one that this run began with: {changed}")
         if not step:
             self._rewind(rng.replicate, -1)
             return state, 0, 0.0, RowBlocks()
@@ -105,10 +105,9 @@ class Run:
             self.record.save(moved=[*self.record.facts.get("moved", []), here])
             console.out.print(
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
-                markup=False,
             )
         of = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
-        console.out.print(f"resumed at step {step} of {of}", markup=False)
+        console.out.print(f"resumed at step {step} of {of}")
         return state, step, facts["seconds"], facts["blocks"]
 
     def _rewind(self, replicate: int, step: int) -> None:

@@ -250,7 +250,7 @@ def _won(path: Path, mine: Holder, signature: str) -> Lease:
             if (of.place and of.place == place()) or first.get(of.token, touched) != touched:
                 raise ConfigError(f"run {signature} is already going ({of.words}); wait for it, or change seed=")
             if of.token not in first:
-                console.out.print(f"note     {of.words} may still run it: looking whether it does", markup=False)
+                console.out.print(f"note     {of.words} may still run it: looking whether it does")
             first[of.token] = touched
             time.sleep(LOOK)
             continue

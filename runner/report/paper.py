@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from runner.record.atomic import write_bytes, write_text
 from runner.report.results import Cell, Laid
 from runner.study.snapshot import Snapshot
+from runner.terminal.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
 
 def latex(text: str) -> str:
     """Words as LaTeX sets them, whatever signs are among them."""
-    return SPECIAL_RE.sub(lambda found: SPECIAL[found.group()], text)
+    return SPECIAL_RE.sub(lambda found: SPECIAL[found.group()], plain(text))
 
 
 def _entry(cell: Cell, laid: Laid) -> str:

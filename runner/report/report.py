@@ -32,6 +32,7 @@ from runner.report.results import Laid, as_kept, lay
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
+from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -165,7 +166,7 @@ def write(
     }
     page = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=lambda file: str(file).endswith(".html.j2"),
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=plain_value,
     )  # fmt: skip
     page.filters["md"] = markdown
     interactive = embedded(figures, details(shown, snapshot, folder)) if "html" in forms else {}
@@ -226,7 +227,7 @@ def main(argv: list[str]) -> int:
         for _, cells in laid.rows:
             for cell in cells:
                 counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
-    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()), markup=False)
+    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()))
     for path in written:
-        out.print(f"written  {path}", markup=False)
+        out.print(f"written  {path}")
     return 0

@@ -67,7 +67,7 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> 
     by = {(run.row, _column(run)): run for run in runs}
     for row in dict.fromkeys(run.row for run in runs):
         shown = (words(by[row, cell], state(snapshot, by[row, cell])) if (row, cell) in by else "" for cell in cells)
-        table.add_row(row, *(f"[green]{s}" if s == "done" else f"[red]{s}" if s in FAILED else s for s in shown))
+        table.add_row(row, *(Text(s, "green" if s == "done" else "red" if s in FAILED else "") for s in shown))
     return table
 
 
@@ -98,11 +98,11 @@ class Display:
         self.snapshot, self.total, self.forecast = snapshot, total, forecast
         self.counts: Counter[str] = Counter()
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=40),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[left]}", markup=False),
         )
         self.task = self.progress.add_task(f"study {snapshot.name}", total=total, left="")
         self.live = Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
@@ -129,7 +129,7 @@ class Display:
         now = state(self.snapshot, run)
         if stopped and code in STOPPED and now != "done":  # perhaps before it had a record, or could write one
             self.counts["interrupted"] += 1
-            out.print(f"interrupted  {run.name}  ({seconds:.0f} s)", markup=False)
+            out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
         # A process that ended badly without a word in the record: a crash, or a refusal before it began.
         late = now == "done" and code > 128  # a signal came during its last writes
@@ -144,6 +144,6 @@ class Display:
         facts = self.snapshot.facts(run) or {}
         why = "" if now == "done" else facts.get("error") or _reason(code, log)
         line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (f"  {why}  log: {log}" if now != "done" else "")
-        out.print(line, style="red" if now in FAILED else None, markup=False)
+        out.print(line, style="red" if now in FAILED else None)
         if self.live is None and (left := self._left()) and not self.progress.finished:
-            out.print(f"             {self.counts.total()} of {self.total}, {left}", markup=False)
+            out.print(f"             {self.counts.total()} of {self.total}, {left}")

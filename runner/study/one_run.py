@@ -63,4 +63,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    from runner.terminal import streams
+
+    streams.install()
     raise SystemExit(main(sys.argv[1:]))

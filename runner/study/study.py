@@ -33,7 +33,7 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launc
     """Runs what is given, here or as jobs of a cluster's engine; the exit code of the command."""
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
-        out.print(f"ahead    {forecast.before()}", markup=False)
+        out.print(f"ahead    {forecast.before()}")
     display = Display(snapshot, len(runs), forecast)
     going: JobPool | JobQueue
     if launcher.engine is None:
@@ -48,13 +48,13 @@ def launch(snapshot: Snapshot, runs: list[FrozenRun], jobs: int, launcher: Launc
         if display.live:
             display.live.stop()
     counts = ", ".join(f"{n} {name}" for name, n in display.counts.items())
-    out.print(f"study {snapshot.name}: {counts or 'nothing was run'}", markup=False)
+    out.print(f"study {snapshot.name}: {counts or 'nothing was run'}")
     if isinstance(going, JobQueue) and going.left:
-        out.print(f"{going.left} go on in the queue of {launcher.engine}; see them with: runner study {snapshot.name} --status",
-                  markup=False)  # fmt: skip
+        see = f"see them with: runner study {snapshot.name} --status"
+        out.print(f"{going.left} go on in the queue of {launcher.engine}; {see}")
         return 128 + int(going.stopped_by or 0)
     if going.stopped_by is not None:
-        out.print(f"stopped; go on with: runner study {snapshot.name}", markup=False)
+        out.print(f"stopped; go on with: runner study {snapshot.name}")
         return 128 + going.stopped_by
     return 1 if any(display.counts[s] for s in FAILED) else 0
 
@@ -93,7 +93,6 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             out.print(
                 f"note     {given.study} has changed since it was frozen ({found.taken}); it goes on as it was, "
                 "--fresh takes the new one",
-                markup=False,
             )
         foreign = {module for run in found.runs for module in run.config.get("plugins", ())} - set(_named(given))
         if not given.status:
@@ -119,7 +118,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
     chosen(taken, given.only)  # a misspelt --only costs nothing but the time to say so
     if not given.status:
         snapshots.save(taken)
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs", markup=False)
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(taken.runs)} runs")
     return taken
 
 
@@ -196,20 +195,16 @@ def main(argv: list[str]) -> int:
     left = [run for run in runs if states[run.signature] in wanted and run.signature not in going]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{given.jobs} at a time"
-    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {where}", markup=False)
+    out.print(f"study    {snapshot.name}: {counts}; running {len(left)}, {where}")
     if before:
         out.print(f"         {len(before)} still going from before: they count among these, and are waited for")
     diverged = sum(s == "diverged" for s in states.values())
     if diverged and not given.failed:
-        out.print(
-            f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again", markup=False
-        )
+        out.print(f"         {diverged} diverged before: runner rerun --failed {given.study} tries them again")
     code = launch(snapshot, [*before, *left], given.jobs, launcher, given.jobs_per_gpu) if before or left else 0
     if code <= 1:
-        out.print(f"report   runner report {snapshot.name}{_flags(given)}", markup=False)
+        out.print(f"report   runner report {snapshot.name}{_flags(given)}")
     refused = len(refused_among(snapshot, given.only))
     if refused and code == 0:
-        out.print(
-            f"refused  {refused} of its runs, which cannot be composed: --status says why", style="red", markup=False
-        )
+        out.print(f"refused  {refused} of its runs, which cannot be composed: --status says why", style="red")
     return code or int(refused > 0)

@@ -38,7 +38,7 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
         facts = frozen.user_attrs
         why = f"at step {facts['pruned at']}" if "pruned at" in facts else facts.get("failure", "")[:120]
         outcome = f"{ENDINGS.get(frozen.state.name)} ({why})"
-    out.print(f"trial {trial}  {outcome}  {_params(params)}", markup=False)
+    out.print(f"trial {trial}  {outcome}  {_params(params)}")
 
 
 def show_best(study: Study, folder: Path) -> float | None:
@@ -50,11 +50,11 @@ def show_best(study: Study, folder: Path) -> float | None:
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
     if not done:
-        out.print(f"study {study.study_name}: no trial was completed{others}", markup=False)
+        out.print(f"study {study.study_name}: no trial was completed{others}")
         return None
-    out.print(f"study {study.study_name}: {len(done)} trials completed{others}", markup=False)
+    out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
     if told := saved(study):
-        out.print(f"steps    {told}", markup=False)
+        out.print(f"steps    {told}")
     out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
     facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("fixed", [])}
@@ -64,17 +64,15 @@ def show_best(study: Study, folder: Path) -> float | None:
         facts["objectives"] = [{"metric": name, "direction": to.name.lower()} for name, to in goals]
         best_ones = [t for t in done if t.number in front]
         facts["front"] = [_facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))} for t in best_ones]
-        out.print(
-            f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★", markup=False
-        )
+        out.print(f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★")
     else:
         name = metrics(study)[0]
         facts |= {"objective": None if name == "objective" else name, "direction": study.direction.name.lower()}
         facts |= {"value": best.values[0], **_facts(best)}
-        out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}", markup=False)
+        out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}")
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
     written = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}", markup=False)
+    out.print(f"written  {', '.join([shown_path(written[0]), *(path.name for path in written[1:])])}")
     return None if several(study) else best.values[0]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from runner.record.atomic import write_text
 from runner.sweep.search_space import overrides_of
 from runner.sweep.trials import completed, metrics, on_front, saved, several
+from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,9 @@ def write_report(study: Study, folder: Path) -> list[Path]:
         table_as_words(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
         written.append(folder / "front.csv")
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
-    templates = jinja2.Environment(loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True)
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
+    )
     html = templates.get_template("optuna.html.j2").render(
         name=study.study_name, metrics=names, goals=[to.name.lower() for to in study.directions], done=done, ended=ended,
         front=front, several=several(study), saved=saved(study), number=number, figures=fragment(study, shares),

@@ -237,7 +237,7 @@ class OptunaSweeper(Sweeper):
         aim = self._aim(trial)
         study = self._open(space, fixed)
         for line in aim:
-            out.print(line, markup=False)
+            out.print(line)
         if self.sampler == "grid":
             self.n_trials = min(self.n_trials, math.prod(len(values) for values in grid(space).values()))
         try:

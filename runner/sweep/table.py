@@ -19,6 +19,7 @@ from runner.record.facts import read
 from runner.standard_error import mean_se
 from runner.sweep.outcomes import OF_JOBS, JobOutcome, noted
 from runner.tables import print_json, print_table
+from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,8 +104,8 @@ def cell(values: list[float] | None) -> str:
 
 def show(sweep: Path, best_is_shown: bool = False) -> int:
     """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has printed a table of its own."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     outcomes = noted(sweep)
     if not outcomes:
@@ -116,12 +117,12 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     _write(sweep, found, names, best, study)
     failed = [job for job in outcomes if job.state == "failed"]
     counts = Counter(job.state for job in outcomes)
-    out.print(f"\n[bold]sweep[/bold]: {', '.join(f'{n} {state}' for state, n in counts.items())}")
+    out.print(Text.assemble("\n", ("sweep", "bold"), f": {', '.join(f'{n} {state}' for state, n in counts.items())}"))
     if not best_is_shown:
         varied = list(found[0].overrides)
         table = Table()
         for name in varied or ["settings"]:
-            table.add_column(escape(name), overflow="fold")
+            table.add_column(name, overflow="fold")
         for name in ("seeds", *names[:SHOWN]):
             table.add_column(name, justify="right")
         for name in ("state", "record"):
@@ -134,7 +135,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             cells += [cell(row.scores.get(name)) for name in names[:SHOWN]]
             state = f"★ {row.state}" if row in best else row.state
             lines.append([*cells, state, records + more])
-            table.add_row(*map(escape, lines[-1]))
+            table.add_row(*lines[-1])
         if out.is_terminal:
             out.print(table)
         else:
@@ -142,13 +143,13 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         hidden = [f"{len(found) - ROWS} more rows"] * (len(found) > ROWS)
         hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (len(names) > SHOWN)
         if hidden:
-            out.print(f"{' and '.join(hidden)} in sweep.csv", markup=False)
+            out.print(f"{' and '.join(hidden)} in sweep.csv")
     for job in failed:
         told = " ".join(f"{k}={v}" for k, v in job.values().items() if k in found[0].overrides or k == "seed")
-        out.print(f"failed   job {job.number} ({told}): {job.message[:REASON]}", style="red", markup=False)
+        out.print(f"failed   job {job.number} ({told}): {job.message[:REASON]}", style="red")
     if (logs := sweep / ".submitit").is_dir():
-        out.print(f"logs     of each job: {shown_path(logs)}", markup=False)
-    out.print(f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}", markup=False)
+        out.print(f"logs     of each job: {shown_path(logs)}")
+    out.print(f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}")
     return len(failed)
 
 
@@ -161,7 +162,7 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
         return None
     study = kept.load(folder)
     if study is None:
-        out.print(f"trials   were in {shown_path(folder)}, and are there no longer", style="yellow", markup=False)
+        out.print(f"trials   were in {shown_path(folder)}, and are there no longer", style="yellow")
     elif not is_shown:
         from runner.sweep.best import show_best
 
@@ -191,7 +192,9 @@ def _write(sweep: Path, found: list[SweepRow], names: list[str], best: list[Swee
         from runner.sweep.optuna_report import fragment, importances
 
         figures = fragment(study, importances(study))
-    templates = jinja2.Environment(loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True)
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
+    )
     html = templates.get_template("table.html.j2").render(
         name=sweep.name, rows=found, names=names, cell=cell, best=best, figures=figures
     )

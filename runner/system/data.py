@@ -82,7 +82,7 @@ def _list(chosen: list[DataFile], data_dir: Path) -> int:
         lines.append((file.path, decimal(file.bytes), where))
     _show(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
     for dataset, source, licence in dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen):
-        out.print(f"{dataset}: {source}; licence: {licence}", markup=False, soft_wrap=True)
+        out.print(f"{dataset}: {source}; licence: {licence}", soft_wrap=True)
     return 0
 
 
@@ -107,20 +107,20 @@ def _verify(chosen: list[DataFile], data_dir: Path) -> int:
 def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
     files.forget()
     failed = 0
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=out, disable=not out.is_terminal) as progress:
         for file in chosen:
             found = files.find(data_dir, file.path)
             try:
                 if found is not None:
                     files.verify(found, file)
-                    out.print(f"{file.path}: already in {found.parent}", markup=False, soft_wrap=True)
+                    out.print(f"{file.path}: already in {found.parent}", soft_wrap=True)
                     continue
             except DamagedFile:
-                out.print(f"{file.path}: {found} is damaged and will be replaced", markup=False, soft_wrap=True)
+                out.print(f"{file.path}: {found} is damaged and will be replaced", soft_wrap=True)
             try:
                 where = files.fetch(data_dir, file, _Bar(progress, file.path))
-                out.print(f"{file.path}: downloaded to {where.parent}, checksum fits", markup=False, soft_wrap=True)
+                out.print(f"{file.path}: downloaded to {where.parent}, checksum fits", soft_wrap=True)
             except DataUnavailable as error:
                 complain(str(error))
                 failed += 1

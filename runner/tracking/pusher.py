@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.lock import grabbed_soon
+from runner.terminal import streams
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, opened
 from runner.tracking.request import clear, folder_of, let_go, queue, requests
@@ -151,5 +152,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    streams.install()
     with suppress(FileNotFoundError):  # the output folder was taken away
         raise SystemExit(main(sys.argv[1:]))

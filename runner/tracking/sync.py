@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     output_dir = Path(given.output_dir)
     folders = [find(run, output_dir) for run in given.run] or runs(output_dir)
     if not folders:
-        out.print(f"no runs under {output_dir}", markup=False)
+        out.print(f"no runs under {output_dir}")
         return 0
     shown, client = masked(tracking_uri(output_dir)), None
     pushed, bad = 0, list[str]()
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
         else:
             bad.append(f"{folder}: {mirror.trouble}")
         client = mirror.client
-    out.print(f"{_runs(pushed)} in {shown}", markup=False)
+    out.print(f"{_runs(pushed)} in {shown}")
     if bad:
         complain("\n".join([*bad, f"{_runs(len(bad))} left out"]))
     return 1 if bad else 0

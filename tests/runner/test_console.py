@@ -69,7 +69,7 @@ def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(tmp_pa
 
 def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
     rows = [{"check": name, "passed": passed, "detail": "d"} for name, passed in (("one", True), ("two", None))]
-    console.show_checks("checks of the run[/bold]", rows)
+    console.show_checks("checks of the run", rows)
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "checks of the run: 1 passed, 1 not checked"
     assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]

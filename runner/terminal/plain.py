@@ -1,0 +1,69 @@
+"""Words of strangers (a path, a column, a foreign record's description) as a terminal or a page may have them.
+
+A control character could move the cursor, change the title or the clipboard (ANSI, OSC), or turn what follows from right to
+left: each is replaced by its picture (␛ for escape).  Line breaks and tabs stay."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from typing import TypeVar
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+T = TypeVar("T")
+UNKNOWN = "\ufffd"
+HANDLER = "runner.ascii"  # name of the codec error handler that ``register`` adds
+ASCII = {
+    "±": "+-", "×": "x", "·": "*", "−": "-", "–": "-", "—": "-", "─": "-", "━": "-", "│": "|", "┃": "|", "…": "...",
+    "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "→": "->", "∞": "inf", "√": "sqrt", "★": "*", "•": "*", "°": " deg",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "\u0302": "hat", "\u0303": "~", "∇": "grad", "Σ": "Sum", "∑": "Sum", "∫": "int",
+}  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """The text with a picture in place of every control character but line breaks and tabs."""
+    return CONTROLS.sub(_picture, text) if CONTROLS.search(text) else text
+
+
+def plain_value(value: T) -> T | str:
+    """``plain`` of what a page's template puts in, but for markup that is the page's own."""
+    return plain(value) if isinstance(value, str) and type(value) is str else value
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else UNKNOWN
+
+
+def to_ascii(text: str) -> str:
+    """What stands for the characters of a text where there are none: ``eps`` for ε, ``+-`` for ±, ``?`` for the rest."""
+    return "".join(map(_letter, text))
+
+
+def _letter(letter: str) -> str:
+    if letter.isascii():
+        return letter
+    if letter in ASCII:
+        return ASCII[letter]
+    name = unicodedata.name(letter, "")
+    if name.startswith("GREEK ") and " LETTER " in name:
+        return name.split(" LETTER ")[1].split()[0].lower()
+    if name.startswith("BOX DRAWINGS"):
+        return "+"
+    simple = unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode()
+    return simple or "?"
+
+
+def register() -> str:
+    """Makes the error handler known to Python's codecs; its name."""
+    codecs.register_error(HANDLER, _replace)
+    return HANDLER
+
+
+def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return to_ascii(error.object[error.start : error.end]), error.end

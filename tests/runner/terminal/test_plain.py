@@ -1,0 +1,83 @@
+"""Words of strangers on a terminal, in pages and in tables: no markup, no emoji, no control characters."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from runner import console
+from runner.csv_cells import as_word
+from runner.report.paper import latex
+from runner.terminal.plain import plain, plain_value, register, to_ascii
+
+RED, TITLE = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07"  # ANSI, OSC
+
+
+def shown(renderable: object, **keys: object) -> str:
+    own = console.PlainConsole(width=200)
+    own.file = io.StringIO()
+    own.print(renderable, **keys)
+    return own.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (RED, "␛[31mred␛[0m"),
+        (TITLE, "␛]0;owned␇"),
+        ("a\x9b31m\x7f", "a\ufffd31m␡"),  # CSI in one byte, delete
+        ("\u202egnp.exe", "\ufffdgnp.exe"),  # right to left
+        ("a\tb\nc ε", "a\tb\nc ε"),
+        ("a\rb", "a␍b"),
+    ],
+)
+def test_control_characters_become_pictures(text, expected):
+    assert plain(text) == expected
+    assert plain_value(text) == expected
+    assert latex(text).count("\x1b") == 0
+    assert as_word(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("ε = 0.1 ± 2 × σ ≥ 3 …", "epsilon = 0.1 +- 2 x sigma >= 3 ..."),
+    ("R̂ café ━┃ 🔥", "Rhat cafe -| ?"),
+])  # fmt: skip
+def test_letters_that_an_encoding_lacks_have_others_in_their_place(text, expected):
+    assert to_ascii(text) == expected
+    assert text.encode("ascii", register()).decode() == expected
+    assert "é" in text.encode("latin-1", register()).decode("latin-1") or "é" not in text
+    assert "a\udcff".encode("utf-8", register()) == b"a?"  # a file's name that is no UTF-8
+
+
+def test_a_console_takes_words_for_words():
+    assert shown("games:zero: [red]x[/bold] :fire: \x1b[31m") == "games:zero: [red]x[/bold] :fire: ␛[31m\n"
+    table = console.Table("[b]x:smile:", title="[/]")
+    table.add_row("\x1b]8;;http://x\x07link")
+    words = shown(table)
+    assert "[b]x:smile:" in words
+    assert "[/]" in words
+    assert "␛]8;;http://x␇link" in words
+    assert "\x1b" not in words
+
+
+def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
+    monkeypatch.setattr(console.out, "width", 200)
+    settings = SimpleNamespace(experiment="e[/x]", description=f"[bold]d :fire: {RED}", seed=0, replicates=1, steps=1,
+                               device="cpu", dtype="float32", threads=1, smoke=False)  # fmt: skip
+    config = {"dataset": {"name": "csv", "path": "a:fire:[b].csv", "title": TITLE}}
+    job = SimpleNamespace(settings=settings, choice={"dataset": "csv", "model": None, "inference": None}, config=config,
+                          signature="abc", notes=["[/note] :fire:"], data="d[red]:fire:")  # fmt: skip
+    console.show_composition(job)
+    console.show_facts({"data": "x:fire:[/y]"})
+    console.show_result(job, {"rmse": [1.0], "rmse/[/a]:fire:": [1.0]})
+    console.show_checks("checks [/]", [{"passed": True, "check": "c:fire:", "detail": "[/d]"}])
+    console.announce("t:fire:", "m [/z] :fire:")
+    console.complain("e:fire: [/q]\x1b[2J")
+    words = capsys.readouterr()
+    for text in ("e[/x]", "[bold]d :fire: ␛[31mred", "a:fire:[b].csv", "␛]0;owned", "[/note] :fire:", "x:fire:[/y]",
+                 "d[red]:fire:", "[/a]:fire:", "checks [/]", "c:fire:", "[/d]", "t:fire:", "m [/z] :fire:"):  # fmt: skip
+        assert text in words.out
+    assert words.err == "e:fire: [/q]␛[2J\n"
+    assert "\x1b" not in words.out
