@@ -18,6 +18,8 @@ BIAS_P = (
     1e-3  # least probability, corrected for their number, of differences between gradients that should have one mean
 )
 DISCRIMINATOR_LOSS = 0.05  # of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
+LABELS = 10  # fewest test labels of a task that say whether a classifier has collapsed to one class
+LARGEST_CLASS = 0.95  # share of the most frequent class above which predicting it alone may be the best there is
 BOUND_LINES = 10  # fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
 
 

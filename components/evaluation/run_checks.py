@@ -16,6 +16,7 @@ from components.contracts.posteriors import FilteredStates, HoldsDraws, SeriesDr
 from components.contracts.roles import Inference, Problem, of_variants
 from components.contracts.streams import Rng
 from components.evaluation import limits
+from components.evaluation.checks.class_predictions import class_checks
 from components.evaluation.stability import largest_response
 from components.inference.chains import Chains
 from components.inference.partitions.partition_draws import PartitionDraws
@@ -42,10 +43,11 @@ def run_checks(
     trace: Trace,
     rng: Rng,
     smoke: bool,
+    declared: bool = False,
 ) -> list[Check]:
     """What can be checked of a run that has ended: by what its posterior is, and by what its steps have said.
 
-    Of a smoke run only the scores are: nothing else is asked of so few steps."""
+    Of a smoke run only the scores are: nothing else is asked of so few steps.  ``declared`` as in ``class_checks``."""
     checks = [finite_scores(scores, problem)]
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
@@ -53,6 +55,7 @@ def run_checks(
         if sampled or _recorded(trace, "elbo"):
             checks.append(Check("it has converged", None, SHORT))
         return checks
+    checks += class_checks(problem, posterior, rng, declared)
     if mixing and isinstance(posterior, SeriesDraws):
         checks += draws_checks(posterior.parameters, dict(scores) | _tails(posterior.parameters))
     elif mixing and isinstance(posterior, PartitionDraws):

@@ -17,6 +17,7 @@ from components.attackers.evasion.worst_case import WorstCase, strongest
 from components.attackers.input_space import input_space, norm_of
 from components.attackers.words.changes import seen_by
 from components.contracts.attackers import Evasion
+from components.contracts.class_outputs import likeness
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
@@ -168,8 +169,7 @@ def _check_logits(predictive: Categorical) -> None:
     Raises:
         Misfit: every row of logits is nonnegative and sums to one.
     """
-    f = predictive.logits
-    if bool((f >= 0).all()) and bool(((f.sum(-1) - 1).abs() < 1e-4).all()):
+    if likeness(predictive.logits) == "sums to one":
         raise Misfit(
             "model: its predictions hold probabilities (they sum to one) where logits belong; give their logarithms"
         )

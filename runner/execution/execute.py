@@ -164,7 +164,10 @@ class Run:
             )
             scores = plain(found.scores)
             course.live.evaluating("checks of the run", 1, 1)
-            checks = run_checks(problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke)
+            declared = job.config["model"].get("outputs") is not None
+            checks = run_checks(
+                problem, posterior, inference, state, scores, course.trace, rng, self.settings.smoke, declared
+            )
         course.evaluated(total, "final", scores)
         if self.settings.keep_predictions:
             write_predictions(self.record.folder, replicate, problem, posterior, rng)

@@ -1,0 +1,109 @@
+"""Checks of a classifier's predictions: they use more than one class, and they are made of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from components.contracts.checks import Check
+from components.contracts.class_outputs import likeness
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Categorical
+from components.contracts.roles import Problem
+from components.contracts.streams import Rng
+from components.evaluation import limits
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
+from components.problems.supervised import Supervised
+
+ONE_CLASS = "predictions use more than one class"
+LOGITS = "outputs are logits, no probabilities"
+
+
+def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) -> list[Check]:
+    """Of the predictions at the test rows, which ``score`` has just asked for; none where labels are real.
+
+    Args:
+        declared: it was said what the model's outputs are, so that only sums of one speak against it."""
+    found = [
+        (label, split, predictive)
+        for label, split, one, streams in _each(problem, posterior, rng)
+        if (predictive := _predicted(split, one, streams)) is not None
+    ]
+    if not found:
+        return []
+    classes = [_one_class(label, split, predictive) for label, split, predictive in found]
+    logits = [_logits(label, predictive, declared) for label, _, predictive in found]
+    return [_worst(classes), _worst(logits)]
+
+
+def _each(problem: Problem, posterior: object, rng: Rng) -> Iterator[tuple[str, Supervised, object, Rng]]:
+    """Every posterior of a run, of what it is, and its problem and streams."""
+    if isinstance(problem, SupervisedReplicates) and isinstance(posterior, Sequence):
+        for r, (split, one) in enumerate(zip(problem.splits, posterior, strict=True)):
+            yield from _variants(f" of replicate {r + 1}" if problem.replicates > 1 else "", split, one, rng.of(r))
+    elif isinstance(problem, Supervised):
+        yield from _variants("", problem, posterior, rng)
+
+
+def _variants(
+    label: str, problem: Supervised, posterior: object, rng: Rng
+) -> Iterator[tuple[str, Supervised, object, Rng]]:
+    if isinstance(posterior, Variants):
+        for variant, one in posterior.of.items():
+            yield f" of {variant}{label}", problem, one, rng
+    else:
+        yield label, problem, posterior, rng
+
+
+def _predicted(problem: Supervised, posterior: object, rng: Rng) -> Categorical | None:
+    if problem.target == "real" or not isinstance(posterior, Predicts):
+        return None
+    with torch.no_grad():
+        predictive = problem.predictive_at(posterior, problem.test.x, rng)
+    return predictive if isinstance(predictive, Categorical) else None
+
+
+def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Check:
+    """False where every row of a task is given one class and its labels are of several."""
+    guess, told, checked = predictive.guess, [], 0  # [B, T]
+    for t in range(problem.n_tasks):
+        labels = problem.test.y[problem.test.mask[:, t], t]
+        counts = labels.unique(return_counts=True)[1]
+        if len(labels) < limits.LABELS or len(counts) < 2 or int(counts.max()) > limits.LARGEST_CLASS * len(labels):
+            continue
+        checked += 1
+        if len(classes := guess[:, t].unique()) == 1:
+            task = f" of task {problem.task_names[t]}" if problem.n_tasks > 1 else ""
+            told.append(
+                f"class {int(classes)} for all {len(guess):,} test rows{task}{label}, whose labels are of {len(counts)}"
+            )
+    if not checked:
+        return Check(
+            ONE_CLASS,
+            None,
+            f"fewer than {limits.LABELS} test labels, or nearly all of one class (above {limits.LARGEST_CLASS:.0%})",
+        )
+    used = f"{len(guess.unique())} of {problem.n_classes} classes"
+    return Check(
+        ONE_CLASS, not told, f"{told[0]}; the model has learnt nothing, or its outputs are no logits" if told else used
+    )
+
+
+def _logits(label: str, predictive: Categorical, declared: bool) -> Check:
+    """False where logits look like probabilities; a class whose logit is always 0 is that of log odds."""
+    look = likeness(predictive.logits)
+    constant = bool((predictive.logits == 0).all(0).all(0).any())
+    if look == "sums to one" or (look == "in [0, 1]" and not declared and not constant):
+        says = "every row sums to one" if look == "sums to one" else "all of them lie in [0, 1]"
+        return Check(
+            LOGITS, False, f"{says}{label}; give their logarithms, or set model.outputs=probabilities where it is a key"
+        )
+    low, high = float(predictive.logits.min()), float(predictive.logits.max())
+    return Check(LOGITS, True, f"{low:.3g} … {high:.3g}")
+
+
+def _worst(checks: list[Check]) -> Check:
+    """The first that failed, else the first that passed, else the first."""
+    return min(checks, key=lambda check: {False: 0, True: 1, None: 2}[check.passed])

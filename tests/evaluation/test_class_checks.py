@@ -1,0 +1,102 @@
+"""A classifier that has collapsed to one class, or that gives probabilities for logits, fails a check of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from small_problems import classes, real
+
+from components.contracts.predictive import Categorical
+from components.evaluation.checks.class_predictions import LOGITS, ONE_CLASS, class_checks
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.replicates.variants import Variants
+from runner.execution.execute import run
+from runner.execution.rng import Streams
+from runner.record.facts import read
+
+
+class Fixed:
+    """Logits that are written down, [B, T, C]."""
+
+    def __init__(self, logits: torch.Tensor):
+        self.logits = logits
+
+    def predict(self, x: torch.Tensor, generator: torch.Generator) -> Categorical:
+        return Categorical(self.logits[: len(x)][None])
+
+
+def verdicts(problem, logits, declared=False):
+    return {c.name: (c.passed, c.detail) for c in class_checks(problem, Fixed(logits), Streams(0), declared)}
+
+
+def good(problem):
+    return torch.nn.functional.one_hot(problem.test.y, problem.n_classes).double() * 4 - 1
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_a_classifier_of_one_class_fails(n_tasks):
+    problem = classes(n_tasks=n_tasks)
+    logits = good(problem)
+    assert verdicts(problem, logits)[ONE_CLASS] == (True, "3 of 3 classes")
+    logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # of one task is enough
+    passed, detail = verdicts(problem, logits)[ONE_CLASS]
+    assert passed is False
+    assert detail.startswith("class 1 for all 60 test rows" + (" of task 1" if n_tasks > 1 else ""))
+
+
+@pytest.mark.parametrize(("rows", "rare"), [(9, 4), (60, 2), (60, 0)])
+def test_few_labels_or_nearly_all_of_one_class_say_nothing(rows, rare):
+    problem = classes(n_classes=2)
+    y = torch.zeros(rows, 1, dtype=torch.long)
+    y[:rare] = 1
+    problem = replace(problem, test=replace(problem.test.part(slice(0, rows), 1.0), y=y))
+    logits = torch.tensor([3.0, 0.0]).double().expand(rows, 1, 2)
+    passed, detail = verdicts(problem, logits)[ONE_CLASS]
+    assert passed is None
+    assert "10 test labels" in detail
+
+
+def test_probabilities_for_logits_fail():
+    problem = classes()
+    f = good(problem)
+    assert verdicts(problem, f)[LOGITS] == (True, "-1 … 3")
+    assert verdicts(problem, f.log_softmax(-1))[LOGITS][0] is True
+    for declared in (True, False):
+        assert verdicts(problem, f.softmax(-1), declared)[LOGITS][0] is False
+        assert verdicts(problem, f.sigmoid(), declared)[LOGITS][0] is declared
+    odds = torch.stack([torch.zeros(60, 1), torch.rand(60, 1)], -1).double()
+    assert verdicts(classes(n_classes=2), odds)[LOGITS][0] is True  # log odds that are small
+
+
+def test_of_several_posteriors_each_is_looked_at():
+    problem = classes()
+    bad = torch.tensor([1.0, 5.0, -1.0]).double().expand(60, 1, 3)
+    two = Variants({"a": Fixed(good(problem)), "b": Fixed(bad)})
+    check, _ = class_checks(problem, two, Streams(0), False)
+    assert "test rows of b, whose" in check.detail
+    other = classes(seed=1)
+    beside = SupervisedReplicates([problem, other])
+    check, _ = class_checks(beside, [Fixed(good(problem)), Fixed(bad)], Streams(0), False)
+    assert "test rows of replicate 2, whose" in check.detail
+
+
+def test_others_have_no_such_checks():
+    assert class_checks(real(), Fixed(torch.zeros(40, 2, 1)), Streams(0), False) == []
+    assert class_checks(SimpleNamespace(), None, Streams(0), False) == []
+
+
+@pytest.mark.parametrize(("last", "passed"), [("none", True), ("one", False)])
+def test_a_run_says_so(make_job, last, passed):
+    """A network whose last layer is held at zero but for a bias, after its training."""
+    victim = {"none": "Victim", "one": "OneClass"}[last]
+    words = ["dataset=two_moons", "dataset.n_train=100", "dataset.n_test=50", "plugins=[own_victims]", "model=module",
+             f"model.class_path=own_victims:{victim}", "model.arguments={inputs: 2, n_outputs: 2}", "inference=map",
+             "inference.lr=0.05", "steps=30"]  # fmt: skip
+    job = make_job(*words)
+    run(job)
+    checks = {check["check"]: check["passed"] for check in read(job.folder)["checks"]["0"]}
+    assert checks[ONE_CLASS] is passed
+    assert checks[LOGITS] is True
