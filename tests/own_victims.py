@@ -46,6 +46,11 @@ class Detached(Victim):
         return self.body(x).detach()
 
 
+class NoInputGradient(Victim):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x.detach())
+
+
 class Rounded(Victim):
     def forward(self, x: Tensor) -> Tensor:
         return self.body(x).round()

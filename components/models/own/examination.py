@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, Likeness, Outputs, likeness
 from components.trouble import Doubtful, Misfit
 
@@ -151,3 +152,19 @@ def follows_parameters(answer: AnswerAt, theta: Tensor, x: Tensor) -> bool:
         if gradient is not None and bool((gradient != 0).any()):
             return True
     return False
+
+
+def check_followed(answer: AnswerAt, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str) -> None:
+    """An attacker that follows the gradient in the inputs finds one.
+
+    Raises:
+        Misfit: there is none."""
+    if not isinstance(attacker, Evasion) or not attacker.follows_gradient:
+        return
+    with torch.enable_grad():
+        if answer(theta.detach(), x.detach().clone().requires_grad_(True)).requires_grad:
+            return
+    raise Misfit(
+        f"{where}: its outputs do not depend on its inputs in a way that can be followed, and attacker={attacker.name} follows "
+        "the gradient; leave torch.no_grad and detach out of forward, or take attacker=square or attacker=random_noise"
+    )

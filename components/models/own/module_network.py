@@ -20,6 +20,7 @@ from components.models.own.begun import begun
 from components.models.own.examination import (
     AGREES,
     check_declared,
+    check_followed,
     check_outputs,
     check_rows,
     follows_parameters,
@@ -98,6 +99,7 @@ class ModuleNetwork(FlatNetwork):
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
         if self.target != "real":
             check_outputs(self._answers, self.start, rows, outputs, where, KEY)
+        check_followed(self._answers, self.start, rows, problem.attacker, where)
         self.follows_parameters = follows_parameters(self._answers, self.start, rows)
 
     start: Tensor  # [P]

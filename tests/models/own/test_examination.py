@@ -170,6 +170,18 @@ def test_what_cannot_be_trained_is_evaluated_as_it_is():
     train(component("inference", "random_walk_mh", chains=2), model("NoGrad"), problem, 2)  # follows no gradient
 
 
+@pytest.mark.parametrize("name", ["NoInputGradient", "NoGrad"])
+def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
+    problem = classes()
+    problem.attacker = component("attacker", "square")
+    built(problem, name)
+    problem.attacker = component("attacker", "pgd")
+    with pytest.raises(
+        Misfit, match=r"depend on its inputs .* and attacker=pgd follows the gradient; leave .*attacker=square"
+    ):
+        built(problem, name)
+
+
 def test_the_examination_moves_no_random_stream():
     torch.manual_seed(3)
     before = torch.get_rng_state()
