@@ -49,30 +49,21 @@ def source_file(module: str) -> Path | None:
 
 def _why(module: str, error: BaseException) -> str:
     """What went wrong in importing a module, in one line."""
+    from components.contracts.user_code import is_users  # which imports pydantic, and nothing else asks for it here
+
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
         return f"no module {module!r} ({error}); is its folder on PYTHONPATH?"
     where = ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{shown_path(error.filename)}, line {error.lineno}: "
     else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
         if frames:
             where = f"{shown_path(frames[-1].filename)}, line {frames[-1].lineno}: "
     what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
     if isinstance(error, ModuleNotFoundError):
         return f"{where}{what}; install it, or put its folder on PYTHONPATH"
     return f"{where or module + ': '}{type(error).__name__}{': ' + what if what else ''}"
-
-
-def _is_users(file: str) -> bool:
-    """Whether a frame's file may be the user's: not of the import system, of an installed library, or ours."""
-    if file.startswith("<"):
-        return False
-    path, ours = Path(file), Path(__file__).resolve().parent.parent
-    foreign = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(
-        Path(traceback.__file__).parent
-    )
-    return not foreign and not any(path.is_relative_to(ours / package) for package in ("runner", "components"))
 
 
 def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:

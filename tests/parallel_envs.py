@@ -62,6 +62,153 @@ class Weather(ParallelEnv):
         return observed, gains, dict.fromkeys(there, ended), dict.fromkeys(there, cut), {a: {} for a in there}
 
 
+class Plain(ParallelEnv):
+    """Two players or more of one observation and two actions, whose moves a subclass pays and ends."""
+
+    metadata = {"name": "plain"}
+
+    def __init__(self, limit=None, players=("a", "b")):
+        self.possible_agents, self.limit = list(players), limit  # moves after which the environment truncates
+        self.place, self.choice = Discrete(self.places), Discrete(2)
+
+    places = 1
+
+    def observation_space(self, agent):
+        return self.place
+
+    def action_space(self, agent):
+        return self.choice
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.at, self.made = list(self.possible_agents), 0, 0
+        return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
+
+    def pay(self, actions):
+        return dict.fromkeys(self.agents, 1.0)
+
+    def ends(self):
+        return dict.fromkeys(self.agents, False)
+
+    def step(self, actions):
+        there, pay, self.made = self.agents, self.pay(actions), self.made + 1
+        ends, cut = self.ends(), self.made == self.limit
+        self.agents = [] if cut else [agent for agent in there if not ends[agent]]
+        return (dict.fromkeys(there, self.at), pay, ends, dict.fromkeys(there, cut), {agent: {} for agent in there})
+
+
+class Fork(Plain):
+    """To stay pays 1, to go 0, and 2 for ever afterwards: at γ = 0.8 Q(go) is 8 and Q(stay) 7.4."""
+
+    places = 2
+
+    def pay(self, actions):
+        pay = 2.0 if self.at else 1.0 - actions["a"]
+        self.at = max(self.at, actions["a"])
+        return {"a": pay, "b": 0.0}
+
+
+class OpponentLeaves(Plain):
+    """b is paid 2 and leaves after the first move, a is paid 1 a move, until ``limit``."""
+
+    def pay(self, actions):
+        return {agent: 1.0 if agent == "a" else 2.0 for agent in self.agents}
+
+    def ends(self):
+        return {agent: agent == "b" for agent in self.agents}
+
+
+class AgentLeaves(Plain):
+    """a is paid 2 and leaves after the first move, which is no end for b."""
+
+    def pay(self, actions):
+        return {agent: 2.0 if agent == "a" else 1.0 for agent in self.agents}
+
+    def ends(self):
+        return {agent: agent == "a" for agent in self.agents}
+
+
+class Short(Plain):
+    """Half of the episodes are over before the first move; the others have one, which pays 1."""
+
+    def reset(self, seed=None, options=None):
+        returned = super().reset(seed)
+        if np.random.default_rng(seed).random() < 0.5:
+            self.agents = []
+        return returned
+
+    def ends(self):
+        return dict.fromkeys(self.agents, True)
+
+
+class Odd(Plain):
+    """Ends after three moves and is wrong, or merely unusual, in one way."""
+
+    def __init__(self, odd, players=("a", "b")):
+        super().__init__(players=players)
+        self.odd = odd
+
+    def reset(self, seed=None, options=None):
+        seen, infos = super().reset(seed)
+        if self.odd == "mask in info":
+            infos["b"] = {"action_mask": np.ones(2, np.int8)}
+        changed = {
+            "reset returns observations": seen,
+            "infos are a list": (seen, []),
+            "no observation at reset": ({}, infos),
+            "observation outside": (dict.fromkeys(seen, -1), infos),
+            "observation None": (dict.fromkeys(seen), infos),
+        }
+        if self.odd == "a stranger":
+            self.agents = [*self.agents, "z"]
+        if self.odd == "agent is late":
+            self.agents = ["b"]
+        return changed.get(self.odd, (seen, infos))
+
+    def ends(self):
+        return dict.fromkeys(self.agents, self.made == 3)
+
+    def step(self, actions):
+        seen, pay, ends, cuts, infos = super().step(actions)
+        last, first = self.made == 3, self.possible_agents[0]
+        if self.odd == "reward is an array":
+            pay = {agent: np.array([gain], np.float32) for agent, gain in pay.items()}
+        if self.odd == "rewards are two":
+            pay[first] = np.ones(2)
+        if self.odd == "reward is None":
+            pay[first] = None
+        if self.odd == "reward is nan":
+            pay[first] = float("nan")
+        if self.odd == "flags are numbers":
+            ends = {agent: np.array([end]) for agent, end in ends.items()}
+        if self.odd == "flag is a word":
+            ends[first] = "no"
+        if self.odd == "no flags":
+            ends, cuts = {}, {}
+        if self.odd == "left out at the end" and last:
+            seen, ends, cuts, infos = {}, {}, {}, {}
+        if self.odd == "left out of the rewards" and last:
+            pay = {}
+        if self.odd == "leaves without a word":
+            self.agents, ends = [], dict.fromkeys(ends, False)
+        if self.odd == "never leaves":
+            self.agents = list(self.possible_agents)
+        if self.odd == "opponent stays":
+            ends["b"] = True
+        if self.odd == "four values":
+            return seen, pay, ends, infos
+        if self.odd == "returns None":
+            return None
+        if self.odd == "ends the process":
+            raise SystemExit(3)
+        return seen, pay, ends, cuts, infos
+
+
+def without_players():
+    env = Plain()
+    del env.possible_agents
+    return env
+
+
 def parallel_env(**keys):
     return Weather(**keys)
 

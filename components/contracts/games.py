@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
 
 
+class OpponentEnds(NamedTuple):
+    """Which opponents took part in a move, and whose part in the game ended with it."""
+
+    present: Tensor  # [R, M] bool: the opponent was in the game and acted
+    done: Tensor  # [R, M] bool: a true end for the opponent: nothing comes after
+
+
 class Outcome(NamedTuple):
     """What a move leads to."""
 
@@ -28,6 +35,8 @@ class Outcome(NamedTuple):
     given: Tensor | None = (
         None  # [R] mean over the players of what was given from outside, which is no welfare; None: 0
     )
+    truncated: Tensor | None = None  # [R] bool: the episode stops at s', though it could go on; None: never
+    opponents: OpponentEnds | None = None  # None: all of them play as long as the decision maker does
 
 
 class Shown(NamedTuple):
@@ -110,6 +119,13 @@ class Taxed(Protocol):
 
 
 @runtime_checkable
+class MayBeginOver(Protocol):
+    """An environment whose episodes may be over before the first move."""
+
+    def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: nobody moves from s
+
+
+@runtime_checkable
 class Changing(Protocol):
     """An environment whose rules change from episode to episode."""
 
@@ -163,9 +179,12 @@ class Move(NamedTuple):
     r: Tensor  # his reward [R]
     r_hers: Tensor  # hers [R]
     s_next: Tensor  # [R, …]
-    done: Tensor | None  # [R] bool: s_next ends the episode; None: nothing does
-    live: Tensor | None  # [R] bool: replicates that still play, the others are to be left alone; None: all do
+    done: Tensor | None  # [R] bool: s_next is a true end for this opponent; None: nothing is
+    live: (
+        Tensor | None
+    )  # [R] bool: replicates where the opponent still plays, the others are to be left alone; None: all
     cut: bool  # whether the horizon ends the episode here, wherever it stands
+    truncated: Tensor | None = None  # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import sys
 import traceback
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ValidationInfo
 
 from components.trouble import Misfit
+
+OURS = Path(__file__).resolve().parent.parent.parent  # holds the packages ``components`` and ``runner``
+LIBRARY = Path(traceback.__file__).parent  # the standard library
 
 
 def _is_a_place(text: str, info: ValidationInfo) -> str:
@@ -57,20 +61,73 @@ def short_digest(place: str) -> str:
     return hashlib.sha256(b"" if file is None else file.read_bytes()).hexdigest()[:8]
 
 
+def is_users(file: str) -> bool:
+    """Whether code of a file may be the user's: not of the import system, of an installed library, or ours."""
+    if file.startswith("<"):
+        return False
+    path = Path(file)
+    installed = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(LIBRARY)
+    return not installed and not _is_ours(path)
+
+
+def _is_ours(path: Path) -> bool:
+    return any(path.is_relative_to(OURS / package) for package in ("runner", "components"))
+
+
+def _file_and_line(thing: object) -> tuple[str, int] | None:
+    """Where a function, method or class is written; None: in no file."""
+    plain = inspect.unwrap(thing) if callable(thing) else thing
+    try:
+        return inspect.getsourcefile(plain) or "", inspect.getsourcelines(plain)[1]  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return None
+
+
+def line_of(thing: object) -> str:
+    """Where a function, method or class of the user is written, "my_game.py, line 12"; the name of its type where no file
+    holds it."""
+    place = _file_and_line(thing)
+    if place is None:
+        return type(thing).__name__
+    return f"{Path(place[0]).name}, line {place[1]}"
+
+
+def line_raised(error: BaseException, whose: object = None) -> str:
+    """The last line of the user's code that an error came by; else where ``whose`` is written, if that is the user's; else
+    the last line of a library; "" where none is known."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}, line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if is_users(frame.filename)]
+    place = None if whose is None else _file_and_line(whose)
+    if not theirs and place is not None and is_users(place[0]):
+        return line_of(whose)
+    others = [frame for frame in frames if not frame.filename.startswith("<") and not _is_ours(Path(frame.filename))]
+    last = next(reversed(theirs or others), None)
+    return (
+        ("" if whose is None else line_of(whose)) if last is None else f"{Path(last.filename).name}, line {last.lineno}"
+    )
+
+
+def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
+    """One line for what code of the user raised, with its place; ``whose`` is that code, where no frame is the user's."""
+    reason = " ".join(str(error).split())[:300]
+    if isinstance(error, SystemExit):
+        reason = f"it ends the process{f' ({reason})' if reason else ''}"
+    where = line_raised(error, whose)
+    said = f": {reason}" if reason else ""
+    return Misfit(f"{what}: {type(error).__name__}{said}{f' ({where}); mend it there' if where else ''}")
+
+
 @contextmanager
-def blamed(what: str) -> Iterator[None]:
-    """Says in one line what the user's own code raised, and where.
+def blamed(what: str, whose: object = None) -> Iterator[None]:
+    """Says in one line what the user's own code raised, and where; ``whose`` is that code.
 
     Raises:
-        Misfit: it raised."""
+        Misfit: it raised, or ended the process."""
     try:
         yield
-    except Misfit:
+    except (Misfit, KeyboardInterrupt):
         raise
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        theirs = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")]
-        last = theirs[-1] if theirs else frames[-1]
-        said = " ".join(str(error).split())[:300]
-        where = f"{Path(last.filename).name}, line {last.lineno}"
-        raise Misfit(f"{what}: {type(error).__name__}: {said} ({where}); mend it there") from error
+    except (Exception, SystemExit) as error:
+        raise refusal(what, error, whose) from error

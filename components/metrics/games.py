@@ -34,9 +34,16 @@ def scores_beside(beside: Tensor, tail: float, window: int) -> dict[str, Tensor]
 
 
 def frequencies(firsts: Tensor, tail: float) -> dict[str, Tensor]:
-    """Share of moves over the last episodes that was action 0 (to cooperate, where it means that); [1 + M, R, t] -> [R]."""
-    last = firsts[:, :, -_episodes(tail, firsts) :].mean(2)
-    return {"first_action": last[0], "first_action_opponents": last[1:].mean(0)}
+    """Share of moves over the last episodes that was action 0 (to cooperate, where it means that); [1 + M, R, t] -> [R].
+
+    Episodes in which a player made no move are NaN and left out; a share of no moves at all is no score."""
+    last = firsts[:, :, -_episodes(tail, firsts) :]
+    if last.isnan().any():
+        shares, others = last.nanmean(2), last.nanmean(2)[1:].nanmean(0)
+    else:
+        shares, others = last.mean(2), last.mean(2)[1:].mean(0)
+    named = {"first_action": shares[0], "first_action_opponents": others}
+    return {name: share for name, share in named.items() if not share.isnan().any()}
 
 
 def _episodes(tail: float, played: Tensor) -> int:

@@ -15,6 +15,7 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import (
     Changing,
     Environment,
+    MayBeginOver,
     Move,
     NumberedStates,
     Outcome,
@@ -25,64 +26,17 @@ from components.contracts.games import (
 )
 from components.contracts.posteriors import Played
 from components.contracts.problems import Kind, Sees
-from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.maths.matrix_games import worst_case
-from components.maths.policies import draw_action
 from components.metrics import games
+from components.problems.episodes.episode import Episode
 from components.problems.episodes.standing import Standing
 from components.problems.episodes.transition import Transition
 from components.trouble import Misfit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and which episode it is."""
-
-    game: Game
-    index: int  # 0 is the first
-
-    def play(
-        self, standing: Standing, rng: Rng, choose: Callable[[Tensor], Tensor], learn: Callable[[Transition], None]
-    ) -> Info:
-        """Plays it through and moves ``standing`` on in place; her reward, the mean of his or theirs, and welfare, [R] each.
-
-        ``choose`` gives the probabilities of her actions [R, A] in s; ``learn`` is told of each move."""
-        environment, s = self.game.environment, standing.s
-        total: Tensor | None = None
-        firsts: Tensor | None = None
-        moves: float | Tensor = 0.0
-        live: Tensor | None = None
-        for left in reversed(range(environment.horizon)):
-            a = draw_action(choose(s), rng.noise)
-            cut = not left and not environment.continuing
-            seen = self.game.move(standing, Turn(s, self.index, choose), a, live, rng, cut=cut)
-            learn(seen if self.game.learns_from == "every_move" else seen.ending())
-            gain = torch.stack([seen.r_a, *seen.r_b.unbind(1), seen.welfare])  # [M + 2, R]
-            first = (torch.cat([a.unsqueeze(0), seen.each.T]) == 0).to(gain.dtype)  # [1 + M, R]
-            if live is not None:
-                gain, first = torch.where(live, gain, 0.0), torch.where(live, first, 0.0)
-            firsts = first if firsts is None else firsts + first
-            moves = moves + (1.0 if live is None else live.to(gain.dtype))
-            if total is None:
-                total = gain
-            elif self.game.counts == "total":
-                total = total + gain
-            else:  # those who have come to their end keep what they got there
-                total = gain if live is None else torch.where(live, gain, total)
-            s = seen.s_next
-            if seen.done is not None:
-                live = ~seen.done if live is None else live & ~seen.done
-                if not live.any():
-                    break
-        assert total is not None
-        assert firsts is not None
-        after = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
-        return standing.close(after, total, firsts / moves)
 
 
 Drawing = Callable[["Game", Played], "dict[str, Figure]"]
@@ -116,6 +70,7 @@ class Game:
         self.n_states = self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
         self._changing = self.environment if isinstance(self.environment, Changing) else None
         self._taxed = isinstance(self.environment, Taxed)
+        self._may_begin_over = self.environment if isinstance(self.environment, MayBeginOver) else None
         self._safest: Tensor | None = None  # asked at every evaluation, and the same always
 
     @property
@@ -174,6 +129,13 @@ class Game:
         rewards, beside, firsts = (Trace(expected=self.episodes) for _ in range(3))
         return Standing(game=self, s=s, adversary=first, others=others, rewards=rewards, beside=beside, firsts=firsts)
 
+    def unfinished(self, s: Tensor) -> Tensor | None:
+        """Replicates whose episode has a first move to make from s [R] bool; None: all of them."""
+        if self._may_begin_over is None:
+            return None
+        over = self._may_begin_over.is_over(s)
+        return ~over if bool(over.any()) else None
+
     def move(
         self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False
     ) -> Transition:
@@ -190,19 +152,26 @@ class Game:
         if len(chosen) > seats:
             assert isinstance(environment, Taxed), "no third party finds a seat elsewhere"
             outcome = environment.after_tax(outcome, a, each, chosen[-1])
-        r_a, r_b, s_next, done, _ = outcome
+        r_a, r_b, s_next = outcome.r_a, outcome.r_b, outcome.s_next
         gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
         shown, seen = environment.shown(s, a)
-        if live is not None:
-            seen = live if seen is None else seen & live
-        standing.adversary, *standing.others = [
-            player.observe(memory, Move(turn.episode, s, a, shown, seen, b, r, r_a, s_next, done, live, cut))
-            for player, memory, b, r in zip(players, memories, chosen, gains, strict=False)
-        ]
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
-        return Transition(s, a, joint, each, r_a, r_b, s_next, done, live, cut, welfare)
+        transition = Transition(s, a, joint, each, r_a, r_b, s_next, outcome.done, live, cut, welfare)
+        transition.truncated, transition.opponents = outcome.truncated, outcome.opponents
+        after = []
+        for m, (player, memory, b, r) in enumerate(zip(players, memories, chosen, gains, strict=False)):
+            side = transition.of_opponent(m) if m < seats else transition
+            visible = seen
+            if side.live is not None:
+                visible = side.live if seen is None else seen & side.live
+            move = Move(
+                turn.episode, s, a, shown, visible, b, r, r_a, s_next, side.done, side.live, cut, side.truncated
+            )
+            after.append(player.observe(memory, move))
+        standing.adversary, *standing.others = after
+        return transition
 
     @staticmethod
     def welfare(outcome: Outcome) -> Tensor:

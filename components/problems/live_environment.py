@@ -10,38 +10,47 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from components.contracts.games import Outcome, Shown
+from components.contracts.games import OpponentEnds, Outcome, Shown
 from components.trouble import Misfit
 
 SEEDS = 2**31 - 1  # seeds are below it: they fit wherever a program keeps one, and in a double exactly
 FACTS = 3  # columns of a state before what is observed: seed, moves made, whether the episode is over
 
 
+class Beginning(NamedTuple):
+    """Where an episode begins."""
+
+    observed: list[float]  # [F]
+    over: bool  # the episode is over before the first move
+
+
 class AfterMove(NamedTuple):
     """What a move has led to."""
 
     observed: list[float]  # [F]
-    rewards: list[float]  # hers, then each opponent's
-    terminated: bool  # a true end
+    rewards: list[float]  # the decision maker's, then each opponent's
+    terminated: bool  # a true end for the decision maker
     truncated: bool  # the game stops here, though it could go on
+    present: list[bool]  # each opponent was in the game and acted
+    done: list[bool]  # a true end for each opponent
 
 
 class LiveGame(Protocol):
     """One game that is being played."""
 
-    def begin(self, seed: int) -> list[float]: ...  # what is observed at the beginning of an episode [F]
+    def begin(self, seed: int) -> Beginning: ...
 
-    def move(self, actions: list[int]) -> AfterMove: ...  # hers, then each opponent's
+    def move(self, actions: list[int]) -> AfterMove: ...  # the decision maker's, then each opponent's
 
 
 @dataclass
 class LiveEnvironment:
-    """``Environment`` of R such games, one a replicate.
+    """``Environment`` of R such games, one a replicate, of which each ``MayBeginOver``.
 
     A state is (seed, moves made, over or not, what she observes) [R, 3 + F].  The seed says all of where an episode begins,
     so that a checkpoint between two of them is exact: where a game does not stand at the state that it is given, it is begun
-    anew from the seed.  In the middle of an episode that cannot be done, and is refused.  A game that is truncated before the
-    horizon is over; at the horizon it is cut short there, as any other is.  Opponents see her action."""
+    anew from the seed.  In the middle of an episode that cannot be done, and is refused.  A game that its program truncates,
+    or that has made ``horizon`` moves, stops without a true end.  Opponents see her action."""
 
     open: Callable[[], LiveGame]  # makes one more game
     n_actions: int
@@ -53,7 +62,7 @@ class LiveEnvironment:
     _games: list[LiveGame] = field(default_factory=list, repr=False)
     _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)  # seed and moves made of each
 
-    def _begin(self, i: int, seed: float) -> list[float]:
+    def _begin(self, i: int, seed: float) -> Beginning:
         while len(self._games) <= i:
             self._games.append(self.open())
             self._standing.append((-1.0, 0.0))
@@ -71,7 +80,7 @@ class LiveEnvironment:
             raise Misfit(
                 f"dataset.env: a state after {moves:.0f} moves cannot be gone back to; episodes begin by reset(seed=…)"
             )
-        if self._begin(i, seed) != observed:
+        if self._begin(i, seed).observed != observed:
             raise Misfit(
                 f"dataset.env: reset(seed={seed:.0f}) does not begin where it did before; has the environment changed?"
             )
@@ -82,30 +91,53 @@ class LiveEnvironment:
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
         """Episodes from seeds drawn from the generator."""
         seeds = torch.randint(SEEDS, (replicates,), generator=generator, device=generator.device).tolist()
-        return self._kept([[seed, 0, 0, *self._begin(i, float(seed))] for i, seed in enumerate(seeds)])
+        begun = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
+        return self._kept([[seed, 0, at.over, *at.observed] for seed, at in zip(seeds, begun, strict=True)])
+
+    def is_over(self, s: Tensor) -> Tensor:
+        """[R] bool."""
+        return s[:, 2] > 0
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         """Nothing is drawn: a game's randomness is its seed's.  A game that is over stays where it is and pays nothing.
 
         Raises:
             Misfit: a game stands elsewhere and cannot be brought to s."""
-        players = 1 + len(self.n_threats)
-        rows, gains, ends = [], [], []
-        for i, (row, hers, his) in enumerate(zip(s.tolist(), a.tolist(), b.tolist(), strict=True)):
-            seed, moves, over = row[:FACTS]
+        opponents = len(self.n_threats)
+        rows, moves = [], []
+        for i, (row, own, others) in enumerate(zip(s.tolist(), a.tolist(), b.tolist(), strict=True)):
+            seed, made, over = row[:FACTS]
             if over:
                 rows.append(row)
-                gains.append([0.0] * players)
-                ends.append(True)
+                moves.append(
+                    AfterMove([], [0.0] * (1 + opponents), True, False, [True] * opponents, [True] * opponents)
+                )
                 continue
-            self._stand(i, seed, moves, row[FACTS:])
-            moved = self._games[i].move([hers, *his])
-            self._standing[i] = (seed, moves + 1)
-            rows.append([seed, moves + 1, float(moved.terminated or moved.truncated), *moved.observed])
-            gains.append(moved.rewards)
-            ends.append(moved.terminated or (moved.truncated and moves + 1 < self.horizon))
-        paid = torch.tensor(gains, dtype=self.dtype, device=self.device)  # [R, 1 + M]
-        return Outcome(paid[:, 0], paid[:, 1:], self._kept(rows), torch.tensor(ends, device=self.device))
+            self._stand(i, seed, made, row[FACTS:])
+            moved = self._games[i].move([own, *others])
+            self._standing[i] = (seed, made + 1)
+            stops = moved.terminated or moved.truncated
+            rows.append([seed, made + 1, float(stops), *moved.observed])
+            moves.append(moved._replace(truncated=moved.truncated or (not stops and made + 1 >= self.horizon)))
+        paid = torch.tensor([moved.rewards for moved in moves], dtype=self.dtype, device=self.device)  # [R, 1 + M]
+        return Outcome(
+            r_a=paid[:, 0],
+            r_b=paid[:, 1:],
+            s_next=self._kept(rows),
+            done=self._flags([moved.terminated for moved in moves]),
+            truncated=self._flags([moved.truncated for moved in moves]),
+            opponents=self._opponent_ends(moves),
+        )
+
+    def _opponent_ends(self, moves: list[AfterMove]) -> OpponentEnds | None:
+        """None where all opponents play as long as the decision maker does."""
+        if all(all(moved.present) and set(moved.done) == {moved.terminated} for moved in moves):
+            return None
+        present, done = [moved.present for moved in moves], [moved.done for moved in moves]
+        return OpponentEnds(self._flags(present), self._flags(done))
+
+    def _flags(self, flags: list[bool] | list[list[bool]]) -> Tensor:
+        return torch.tensor(flags, dtype=torch.bool, device=self.device)
 
     def shown(self, s: Tensor, a: Tensor) -> Shown:
         return Shown(one_hot(a, self.n_actions).to(self.dtype), None)

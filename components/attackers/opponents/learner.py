@@ -72,7 +72,17 @@ class Learner(Opponent[Learning]):
         """He learns in place."""
         hers = move.a.unsqueeze(1)
         seen = Transition(
-            move.s, move.b, move.a, hers, move.r, move.r_hers.unsqueeze(1), move.s_next, move.done, move.live, move.cut
+            s=move.s,
+            a=move.b,
+            b=move.a,
+            each=hers,
+            r_a=move.r,
+            r_b=move.r_hers.unsqueeze(1),
+            s_next=move.s_next,
+            done=move.done,
+            live=move.live,
+            cut=move.cut,
+            truncated=move.truncated,
         )
         with torch.no_grad():
             self._agent.learn(state.mind, seen, move.episode)

@@ -94,7 +94,7 @@ class LogDensity(Dataset[Density]):
 
         def log_density(theta: Tensor) -> Tensor:
             x, log_jacobian = transformed(theta)
-            with blamed(where):
+            with blamed(where, given):
                 return given(x) + log_jacobian  # [K]
 
         def sample_prior(n: int, generator: torch.Generator) -> Tensor:
@@ -125,7 +125,7 @@ def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
     """Whether the function keeps to what is asked of it, at a few rows x [S, P].
 
     Raises Misfit."""
-    with blamed(where):
+    with blamed(where, given):
         value, alone = given(x), given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__

@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
-import math
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import torch
 
-from components.problems.live_environment import AfterMove
+from components.contracts.user_code import blamed, line_of
+from components.datasets.games.parallel_values import (
+    MASKS,
+    mask_within,
+    observation_misfit,
+    to_flag,
+    to_number,
+)
+from components.problems.live_environment import AfterMove, Beginning
 from components.trouble import Misfit
 
 TRIED = 200  # moves at most of an episode that is played twice
-
-
-@contextmanager
-def asked(where: str, what: str) -> Iterator[None]:
-    """An environment of a user is asked for something in here.
-
-    Raises:
-        Misfit: it raises anything; in one line, with the place in the user's file."""
-    try:
-        yield
-    except Misfit:
-        raise
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        said = " ".join(str(error).split())[:300]
-        raise Misfit(
-            f"{where}: {what} raised {type(error).__name__}: {said} (line {last.lineno} of {last.name})"
-        ) from error
+RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
 class ParallelGame:
-    """``LiveGame`` of one ``ParallelEnv``: hers is one of its players, the others are opponents in their order there.
+    """``LiveGame`` of one ``ParallelEnv``: the decision maker is one of its players, the others are opponents in their order.
 
-    Action n of a player is the n-th of a ``Discrete`` space.  What is observed is her own observation, flattened.  A player
-    who has left gets nothing more; where she has, or nobody is left, the episode is over.
+    Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision maker's own observation,
+    flattened.  A player that has left gets nothing more; where the decision maker has, or nobody is left, the episode is over.
+    One that is over when it begins has no moves.
 
     Raises:
-        Misfit: it is no parallel environment of two players or more with discrete actions and observations of a fixed size."""
+        Misfit: it is no parallel environment of two players or more with discrete actions and observations of a fixed size,
+            or does not return what PettingZoo's parallel environments return."""
 
-    def __init__(self, made: Any, hers: str | None, where: str):
-        from gymnasium.spaces import Dict, Discrete
+    def __init__(self, made: Any, agent: str | int | None, where: str):
+        from gymnasium.spaces import Discrete, Space
+        from gymnasium.spaces.utils import flatdim
         from pettingzoo import ParallelEnv
 
         self.where = where
@@ -53,60 +44,161 @@ class ParallelGame:
                 f"{where}: makes a {type(made).__name__}, no ParallelEnv (pettingzoo.utils.aec_to_parallel turns an AECEnv)"
             )
         self.env = made
-        with asked(where, "possible_agents"):
+        with blamed(f"{where}: unwrapped", type(made)):
+            kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
+        self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
+        with blamed(f"{where}: possible_agents", type(made)):
             players = list(made.possible_agents)
+        names = [str(player) for player in players]
+        if len(set(names)) < len(names):
+            self._refuse(type(made), f"possible_agents names a player twice: {', '.join(names)}")
         if len(players) < 2:
             raise Misfit(f"{where}: has {len(players)} player, a game takes two or more")
-        names = [str(player) for player in players]
-        if hers is not None and hers not in names:
-            raise Misfit(f"dataset.agent={hers}: no player of {where.partition('=')[2]}, which has {', '.join(names)}")
-        own = 0 if hers is None else names.index(hers)
+        if agent is not None and str(agent) not in names:
+            raise Misfit(f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}")
+        own = 0 if agent is None else names.index(str(agent))
         self.players = [players[own], *players[:own], *players[own + 1 :]]
-        with asked(where, "action_space or observation_space"):
+        with blamed(f"{where}: action_space or observation_space", type(made)):
             spaces = [made.action_space(player) for player in self.players]
-            self.space = made.observation_space(self.players[0])
-        for player, space in zip(self.players, spaces, strict=True):
+            seen = [made.observation_space(player) for player in self.players]
+        for player, space, view in zip(self.players, spaces, seen, strict=True):
             if not isinstance(space, Discrete):
                 raise Misfit(
                     f"{where}: actions of {player} are {type(space).__name__}; only Discrete ones can be played here"
                 )
-        if isinstance(self.space, Dict) and "action_mask" in self.space.spaces:
-            raise Misfit(f"{where}: has an action_mask; every action must be allowed at every move")
+            if not isinstance(view, Space):
+                self._refuse(
+                    made.observation_space, f"observation_space({player!r}) is a {type(view).__name__}, no space"
+                )
+            if mask_within(view):
+                raise Misfit(f"{where}: has an action_mask; every action must be allowed at every move")
+        self.space = seen[0]
         if not self.space.is_np_flattenable:
             raise Misfit(
                 f"{where}: observations of {self.players[0]} are {type(self.space).__name__}, of no fixed size"
             )
+        self.width = flatdim(self.space)
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
 
-    def _observed(self, observations: dict[Any, Any]) -> list[float]:
+    def _refuse(self, code: Any, what: str) -> NoReturn:
+        """Refuses the environment, naming the place of the code of the user that is to be changed."""
+        raise Misfit(f"{self.where}: {what} ({line_of(code)})")
+
+    def _parts(self, method: str, returned: Any, names: tuple[str, ...]) -> list[Mapping[Any, Any]]:
+        """What a method has returned: a dictionary by player for each name."""
+        told = f"{method} must return ({', '.join(names)}), dictionaries by player"
+        if not isinstance(returned, tuple | list):
+            self._refuse(self._code[method], f"{told}; it returns a {type(returned).__name__}")
+        if len(returned) != len(names):
+            self._refuse(self._code[method], f"{told}; it returns {len(returned)} values")
+        for name, part in zip(names, returned, strict=True):
+            if not isinstance(part, Mapping):
+                self._refuse(self._code[method], f"{told}; its {name} are a {type(part).__name__}")
+        self._check_infos(method, returned[-1])
+        return list(returned)
+
+    def _check_infos(self, method: str, infos: Mapping[Any, Any]) -> None:
+        for player in self.players:
+            info = infos.get(player)
+            mask = next((key for key in MASKS if isinstance(info, Mapping) and key in info), None)
+            if mask is not None:
+                self._refuse(
+                    self._code[method],
+                    f"has an {mask} in the info of {player}; every action must be allowed at every move",
+                )
+
+    def _playing(self, method: str) -> list[Any]:
+        """The players that are in the game now."""
+        with blamed(f"{self.where}: agents after {method}", self._code[method]):
+            agents = list(self.env.agents)
+        strangers = [str(agent) for agent in agents if agent not in self.players]
+        if strangers:
+            self._refuse(
+                self._code[method], f"agents has {strangers[0]!r} after {method}, who is not in possible_agents"
+            )
+        return agents
+
+    def _observed(self, method: str, observations: Mapping[Any, Any], *, needed: bool) -> list[float]:
+        """What the decision maker observes, flattened; zeros where there is nothing and nothing is ``needed``."""
         from gymnasium.spaces.utils import flatten
 
-        values = [float(x) for x in flatten(self.space, observations[self.players[0]])]
-        if not all(math.isfinite(x) for x in values):
-            raise Misfit(f"{self.where}: an observation is not finite")
-        return values
+        player = self.players[0]
+        if player not in observations:
+            if needed:
+                self._refuse(
+                    self._code[method], f"the observations that {method} returns lack {player!r}, who plays on"
+                )
+            return [0.0] * self.width
+        if misfit := observation_misfit(self.space, observations[player]):
+            self._refuse(self._code[method], f"an observation of {player!r} {misfit}")
+        with blamed(f"{self.where}: an observation of {player!r}", self._code[method]):
+            return [float(x) for x in flatten(self.space, observations[player])]
 
-    def begin(self, seed: int) -> list[float]:
-        with asked(self.where, f"reset(seed={seed})"):
-            observations, _ = self.env.reset(seed=seed)
-            return self._observed(observations)
+    def begin(self, seed: int) -> Beginning:
+        with blamed(f"{self.where}: reset(seed={seed})", self._code["reset"]):
+            returned = self.env.reset(seed=seed)
+        observations, _ = self._parts("reset", returned, ("observations", "infos"))
+        agents, player = self._playing("reset"), self.players[0]
+        if agents and player not in agents:
+            self._refuse(self._code["reset"], f"agents lacks {player!r}, the decision maker, after reset")
+        return Beginning(self._observed("reset", observations, needed=bool(agents)), not agents)
 
     def move(self, actions: list[int]) -> AfterMove:
-        with asked(self.where, "step"):
-            numbers = {player: n + first for player, n, first in zip(self.players, actions, self.first, strict=True)}
-            acting = [player in self.env.agents for player in self.players]
-            given = {player: numbers[player] for player in self.env.agents}  # in its own order
-            observations, rewards, terminated, truncated, _ = self.env.step(given)
-            gains = [float(rewards[p]) if acts else 0.0 for p, acts in zip(self.players, acting, strict=True)]
-            if not all(math.isfinite(r) for r in gains):
-                raise Misfit(f"{self.where}: a reward is not finite")
-            ends, stops = bool(terminated[self.players[0]]), bool(truncated[self.players[0]])
-            stops = stops or not (ends or self.env.agents)
-            return AfterMove(self._observed(observations), gains, ends, stops)
+        numbers = {player: n + first for player, n, first in zip(self.players, actions, self.first, strict=True)}
+        before = self._playing("step")
+        with blamed(f"{self.where}: step", self._code["step"]):
+            returned = self.env.step({player: numbers[player] for player in before})  # in its own order
+        observations, rewards, terminations, truncations, _ = self._parts("step", returned, RETURNS)
+        after, present = self._playing("step"), [player in before for player in self.players]
+        gains = [
+            self._gain(player, rewards) if acts else 0.0 for player, acts in zip(self.players, present, strict=True)
+        ]
+        ends, stops = zip(*[self._end(p, before, after, terminations, truncations) for p in self.players], strict=True)
+        over = ends[0] or stops[0]
+        for player, done, stopped in zip(self.players[1:], ends[1:], stops[1:], strict=True):
+            if (done or stopped) and player in after and not over:
+                self._refuse(self._code["step"], f"{player!r} is still in agents after its end; take it out of agents")
+        observed = self._observed("step", observations, needed=not ends[0])
+        return AfterMove(observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:]))
+
+    def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
+        if player not in rewards:
+            self._refuse(
+                self._code["step"], f"the rewards that step returns lack {player!r}, who acted; at a last move too"
+            )
+        gain, misfit = to_number(rewards[player])
+        if misfit:
+            self._refuse(self._code["step"], f"the reward of {player!r} {misfit}")
+        return gain
+
+    def _end(
+        self, player: Any, before: list[Any], after: list[Any], terminations: Mapping[Any, Any], truncations: Mapping[Any, Any]
+    ) -> tuple[bool, bool]:  # fmt: skip
+        """Whether a player is at a true end after a move, and whether the game stops for it without one.
+
+        A player that leaves ``agents`` and both dictionaries at once is at a true end."""
+        if player not in before:
+            return True, False
+        flags = [part[player] for part in (terminations, truncations) if player in part]
+        if not flags and player not in after:
+            return True, False
+        if not flags:
+            self._refuse(self._code["step"], f"neither terminations nor truncations have {player!r}, who acted")
+        for flag in flags:
+            if to_flag(flag) is None:
+                self._refuse(
+                    self._code["step"],
+                    f"terminations and truncations of {player!r} must be true or false, not {flag!r}",
+                )
+        ends, stops = to_flag(terminations.get(player, False)), to_flag(truncations.get(player, False))
+        if player not in after and not (ends or stops):
+            told = f"{player!r} is no longer in agents, and neither its termination nor its truncation is true"
+            self._refuse(self._code["step"], told)
+        return bool(ends), bool(stops)
 
     def close(self) -> None:
-        with asked(self.where, "close"):
+        with blamed(f"{self.where}: close", self._code["close"]):
             self.env.close()
 
 
@@ -121,14 +213,15 @@ def check_seeded(open_one: Callable[[], ParallelGame], horizon: int, generator: 
     def drawn(below: int) -> int:
         return int(torch.randint(below, (), generator=generator))
 
-    one.begin(drawn(2**31 - 1))
-    for _ in range(moves):
+    over = one.begin(drawn(2**31 - 1)).over
+    for _ in range(0 if over else moves):
         moved = one.move([drawn(n) for n in one.sizes])
         if moved.terminated or moved.truncated:
             break
     for seed in (drawn(2**31 - 1), drawn(2**31 - 1)):
-        differ = one.begin(seed) != other.begin(seed)
-        for move in range(moves):
+        begun = one.begin(seed)
+        differ = begun != other.begin(seed)
+        for move in range(0 if begun.over else moves):
             if differ:
                 raise Misfit(
                     f"{one.where}: differs after {move} moves when it is played twice from reset(seed={seed}); let all that it "

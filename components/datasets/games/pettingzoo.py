@@ -12,7 +12,8 @@ from pydantic import Field, PositiveInt, field_validator
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.games.parallel_game import ParallelGame, asked, check_seeded
+from components.contracts.user_code import blamed
+from components.datasets.games.parallel_game import ParallelGame, check_seeded
 from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.live_environment import LiveEnvironment
@@ -34,8 +35,11 @@ class PettingZoo(Dataset[Game]):
     drawn from the run's stream of the environment, and a run is checkpointed between episodes alone, so that one that was
     killed goes on bit by bit.  That asks for environments whose randomness is the seed's: they are played twice beforehand.
 
-    Raises Misfit where PettingZoo is not installed, ``env`` is not found or raises, actions are not discrete, or the same seed
-    does not play the same.
+    An episode that the environment truncates, or that has made ``horizon`` moves, is no true end: what would have come after
+    is bootstrapped.  One that is over before its first move is worth 0.
+
+    Raises Misfit where PettingZoo is not installed, ``env`` is not found or raises, actions are not discrete, or masked, or
+    the same seed does not play the same.
 
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form)."""
 
@@ -45,7 +49,7 @@ class PettingZoo(Dataset[Game]):
 
     env: str
     kwargs: dict[str, Any] | None
-    agent: str | None
+    agent: str | int | None
     horizon: PositiveInt
     episodes: PositiveInt
     tail: Annotated[float, Field(gt=0, le=1)]
@@ -68,21 +72,28 @@ class PettingZoo(Dataset[Game]):
             raise Misfit("dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium")
         name, _, function = self.env.partition(":")
         function = function or "parallel_env"  # as PettingZoo's own modules have it
+        where = f"dataset.env={self.env}"
         try:
-            module = importlib.import_module(name)
-        except Exception as error:
-            said = " ".join(str(error).split())[:300]
-            raise Misfit(f"dataset.env={self.env}: {said}; is the folder of {name} on PYTHONPATH?") from error
-        made = vars(module).get(function)
-        if not callable(made):
-            raise Misfit(f"dataset.env={self.env}: {name} has no function or class {function!r}")
-        return made
+            with blamed(where):
+                module = importlib.import_module(name)
+        except Misfit as error:
+            missing = error.__cause__
+            if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
+                raise Misfit(f"{where}: {missing}; is the folder of {name} on PYTHONPATH?") from missing
+            raise
+        maker = vars(module).get(function)
+        if not callable(maker):
+            turns = (
+                "; its env plays in turns, only parallel environments are played here" if "env" in vars(module) else ""
+            )
+            raise Misfit(f"{where}: {name} has no function or class {function!r}{turns}")
+        return maker
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         maker, where = self.maker(), f"dataset.env={self.env}"
 
         def open_one() -> ParallelGame:
-            with asked(where, "being made with dataset.kwargs"):
+            with blamed(f"{where}: being made with dataset.kwargs", maker):
                 made = maker(**(self.kwargs or {}))
             return ParallelGame(made, self.agent, where)
 

@@ -20,8 +20,10 @@ K = TypeVar("K")  # what a decision maker keeps in mind
 class DecisionMaker(Player[K], Generic[K]):
     """A player who learns action values from every move.
 
-    Where s' ends the episode nothing is to come; where the horizon cuts it short there is, unless ``bootstrap_at_horizon``
-    is off."""
+    Where s' is a true end nothing is to come; where the horizon or a truncation stops the episode there is, unless
+    ``bootstrap_at_horizon`` is off.
+
+    Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode bootstrapping)."""
 
     before: ClassVar[dict[str, object]] = {"bootstrap_at_end": False, "bootstrap_at_horizon": True}
 
@@ -35,9 +37,12 @@ class DecisionMaker(Player[K], Generic[K]):
         """γ V(s') [R] as far as there is anything to come after this move; value [R]."""
         if seen.cut and not self.bootstrap_at_horizon:
             return torch.zeros_like(value)
+        ahead = self.gamma * value
+        if seen.truncated is not None and not self.bootstrap_at_horizon:
+            ahead = torch.where(seen.truncated, 0.0, ahead)
         if seen.done is None or self.bootstrap_at_end:
-            return self.gamma * value
-        return torch.where(seen.done, 0.0, self.gamma * value)
+            return ahead
+        return torch.where(seen.done, 0.0, ahead)
 
 
 class Chooser(DecisionMaker[K], Generic[K]):

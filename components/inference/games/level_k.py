@@ -141,12 +141,13 @@ class LevelK(Compilable[Hierarchy]):
         believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)  # level 1 counts, and expects at s' always
         answers = believed if at is seen.s_next else forecasts(mind.counts, seat.rows(at), counted)
         for m in range(len(believed)):
-            answer = answers[m]
+            answer, opponent = answers[m], seen.of_opponent(m)
             for j, q in enumerate(self._modelled(mind, m), 1):
                 b = seen.each.select(1, m)
                 own, other, r = (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
-                target = r + self.ahead(seen, self._value(j, q.q(seen.s_next), believed[m], mind.rng))
-                q.learn(seen.s, own, other, target, seen.rate(self.alpha_opponent))  # Algorithm 4.1, line 2
+                side = seen if self._hers(j) else opponent  # whose episode ends
+                target = r + self.ahead(side, self._value(j, q.q(seen.s_next), believed[m], mind.rng))
+                q.learn(seen.s, own, other, target, side.rate(self.alpha_opponent))  # Algorithm 4.1, line 2
                 # Line 3: the policy that the next level up expects, from the table just updated.
                 answer = self._answer(j, q.q(at), answer, episode)
                 believed[m] = answer

@@ -85,6 +85,7 @@ class NashQ(Mixer[BothSides]):
 
     def learn(self, mind: BothSides, seen: Transition, episode: int) -> None:
         value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
-        rate = seen.rate(self.alpha)
-        mind.hers.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), rate)
-        mind.his.learn(seen.s, seen.b, seen.a, seen.r_b.select(1, 0) + self.ahead(seen, his_value), rate)
+        opponent = seen.of_opponent(0)
+        mind.hers.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
+        his_target = seen.r_b.select(1, 0) + self.ahead(opponent, his_value)
+        mind.his.learn(seen.s, seen.b, seen.a, his_target, opponent.rate(self.alpha))

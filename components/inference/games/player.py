@@ -15,9 +15,10 @@ from components.contracts.problems import Sees
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.posteriors.play import Play
+from components.problems.episodes.episode import Episode
 from components.problems.episodes.standing import Standing
 from components.problems.episodes.transition import Transition
-from components.problems.game import Episode, Game
+from components.problems.game import Game
 
 K = TypeVar("K")  # what a player keeps in mind
 

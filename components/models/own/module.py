@@ -76,7 +76,7 @@ class Module(Model[Supervised, ModuleNetwork]):
         tensors = None if self.path is None else read_weights(Path(self.path), self.prefix)
 
         def made(seed: int) -> nn.Module:
-            with blamed(f"{where}: being made with model.arguments"), torch.random.fork_rng([]):
+            with blamed(f"{where}: being made with model.arguments", cls), torch.random.fork_rng([]):
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):

@@ -54,7 +54,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
             raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
         seed = seed_from(rng.init)
-        with exactly(where), torch.random.fork_rng([]):
+        with exactly(where, cls), torch.random.fork_rng([]):
             torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
             if issubclass(cls, ExactGP):
                 return self._exact(cls, given, problem, where)

@@ -21,8 +21,9 @@ from components.trouble import Misfit, NumericalTrouble
 
 
 @contextmanager
-def exactly(where: str) -> Iterator[None]:
-    """By Cholesky factors, never by conjugate gradients, which draw probes from PyTorch's global stream and are not exact.
+def exactly(where: str, whose: object = None) -> Iterator[None]:
+    """By Cholesky factors, never by conjugate gradients, which draw probes from PyTorch's global stream and are not exact;
+    ``whose`` is the code of the user that runs in here.
 
     Raises:
         NumericalTrouble: a covariance has no Cholesky factor.
@@ -30,7 +31,7 @@ def exactly(where: str) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
         try:
-            with blamed(where):
+            with blamed(where, whose):
                 yield
         except Misfit as error:
             if isinstance(error.__cause__, NotPSDError | NanError):

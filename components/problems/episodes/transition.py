@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from components.contracts.games import OpponentEnds
+
 
 @dataclass(slots=True)
 class Transition:
@@ -23,6 +25,32 @@ class Transition:
     live: Tensor | None  # [R] bool: replicates whose episode was going on before the move; None: all
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
+    truncated: Tensor | None = None  # [R] bool: the episode stops at s', though it could go on; None: nowhere
+    opponents: OpponentEnds | None = None  # None: opponents play as long as the decision maker does
+
+    @property
+    def over(self) -> Tensor | None:
+        """[R] bool: the episode ends with this move, at a true end or by truncation; None: nowhere."""
+        if self.truncated is None:
+            return self.done
+        return self.truncated if self.done is None else self.done | self.truncated
+
+    def of_opponent(self, m: int) -> Transition:
+        """The same with the ends of opponent m: an episode that ends for the decision maker alone is truncated for m."""
+        ends = self.opponents
+        if ends is None:
+            return self
+        done, present, over = ends.done.select(1, m), ends.present.select(1, m), self.over
+        live = present if self.live is None else present & self.live
+        return replace(self, done=done, live=live, truncated=None if over is None else over & ~done)
+
+    def acts(self) -> Tensor | None:
+        """The decision maker and the opponents that act in this move, bool: [R], or [1 + M, R]; None: all of them."""
+        if self.opponents is None:
+            return self.live
+        present = self.opponents.present.T
+        everyone = torch.cat([torch.ones_like(present[:1]), present])
+        return everyone if self.live is None else everyone & self.live
 
     def ending(self) -> Transition:
         """The same, told to those alone whose episode it ends at a true end."""

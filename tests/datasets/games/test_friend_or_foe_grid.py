@@ -52,7 +52,7 @@ def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
     for _ in range(steps):
         a, b = torch.randint(0, 4, (replicates,), generator=g), torch.randint(0, 2, (replicates, 1), generator=g)
         shown, seen = environment.shown(s, a)
-        r_a, r_b, s, done, _ = environment.step(s, a, b, g)
+        r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
         over = []
         for i, room in enumerate(rooms):
             word, hidden = ("up", "right", "down", "left")[int(a[i])], ("left", "right")[int(b[i, 0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -67,16 +68,19 @@ def test_it_plays_as_the_environment_does(players, agent):
     assert torch.equal(world.shown(s, a).targets.argmax(1), a)
 
 
-def test_truncated_at_the_horizon_is_no_end_and_before_it_is():
-    for horizon, ends in ((5, False), (6, True)):
+def test_a_truncation_is_no_end_at_the_horizon_or_before_it():
+    for horizon in (5, 6):
         world = game(horizon=horizon).environment
         g = torch.Generator().manual_seed(0)
         s = world.reset(4, g)
         for _ in range(5):
-            assert not s[:, 2].any()
-            s, done = world.step(s, *moves(world, g), g)[2:4]
-        assert s[:, 2].all()
-        assert done.all().item() is ends
+            assert not world.is_over(s).any()
+            outcome = world.step(s, *moves(world, g), g)
+            s = outcome.s_next
+        assert world.is_over(s).all()
+        assert not outcome.done.any()
+        assert outcome.truncated.all()
+        assert outcome.opponents is None
 
 
 def test_discrete_observations_are_one_hot():
@@ -152,13 +156,17 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         ({"env": "parallel_envs:number"}, "parallel_envs has no function or class 'number'"),
         ({"env": "parallel_envs:Wether"}, "parallel_envs has no function or class 'Wether'"),
         ({"env": "no_such_module"}, "No module named 'no_such_module'; is the folder of no_such_module on PYTHONPATH"),
-        ({"kwargs": {"wind": 3}}, "being made with dataset.kwargs raised TypeError: .*'wind'"),
+        (
+            {"kwargs": {"wind": 3}},
+            r"being made with dataset.kwargs: TypeError: .*'wind' \(parallel_envs.py, line \d+\)",
+        ),
         (
             {"kwargs": {"odd": "breaks"}},
-            r"reset\(seed=\d+\) raised RuntimeError: no weather today \(line \d+ of reset\)",
+            r"reset\(seed=\d+\): RuntimeError: no weather today \(parallel_envs.py, line \d+\); mend it there",
         ),
-        ({"kwargs": {"odd": "forgets"}}, "step raised KeyError: 'p1'"),
-        ({"kwargs": {"odd": "nan"}}, "an observation is not finite"),
+        ({"kwargs": {"odd": "forgets"}}, r"the rewards that step returns lack 'p1'.* \(parallel_envs.py, line \d+\)"),
+        ({"kwargs": {"odd": "nan"}}, "an observation of 'p0' is not finite"),
+        ({"env": "parallel_envs:without_players"}, r"possible_agents: AttributeError: .*parallel_envs.py, line \d+"),
     ],
 )
 def test_bad_environments_are_one_line(keys, said):
@@ -166,6 +174,62 @@ def test_bad_environments_are_one_line(keys, said):
         game(**keys)
     assert len(str(caught.value).splitlines()) == 1
     assert str(caught.value).startswith("dataset.")
+
+
+IN_ONE_LINE = {
+    "mask in info": "has an action_mask in the info of b; every action must be allowed",
+    "reset returns observations": r"reset must return \(observations, infos\), dictionaries by player; it returns a dict",
+    "infos are a list": "reset must return .*; its infos are a list",
+    "no observation at reset": "the observations that reset returns lack 'a'",
+    "observation outside": r"an observation of 'a' is -1, not in its space Discrete\(1\)",
+    "observation None": "an observation of 'a' is None, not in its space",
+    "a stranger": "agents has 'z' after reset, who is not in possible_agents",
+    "agent is late": "agents lacks 'a', the decision maker, after reset",
+    "rewards are two": r"the reward of 'a' is array\(\[1., 1.\]\), must be one number",
+    "reward is None": "the reward of 'a' is None, must be one number",
+    "reward is nan": r"the reward of 'a' is not finite \(nan\)",
+    "flag is a word": "terminations and truncations of 'a' must be true or false, not 'no'",
+    "no flags": "neither terminations nor truncations have 'a', who acted",
+    "left out of the rewards": "the rewards that step returns lack 'a', who acted; at a last move too",
+    "leaves without a word": "'a' is no longer in agents, and neither its termination nor its truncation is true",
+    "opponent stays": "'b' is still in agents after its end; take it out of agents",
+    "four values": r"step must return \(observations, rewards, terminations, truncations, infos\), .* it returns 4 values",
+    "returns None": "step must return .* it returns a NoneType",
+    "ends the process": r"step: SystemExit: it ends the process \(3\)",
+}
+
+
+@pytest.mark.parametrize("odd", IN_ONE_LINE)
+def test_what_no_environment_may_return_is_one_line_that_names_the_users_code(odd):
+    with pytest.raises(Misfit, match=IN_ONE_LINE[odd]) as caught:
+        game(env="parallel_envs:Odd", kwargs={"odd": odd})
+    assert str(caught.value).startswith("dataset.env=parallel_envs:Odd: ")
+    assert re.search(r"\(parallel_envs.py, line \d+\)", str(caught.value))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "odd", ["none", "reward is an array", "flags are numbers", "left out at the end", "never leaves"]
+)
+def test_what_is_unusual_and_clear_is_played(odd):
+    world = game(env="parallel_envs:Odd", kwargs={"odd": odd, "players": [1, 0]}, agent=1).environment
+    g = torch.Generator().manual_seed(0)
+    s, paid = world.reset(4, g), 0
+    for made in range(1, 4):
+        outcome = world.step(s, *moves(world, g), g)
+        s, paid = outcome.s_next, paid + outcome.r_a
+        assert outcome.done.tolist() == [made == 3] * 4
+        assert not outcome.truncated.any()
+    assert paid.tolist() == [3.0] * 4
+
+
+def test_players_may_be_numbers(make_job):
+    numbers = ["dataset.env=parallel_envs:Odd", "dataset.kwargs={odd: none, players: [0, 1, 2]}", *SMALL[1:]]
+    problem, rng, state = begun(job := make_job(*RUN, *numbers, "dataset.agent=2"))
+    assert job.dataset.agent == 2
+    assert played(job, problem, rng, state, 0, 2).standing.earned.tolist() == [[3.0, 3.0]] * 3
+    with pytest.raises(Misfit, match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2"):
+        begun(make_job(*RUN, *numbers, "dataset.agent=3"))
 
 
 def test_without_the_package(monkeypatch):

@@ -21,7 +21,8 @@ from components.inference.games.decision_maker import Chooser
 from components.inference.games.player import Playing
 from components.maths.compiled import loops
 from components.models.games.q_linear import LinearValues
-from components.problems.game import Episode, Game
+from components.problems.episodes.episode import Episode
+from components.problems.game import Game
 from components.trouble import Misfit
 
 K = TypeVar("K")

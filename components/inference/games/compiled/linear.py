@@ -22,8 +22,9 @@ from components.inference.games.compiled.thinkers import Levels, Thinking
 from components.maths.compiled.loops import Array
 from components.maths.policies import Ties, probabilities
 from components.models.games.q_linear import LinearValues
+from components.problems.episodes.episode import Episode
 from components.problems.episodes.standing import Standing
-from components.problems.game import Episode, Game
+from components.problems.game import Game
 from components.trouble import Misfit
 
 

@@ -20,8 +20,9 @@ from components.inference.games.compiled.rules import Rules, rules
 from components.inference.games.compiled.thinkers import Levels, behind_each_other
 from components.inference.games.compiled.uniforms import Stream, streams_known
 from components.maths.compiled.loops import Array
+from components.problems.episodes.episode import Episode
 from components.problems.episodes.standing import Standing
-from components.problems.game import Episode, Game
+from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.trouble import Misfit
 

@@ -19,8 +19,9 @@ from components.contracts.streams import Rng
 from components.inference.games.fictitious_play import count, prior_counts
 from components.inference.games.player import Player, Playing
 from components.inference.games.policy_gradients.repeated import Repeated
+from components.problems.episodes.episode import Episode
 from components.problems.episodes.transition import Transition
-from components.problems.game import Episode, Game
+from components.problems.game import Game
 from components.registry import register
 from components.trouble import Misfit
 

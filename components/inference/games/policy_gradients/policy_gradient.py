@@ -46,7 +46,10 @@ class PolicyGradient(Player[Preferences]):
     kept as ``model`` keeps values (by_state); none leaves both at 0.  In a game without end ``rounds`` moves are an episode.
     The released code of the data sharing games is rounds = 1 and no baseline: r ∇ log π.
 
-    Source: Williams (1992), section 6; Sutton and Barto (2018), sections 13.3 and 13.4; Gallego (2021), section 4.5.4."""
+    A game of programs (dataset=pettingzoo) may truncate an episode in s_T, which is no end: γ^T v(s_T) z_{T−1} then stands for
+    the rewards that would have followed, whatever the baseline, v being the value of r − r̄, learnt as above.
+
+    Source: Williams (1992), section 6; Sutton and Barto (2018), sections 13.3 to 13.5; Gallego (2021), section 4.5.4."""
 
     lr: PositiveFloat
     gamma: Annotated[float, Field(ge=0, le=1)]
@@ -87,13 +90,21 @@ class PolicyGradient(Player[Preferences]):
         mind.gradient += (discount * (seen.r_a - mind.mean))[:, None, None] * mind.scores
         if self.baseline == "by_state":
             mind.gradient -= (discount * self._value(mind, seen.s))[:, None, None] * score
-            ahead = self.gamma * self._value(mind, seen.s_next)
-            target = seen.r_a + (ahead if seen.done is None else torch.where(seen.done, 0.0, ahead))
-            nought = torch.zeros_like(seen.a)
-            mind.values.learn(seen.s, nought, nought, target, seen.rate(self.baseline_rate))
+        if seen.truncated is not None:
+            stopped = torch.where(seen.truncated, discount * self.gamma * self._value(mind, seen.s_next), 0.0)
+            mind.gradient += stopped[:, None, None] * mind.scores
+        if self.baseline == "by_state" or seen.truncated is not None:
+            self._learn_value(mind, seen)
         mind.moves += 1 if live is None else live.long()
         mind.earned += playing * seen.r_a
         self._step(mind, self._over(mind, seen))
+
+    def _learn_value(self, mind: Preferences, seen: Transition) -> None:
+        """v(s) := v(s) + rate (r − r̄ + γ v(s') − v(s)), nothing being to come where s' is a true end."""
+        ahead = self.gamma * self._value(mind, seen.s_next)
+        target = seen.r_a - mind.mean + (ahead if seen.done is None else torch.where(seen.done, 0.0, ahead))
+        nought = torch.zeros_like(seen.a)
+        mind.values.learn(seen.s, nought, nought, target, seen.rate(self.baseline_rate))
 
     @staticmethod
     def _value(mind: Preferences, s: Tensor) -> Tensor:
@@ -105,8 +116,8 @@ class PolicyGradient(Player[Preferences]):
             over = mind.moves >= self.rounds
         else:
             over = torch.full_like(seen.a, seen.cut, dtype=torch.bool)
-        if seen.done is not None:
-            over = over | seen.done
+        if seen.over is not None:
+            over = over | seen.over
         return over if seen.live is None else over & seen.live
 
     def _step(self, mind: Preferences, over: Tensor) -> None:

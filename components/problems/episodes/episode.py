@@ -1,0 +1,97 @@
+"""One episode of a game, played through in every replicate at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.games import Environment, Turn
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.maths.policies import draw_action
+from components.problems.episodes.standing import Standing
+from components.problems.episodes.transition import Transition
+
+
+class PlayedGame(Protocol):
+    """A game as its episodes see it."""
+
+    environment: Environment
+    replicates: int
+    counts: Literal["total", "last_move"]
+    learns_from: Literal["every_move", "ends"]
+
+    def unfinished(
+        self, s: Tensor
+    ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
+
+    def told(
+        self, standing: Standing, episode: int
+    ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
+
+    def move(
+        self, standing: Standing, turn: Turn, a: Tensor, live: Tensor | None, rng: Rng, *, cut: bool = False
+    ) -> Transition: ...
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and which episode it is."""
+
+    game: PlayedGame
+    index: int  # 0 is the first
+
+    def play(
+        self, standing: Standing, rng: Rng, choose: Callable[[Tensor], Tensor], learn: Callable[[Transition], None]
+    ) -> Info:
+        """Plays it through and moves ``standing`` on in place; her reward, the mean of his or theirs, and welfare, [R] each.
+
+        ``choose`` gives the probabilities of her actions [R, A] in s; ``learn`` is told of each move."""
+        environment, s = self.game.environment, standing.s
+        total: Tensor | None = None
+        firsts: Tensor | None = None
+        moves: float | Tensor = 0.0
+        live = self.game.unfinished(s)
+        if live is not None and not live.any():
+            return self._without_moves(standing, rng)
+        for left in reversed(range(environment.horizon)):
+            a = draw_action(choose(s), rng.noise)
+            cut = not left and not environment.continuing
+            seen = self.game.move(standing, Turn(s, self.index, choose), a, live, rng, cut=cut)
+            learn(seen if self.game.learns_from == "every_move" else seen.ending())
+            gain = torch.stack([seen.r_a, *seen.r_b.unbind(1), seen.welfare])  # [M + 2, R]
+            first = (torch.cat([a.unsqueeze(0), seen.each.T]) == 0).to(gain.dtype)  # [1 + M, R]
+            acts = seen.acts()
+            if live is not None:
+                gain = torch.where(live, gain, 0.0)
+            if acts is not None:
+                first = torch.where(acts, first, 0.0)
+            firsts = first if firsts is None else firsts + first
+            moves = moves + (1.0 if acts is None else acts.to(gain.dtype))
+            if total is None:
+                total = gain
+            elif self.game.counts == "total":
+                total = total + gain
+            else:  # those who have come to their end keep what they got there
+                total = gain if live is None else torch.where(live, gain, total)
+            s = seen.s_next
+            if (over := seen.over) is not None:
+                live = ~over if live is None else live & ~over
+                if not live.any():
+                    break
+        assert total is not None
+        assert firsts is not None
+        after = s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
+        return standing.close(after, total, firsts / moves)
+
+    def _without_moves(self, standing: Standing, rng: Rng) -> Info:
+        """An episode that is over before the first move in every replicate: rewards of 0, and no move to take shares of."""
+        environment, replicates = self.game.environment, self.game.replicates
+        players = 1 + len(environment.n_threats)
+        total = torch.zeros(1 + players, replicates, device=environment.device, dtype=environment.dtype)
+        firsts = torch.full_like(total[1:], torch.nan)
+        return standing.close(environment.reset(replicates, rng.batches), total, firsts)

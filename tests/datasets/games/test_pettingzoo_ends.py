@@ -1,0 +1,170 @@
+"""Ends, truncations, deaths and episodes without moves in a user's parallel environment, as players learn of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from small_games import play, same
+
+from components.inference.games.policy_gradients.policy_gradient import PolicyGradient
+from components.metrics import games
+
+pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+LEARNERS = {
+    "q_learning": {},
+    "fpq_learning": {},
+    "level_k": {"level": 2},
+    "level_k of level 3": {"level": 3},
+    "model_averaging": {},
+    "minimax_q": {},
+    "friend_or_foe_q": {"opponents": "foe"},
+    "nash_q": {},
+    "policy_gradient by state": {"baseline": "by_state"},
+    "policy_gradient": {},
+}
+
+
+def learner(name: str, **keys):
+    return component("inference", name.split()[0], **LEARNERS.get(name, {}) | keys)
+
+
+def explorer(name: str, **keys):
+    """One that takes every action as often and believes what it sees at once."""
+    modelled = {"alpha_opponent": 1.0} if name.startswith(("level_k", "model_averaging")) else {}
+    return learner(name, epsilon=1.0, alpha=1.0, **modelled, **keys)
+
+
+def game(env: str, inference, replicates: int = 2, opponent=None, episodes: int = 20, **keys):
+    """The state and the posterior after all episodes; the opponent learns as the decision maker does, unless one is given."""
+    problem, rng = load("pettingzoo", replicates=replicates, episodes=episodes, env=f"parallel_envs:{env}", **keys)
+    problem.attacker = opponent or component("attacker", "learner", agent=inference)
+    model = component("model", "q_linear").build(problem, rng)
+    return play(problem, inference, model=model)
+
+
+def opponent_of(state):
+    return state.standing.adversary.mind
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_environment_that_truncates_is_one_that_the_horizon_cuts(name):
+    """The two are one game, for the decision maker and the opponent alike, bit by bit; one that ends there is another."""
+    inference = learner(name)
+    by_environment, _ = game("Fork", inference, kwargs={"limit": 2})
+    by_horizon, _ = game("Fork", inference, kwargs={"limit": None}, horizon=2)
+    assert same(by_environment, by_horizon)
+    assert same(opponent_of(by_environment), opponent_of(by_horizon))
+
+
+def test_action_values_of_a_fork_that_is_truncated():
+    """Q(go) = γ · 10 = 8 and Q(stay) = 1 + γ Q(go) = 7.4."""
+    state, _ = game("Fork", explorer("q_learning"), episodes=150, kwargs={"limit": 2})
+    at_fork, gone = state.mind.q.weights.mean(0).T  # [places, actions]
+    torch.testing.assert_close(at_fork, torch.tensor([7.4, 8.0], dtype=torch.float64), rtol=0, atol=0.05)
+    torch.testing.assert_close(gone, torch.tensor([10.0, 10.0], dtype=torch.float64), rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "gradient" not in name])
+def test_a_game_that_pays_1_for_ever_is_worth_5(name):
+    """1/(1 − γ) at γ = 0.8, though each episode has two moves: to both players."""
+    inference = explorer(name)
+    state, posterior = game("Plain", inference, episodes=60, kwargs={"limit": 2})
+    worth = torch.full((2,), 5.0, dtype=torch.float64)
+    torch.testing.assert_close(posterior.values.amax(1), worth, rtol=0, atol=0.2)
+    s = state.standing.s
+    torch.testing.assert_close(inference.think(opponent_of(state), s, 0).amax(1), worth, rtol=0, atol=0.2)
+
+
+def test_without_bootstrapping_at_the_horizon_a_truncation_is_an_end():
+    _, posterior = game("Plain", explorer("q_learning", bootstrap_at_horizon=False), kwargs={"limit": 1})
+    assert posterior.values.tolist() == [[1.0, 1.0]] * 2
+
+
+class Noted(PolicyGradient):
+    """Writes down each move, and the value of where it led before that is learnt from."""
+
+    def learn(self, mind, seen, episode):
+        NOTED.append((seen, self._value(mind, seen.s_next).clone(), mind.mean.clone()))
+        super().learn(mind, seen, episode)
+
+
+NOTED: list = []
+
+
+@pytest.mark.parametrize("baseline", ["none", "mean"])
+@pytest.mark.parametrize("keys", [{"kwargs": {"limit": 3}}, {"horizon": 3}])
+def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literally(baseline, keys):
+    """θ ← θ + lr Σ_i ∇ log π_i (Σ_{t ≥ i} γ^t (r_t − r̄) + γ³ v(s₃))."""
+    inference = component("inference", "policy_gradient", baseline=baseline, gamma=0.8, baseline_rate=0.5)
+    NOTED.clear()
+    idle = component("attacker", "fixed_policy", plays="random")
+    state, _ = game("Fork", Noted(**dict(inference)), opponent=idle, episodes=6, **keys)
+    for replicate in range(2):
+        theta = torch.zeros(2, 2, dtype=torch.float64)  # [places, actions]
+        for first in range(0, len(NOTED), 3):
+            moves, step = NOTED[first : first + 3], torch.zeros_like(theta)
+            assert [bool(seen.truncated[replicate]) for seen, _, _ in moves] == [False, False, True]
+            returns = 0.8**3 * float(moves[2][1][replicate])
+            for t, (seen, _, mean) in reversed(list(enumerate(moves))):
+                returns += 0.8**t * float(seen.r_a[replicate] - mean[replicate])
+                place, a = int(seen.s[replicate, 4]), int(seen.a[replicate])
+                step[place] += returns * (torch.eye(2, dtype=torch.float64)[a] - theta[place].softmax(-1))
+            theta += inference.lr * step
+        torch.testing.assert_close(state.mind.theta[replicate], theta, rtol=1e-9, atol=1e-12)
+    assert max(float(value.abs().max()) for _, value, _ in NOTED) > 0.5
+
+
+# ---- deaths -----------------------------------------------------------------------------------------------------------
+def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
+    """b is paid 2 once: worth 2 and not 2/(1 − γ); a plays on, truncated, and is worth 5."""
+    inference = explorer("q_learning")
+    state, posterior = game("OpponentLeaves", inference, kwargs={"limit": 3})
+    assert posterior.beside[:, :, -1].tolist() == [[2.0] * 2, [2.5] * 2]
+    torch.testing.assert_close(posterior.values, torch.full_like(posterior.values, 5.0), rtol=0, atol=0.1)
+    assert inference.think(opponent_of(state), state.standing.s, 0).tolist() == [[2.0, 2.0]] * 2
+
+
+@pytest.mark.parametrize("name", ["level_k", "nash_q"])
+def test_the_modelled_opponent_leaves_too(name):
+    state, _ = game("OpponentLeaves", explorer(name), kwargs={"limit": 3})
+    modelled = state.mind.q[0] if name == "level_k" else state.mind.his
+    assert modelled.q(state.standing.s).unique().tolist() == [2.0]
+
+
+def test_where_the_decision_maker_alone_ends_the_opponents_are_truncated():
+    inference = explorer("q_learning")
+    state, posterior = game("AgentLeaves", inference, episodes=60)
+    assert posterior.values.tolist() == [[2.0, 2.0]] * 2
+    worth = inference.think(opponent_of(state), state.standing.s, 0)
+    torch.testing.assert_close(worth, torch.full_like(worth, 5.0), rtol=0, atol=0.1)
+
+
+def test_moves_of_an_opponent_that_has_left_are_not_counted():
+    first = component("attacker", "fixed_policy", plays=[1.0, 0.0])
+    _, posterior = game("OpponentLeaves", learner("q_learning"), opponent=first, kwargs={"limit": 4})
+    assert posterior.firsts[1].unique().tolist() == [1.0]
+
+
+# ---- episodes without moves -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_episode_that_is_over_before_the_first_move_is_worth_0_and_teaches_nothing(name):
+    follows_gradient = "gradient" in name
+    _, posterior = game("Short", learner(name) if follows_gradient else explorer(name), episodes=50)
+    assert posterior.rewards.unique().tolist() == [0.0, 1.0]
+    assert 0.3 < posterior.rewards.mean() < 0.7
+    assert torch.equal(posterior.firsts.isnan().any(0), posterior.rewards == 0)
+    if not follows_gradient:
+        torch.testing.assert_close(posterior.values, torch.ones_like(posterior.values))
+    scores = games.scores(posterior.rewards, 0.5, 10) | games.frequencies(posterior.firsts, 0.5)
+    assert all(score.isfinite().all() for score in scores.values())
+
+
+def test_shares_of_no_moves_at_all_are_no_scores():
+    nothing = torch.full((2, 3, 4), torch.nan)
+    assert games.frequencies(nothing, 0.5) == {}
+    some = torch.tensor([[[0.0, 1.0, torch.nan]], [[torch.nan, 0.5, torch.nan]]])
+    assert {name: share.tolist() for name, share in games.frequencies(some, 1.0).items()} == {
+        "first_action": [0.5],
+        "first_action_opponents": [0.5],
+    }
